@@ -1,0 +1,273 @@
+//! One tool execution: its result, its failure, its record.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::CanonicalName;
+
+/// The id of a call, unique over all runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallId(pub String);
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a tool answered, in the shape of an MCP `tools/call` result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// Content blocks, as the server sent them.
+    pub content: Vec<Value>,
+    pub structured: Option<Value>,
+    /// The tool ran and says that it failed.
+    pub is_error: bool,
+    /// Whatever else the server put beside them (`_meta`, unknown fields).
+    pub extra: serde_json::Map<String, Value>,
+}
+
+impl ToolResult {
+    /// A result of one text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![serde_json::json!({"type": "text", "text": text.into()})],
+            structured: None,
+            is_error: false,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    /// A result of one text block that says what went wrong.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// The result as MCP writes it.
+    pub fn to_value(&self) -> Value {
+        let mut whole = self.extra.clone();
+        whole.insert("content".into(), Value::Array(self.content.clone()));
+        if let Some(structured) = &self.structured {
+            whole.insert("structuredContent".into(), structured.clone());
+        }
+        whole.insert("isError".into(), Value::Bool(self.is_error));
+        Value::Object(whole)
+    }
+}
+
+/// Through which face a call came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Face {
+    Cli,
+    Http,
+}
+
+impl Face {
+    /// The word that records show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cli => "cli",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The tool answered.
+    Ok,
+    /// The tool answered that it failed.
+    ToolError,
+    /// It never ran, or did not finish.
+    Failed(CallErrorKind),
+}
+
+impl CallOutcome {
+    /// The word that records and metrics show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::Failed(kind) => kind.as_str(),
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallErrorKind {
+    /// No tool of that name.
+    UnknownTool,
+    /// The arguments do not fit the tool's schema; nothing was sent.
+    InvalidArguments,
+    /// No slot became free in time; nothing was sent.
+    QueueTimeout,
+    /// It ran longer than its limit.
+    Timeout,
+    /// It ran, but showed no sign of life for longer than its limit.
+    InactivityTimeout,
+    /// The caller gave up.
+    Cancelled,
+    /// The server cannot be reached just now.
+    Unavailable,
+    /// The server answered with a protocol error, or with something that is no answer.
+    Upstream,
+    /// A fault of ours.
+    Internal,
+}
+
+impl CallErrorKind {
+    /// The word that records, metrics and JSON show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::QueueTimeout => "queue_timeout",
+            Self::Timeout => "timeout",
+            Self::InactivityTimeout => "inactivity_timeout",
+            Self::Cancelled => "cancelled",
+            Self::Unavailable => "unavailable",
+            Self::Upstream => "upstream_error",
+            Self::Internal => "internal_error",
+        }
+    }
+
+    /// Whose fault this is.
+    pub fn fault(self) -> Fault {
+        match self {
+            Self::UnknownTool | Self::InvalidArguments | Self::Cancelled => Fault::Caller,
+            Self::Timeout | Self::InactivityTimeout | Self::Unavailable | Self::Upstream => {
+                Fault::Upstream
+            }
+            Self::QueueTimeout | Self::Internal => Fault::Us,
+        }
+    }
+
+    /// Whether trying again may help.
+    pub fn retry(self) -> Retry {
+        match self {
+            Self::UnknownTool | Self::InvalidArguments | Self::Internal | Self::Upstream => {
+                Retry::Never
+            }
+            Self::Timeout | Self::InactivityTimeout | Self::Cancelled => Retry::IfSafe,
+            Self::QueueTimeout | Self::Unavailable => Retry::Later,
+        }
+    }
+}
+
+/// Whose fault a failure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Caller,
+    Upstream,
+    Us,
+}
+
+/// Whether trying again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The same call will fail again.
+    Never,
+    /// The tool may have run: only if running it twice does no harm.
+    IfSafe,
+    /// Nothing ran; wait a little.
+    Later,
+}
+
+/// A call without a result: what went wrong, in words that name the tool, the place and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    pub kind: CallErrorKind,
+    pub message: String,
+    /// The way out, when there is one.
+    pub hint: Option<String>,
+}
+
+impl CallError {
+    /// A failure without a hint.
+    pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// What stays of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRecord {
+    pub id: CallId,
+    /// When it came in, in milliseconds since 1970.
+    pub started_at_ms: i64,
+    pub face: Face,
+    /// The tool that it was resolved to.
+    pub tool: Option<CanonicalName>,
+    /// The name that the caller used.
+    pub requested: String,
+    /// The catalog revision that it was resolved in.
+    pub revision: u64,
+    /// A digest of the arguments; the arguments themselves are not kept.
+    pub argument_digest: String,
+    pub outcome: CallOutcome,
+    /// The failure, when there was one.
+    pub message: Option<String>,
+    /// How long it waited for its slots.
+    pub wait: Duration,
+    /// How long it ran.
+    pub run: Duration,
+    pub result_bytes: u64,
+    /// Where the whole result is, when it was too large to be answered.
+    pub result_handle: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_written_as_mcp_does() {
+        let mut result = ToolResult::error("no");
+        result.structured = Some(serde_json::json!({"a": 1}));
+        result.extra.insert("_meta".into(), serde_json::json!({"k": 1}));
+        assert_eq!(
+            result.to_value(),
+            serde_json::json!({
+                "_meta": {"k": 1},
+                "content": [{"type": "text", "text": "no"}],
+                "structuredContent": {"a": 1},
+                "isError": true,
+            })
+        );
+    }
+
+    #[test]
+    fn every_kind_says_whose_fault_it_is_and_whether_to_try_again() {
+        use CallErrorKind as K;
+        let rows = [
+            (K::UnknownTool, "unknown_tool", Fault::Caller, Retry::Never),
+            (K::InvalidArguments, "invalid_arguments", Fault::Caller, Retry::Never),
+            (K::QueueTimeout, "queue_timeout", Fault::Us, Retry::Later),
+            (K::Timeout, "timeout", Fault::Upstream, Retry::IfSafe),
+            (K::InactivityTimeout, "inactivity_timeout", Fault::Upstream, Retry::IfSafe),
+            (K::Cancelled, "cancelled", Fault::Caller, Retry::IfSafe),
+            (K::Unavailable, "unavailable", Fault::Upstream, Retry::Later),
+            (K::Upstream, "upstream_error", Fault::Upstream, Retry::Never),
+            (K::Internal, "internal_error", Fault::Us, Retry::Never),
+        ];
+        for (kind, word, fault, retry) in rows {
+            assert_eq!((kind.as_str(), kind.fault(), kind.retry()), (word, fault, retry));
+            assert_eq!(CallOutcome::Failed(kind).as_str(), word);
+        }
+        assert_eq!(
+            (CallOutcome::Ok.as_str(), CallOutcome::ToolError.as_str()),
+            ("ok", "tool_error")
+        );
+    }
+}

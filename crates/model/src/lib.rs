@@ -1,0 +1,31 @@
+//! The words that every other crate uses: names, limits, the plan that a configuration means, tool
+//! descriptors, calls and their records.
+//!
+//! This crate knows no network, clock, disk or randomness. Nothing here is a wire type: what a file,
+//! a database row or an HTTP body looks like is decided at the edge that speaks it.
+
+mod call;
+mod limits;
+mod name;
+mod plan;
+mod secret;
+mod server;
+mod tool;
+
+pub use call::{
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
+};
+pub use limits::{
+    BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, LimitsOverlay, ToolLimits,
+    render_duration,
+};
+pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
+pub use plan::{
+    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, Plan, RootKey, ServerPlan,
+    ToolEntry,
+};
+pub use secret::{Secret, redact_url};
+pub use server::{
+    DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, ServerSpec, ServerState, TransportKind,
+};
+pub use tool::{ToolDescriptor, ToolList};

@@ -1,0 +1,170 @@
+//! Limits of a tool and the merge of their three layers.
+//!
+//! A [`LimitsOverlay`] holds what somebody wrote, with `None` for what they did not write; only
+//! [`ToolLimits`] is complete. Keeping the two apart is what makes "explicit over server default over
+//! built-in" hold per field (seed 000, 3.2).
+
+use std::fmt;
+use std::time::Duration;
+
+/// Results larger than this are kept whole in the store and answered with a preview and a handle.
+pub const DEFAULT_MAX_RESULT_BYTES: u64 = 1 << 20;
+
+/// How many calls run at the same time over all tools when the configuration does not say.
+pub const DEFAULT_MAX_CONCURRENT: u32 = 64;
+
+/// What holds for a tool when nobody wrote anything.
+pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
+    max_instances: 5,
+    timeout: Duration::from_secs(30),
+    queue_timeout: Duration::from_secs(30),
+    inactivity_timeout: None,
+    max_result_bytes: DEFAULT_MAX_RESULT_BYTES,
+};
+
+/// The limits under which a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// How many calls of this tool run at the same time, over all callers.
+    pub max_instances: u32,
+    /// How long a call may run once it has its slots.
+    pub timeout: Duration,
+    /// How long a call may wait for its slots.
+    pub queue_timeout: Duration,
+    /// How long a running call may stay silent; progress resets it, but never `timeout`.
+    pub inactivity_timeout: Option<Duration>,
+    /// The largest result that is answered inline.
+    pub max_result_bytes: u64,
+}
+
+/// Limits as somebody wrote them: a field that was not written is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LimitsOverlay {
+    /// See [`ToolLimits::max_instances`].
+    pub max_instances: Option<u32>,
+    /// See [`ToolLimits::timeout`].
+    pub timeout: Option<Duration>,
+    /// See [`ToolLimits::queue_timeout`]; unwritten, it follows `timeout`.
+    pub queue_timeout: Option<Duration>,
+    /// See [`ToolLimits::inactivity_timeout`].
+    pub inactivity_timeout: Option<Duration>,
+    /// See [`ToolLimits::max_result_bytes`].
+    pub max_result_bytes: Option<u64>,
+}
+
+impl LimitsOverlay {
+    /// Lays `self` over `below`: a written field wins, an unwritten one shows what is below.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            max_instances: self.max_instances.or(below.max_instances),
+            timeout: self.timeout.or(below.timeout),
+            queue_timeout: self.queue_timeout.or(below.queue_timeout),
+            inactivity_timeout: self.inactivity_timeout.or(below.inactivity_timeout),
+            max_result_bytes: self.max_result_bytes.or(below.max_result_bytes),
+        }
+    }
+
+    /// Fills what is still unwritten from the built-in limits.
+    pub fn resolve(self) -> ToolLimits {
+        let timeout = self.timeout.unwrap_or(BUILT_IN_LIMITS.timeout);
+        ToolLimits {
+            max_instances: self.max_instances.unwrap_or(BUILT_IN_LIMITS.max_instances),
+            timeout,
+            queue_timeout: self.queue_timeout.unwrap_or(timeout),
+            inactivity_timeout: self.inactivity_timeout,
+            max_result_bytes: self.max_result_bytes.unwrap_or(BUILT_IN_LIMITS.max_result_bytes),
+        }
+    }
+}
+
+impl fmt::Display for LimitsOverlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let durations = [
+            ("timeout", self.timeout),
+            ("queue_timeout", self.queue_timeout),
+            ("inactivity_timeout", self.inactivity_timeout),
+        ];
+        let written = self
+            .max_instances
+            .map(|n| format!("max_instances={n}"))
+            .into_iter()
+            .chain(durations.into_iter().filter_map(|(key, value)| {
+                value.map(|value| format!("{key}={}", render_duration(value)))
+            }))
+            .chain(self.max_result_bytes.map(|n| format!("max_result_bytes={n}")));
+        write!(f, "{{{}}}", written.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for ToolLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timeout = render_duration(self.timeout);
+        write!(f, "{{max_instances={}, timeout={timeout}}}", self.max_instances)
+    }
+}
+
+/// A duration as a person writes it: `30s`, `1m30s`, `2h`, `250ms`.
+pub fn render_duration(duration: Duration) -> String {
+    let (hours, minutes, seconds) =
+        (duration.as_secs() / 3600, duration.as_secs() / 60 % 60, duration.as_secs() % 60);
+    let millis = duration.subsec_millis();
+    let parts = [(hours, "h"), (minutes, "m"), (seconds, "s"), (u64::from(millis), "ms")];
+    let parts: Vec<_> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    let text = parts.concat();
+    match (text.is_empty(), duration.is_zero()) {
+        (false, _) => text,
+        (true, true) => "0s".into(),
+        (true, false) => format!("{duration:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn overlay(max_instances: Option<u32>, timeout: Option<u32>) -> LimitsOverlay {
+        LimitsOverlay { max_instances, timeout: timeout.map(|s| SECOND * s), ..Default::default() }
+    }
+
+    #[test]
+    fn a_partial_explicit_entry_keeps_the_other_field_of_the_server_default() {
+        let merged = overlay(Some(1), None).over(overlay(Some(9), Some(99))).resolve();
+        assert_eq!((merged.max_instances, merged.timeout), (1, SECOND * 99));
+    }
+
+    #[test]
+    fn nothing_written_means_five_instances_and_thirty_seconds() {
+        assert_eq!(LimitsOverlay::default().resolve(), BUILT_IN_LIMITS);
+    }
+
+    #[test]
+    fn the_queue_timeout_follows_the_timeout_until_somebody_writes_it() {
+        assert_eq!(overlay(None, Some(7)).resolve().queue_timeout, SECOND * 7);
+        let written = LimitsOverlay { queue_timeout: Some(SECOND), ..overlay(None, Some(7)) };
+        assert_eq!(written.resolve().queue_timeout, SECOND);
+    }
+
+    #[test]
+    fn durations_and_overlays_print_as_people_write_them() {
+        let texts = [0, 250, 30_000, 90_000, 7_200_000, 1_500]
+            .map(|ms| render_duration(Duration::from_millis(ms)));
+        assert_eq!(texts, ["0s", "250ms", "30s", "1m30s", "2h", "1s500ms"]);
+        assert_eq!(render_duration(Duration::from_micros(5)), "5µs");
+        assert_eq!(overlay(Some(3), Some(7)).to_string(), "{max_instances=3, timeout=7s}");
+        let rest = LimitsOverlay {
+            queue_timeout: Some(SECOND),
+            inactivity_timeout: Some(SECOND),
+            max_result_bytes: Some(9),
+            ..Default::default()
+        };
+        assert_eq!(
+            rest.to_string(),
+            "{queue_timeout=1s, inactivity_timeout=1s, max_result_bytes=9}"
+        );
+        assert_eq!(BUILT_IN_LIMITS.to_string(), "{max_instances=5, timeout=30s}");
+    }
+}

@@ -1,0 +1,165 @@
+//! What it takes to reach one upstream server, and how it is doing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::{Secret, ServerName, redact_url};
+
+/// How long connecting and the first listing may take when the configuration does not say.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How to reach a server. Two equal specs need no reconnect when a configuration is reloaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    /// The configured name.
+    pub name: ServerName,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Which protocol era to speak.
+    pub era: EraChoice,
+    /// How long connecting and the first listing may take together.
+    pub connect_timeout: Duration,
+}
+
+/// Where a server is and what it takes to be let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// MCP over streamable HTTP.
+    StreamableHttp { url: Url, headers: BTreeMap<String, Secret>, bearer: Option<Secret> },
+    /// The HTTP+SSE transport of 2024-11-05.
+    Sse { url: Url, headers: BTreeMap<String, Secret>, bearer: Option<Secret> },
+    /// A child process that speaks over its standard input and output.
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, Secret>,
+        cwd: Option<PathBuf>,
+    },
+}
+
+impl Endpoint {
+    /// Which transport this is.
+    pub fn transport(&self) -> TransportKind {
+        match self {
+            Self::StreamableHttp { .. } => TransportKind::StreamableHttp,
+            Self::Sse { .. } => TransportKind::Sse,
+            Self::Stdio { .. } => TransportKind::Stdio,
+        }
+    }
+}
+
+/// The place as it may be shown: credentials redacted; a child as its command line.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StreamableHttp { url, .. } | Self::Sse { url, .. } => {
+                f.write_str(&redact_url(url))
+            }
+            Self::Stdio { command, args, .. } => {
+                f.write_str(command)?;
+                args.iter().try_for_each(|arg| write!(f, " {arg}"))
+            }
+        }
+    }
+}
+
+/// The transports of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportKind {
+    StreamableHttp,
+    Sse,
+    Stdio,
+}
+
+impl TransportKind {
+    /// The word of the configuration file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StreamableHttp => "streamable_http",
+            Self::Sse => "sse",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+/// The two halves of the protocol's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// 2024-11-05 to 2025-11-25: `initialize` and sessions.
+    Legacy,
+    /// 2026-07-28 and later: stateless, `server/discover`.
+    Modern,
+}
+
+impl Era {
+    /// The word that tables and JSON show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+/// Which era the configuration asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EraChoice {
+    /// Ask the server.
+    #[default]
+    Auto,
+    /// Do not ask.
+    Fixed(Era),
+}
+
+/// How a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    /// Not yet connected for the first time.
+    Connecting,
+    /// Connected; its tools can be called.
+    Ready,
+    /// Lost, or never reached; its last known tools stay declared and answer "unavailable".
+    Unavailable,
+}
+
+impl ServerState {
+    /// The word that tables and JSON show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_shows_its_place_and_no_secret() {
+        let http = Endpoint::StreamableHttp {
+            url: Url::parse("http://u:p@h/mcp?k=v").unwrap(),
+            headers: BTreeMap::from([("x-key".into(), Secret::new("s3cret"))]),
+            bearer: Some(Secret::new("s3cret")),
+        };
+        assert_eq!(http.to_string(), "http://***@h/mcp?k=***");
+        assert!(!format!("{http:?}").contains("s3cret"));
+        assert_eq!(http.transport().as_str(), "streamable_http");
+        let child = Endpoint::Stdio {
+            command: "npx".into(),
+            args: vec!["server".into(), "dir".into()],
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        assert_eq!(
+            (child.to_string().as_str(), child.transport().as_str()),
+            ("npx server dir", "stdio")
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! A tool as its server describes it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// One tool of one server, before any policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDescriptor {
+    /// The name that the server uses.
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// The JSON Schema of the arguments.
+    pub input_schema: Arc<Value>,
+    pub output_schema: Option<Arc<Value>>,
+    /// The server's hints; never trusted for a decision.
+    pub annotations: Option<Arc<Value>>,
+}
+
+impl ToolDescriptor {
+    /// A tool that takes an object of anything.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            input_schema: Arc::new(serde_json::json!({"type": "object"})),
+            output_schema: None,
+            annotations: None,
+        }
+    }
+}
+
+/// What a server answered when it was asked for its tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolList {
+    pub tools: Vec<ToolDescriptor>,
+    /// How long the server calls this list fresh (`ttlMs`), when it says so.
+    pub ttl: Option<std::time::Duration>,
+    /// Tools that were left out while reading, with the reason.
+    pub dropped: Vec<String>,
+}

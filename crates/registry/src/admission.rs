@@ -1,0 +1,324 @@
+//! The decision, per tool, to register it and under which limits (seed 000, section 3).
+
+use std::collections::{HashMap, HashSet};
+
+use switchboard_model::{
+    AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Plan, ServerName, ServerPlan,
+    ToolDescriptor,
+};
+use wildmatch::WildMatch;
+
+use crate::entries::{Explicit, addresses, explicit_for};
+use crate::{CatalogTool, Configured, Notice, Violation};
+
+/// What a server has to offer just now.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    pub plan: &'a ServerPlan,
+    /// Its tools: as it listed them, or as it last did while it cannot be reached. `None` when nobody has
+    /// ever seen them.
+    pub tools: Option<&'a [ToolDescriptor]>,
+    /// Whether it can be reached.
+    pub available: bool,
+    /// What it had before, in this run or the last one. `None` when it was never seen before.
+    pub before: Option<&'a HashSet<String>>,
+    /// Tools that were left out while the list was read.
+    pub dropped: &'a [String],
+}
+
+/// What was decided, and what to tell people about it.
+#[derive(Debug, Default)]
+pub struct Admission {
+    /// Local tools first, then by server in the order of the file: the order of registration.
+    pub tools: Vec<CatalogTool>,
+    /// Tools that may not be registered. At the start each of them ends it.
+    pub violations: Vec<Violation>,
+    pub notices: Vec<Notice>,
+}
+
+/// Decides for every tool of this process and of every server.
+pub fn admit(plan: &Plan, local: &[ToolDescriptor], offers: &[Offer<'_>]) -> Admission {
+    let mut admission = Admission::default();
+    admit_local(plan, local, &mut admission);
+    for offer in offers {
+        admit_offer(plan, offer, &mut admission);
+    }
+    notice_missing(plan, offers, &mut admission);
+    notice_collisions(&mut admission);
+    admission
+}
+
+fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission) {
+    let server = ServerName::local();
+    let chosen: Vec<&ToolDescriptor> = match &plan.local_tools {
+        LocalToolChoice::All => local.iter().collect(),
+        LocalToolChoice::NamedInTools => local
+            .iter()
+            .filter(|tool| explicit_for(&plan.tools, &server, &tool.name).is_some())
+            .collect(),
+        LocalToolChoice::Only(names) => {
+            for name in names.iter().filter(|name| local.iter().all(|tool| tool.name != **name)) {
+                admission.violations.push(Violation::UnknownLocalTool {
+                    root: plan.root,
+                    tool: name.clone(),
+                    known: local.iter().map(|tool| tool.name.clone()).collect(),
+                });
+            }
+            local.iter().filter(|tool| names.contains(&tool.name)).collect()
+        }
+    };
+    for tool in chosen {
+        let Some(explicit) = explicit_for(&plan.tools, &server, &tool.name) else {
+            admission.violations.push(Violation::UnconfiguredLocalTool {
+                root: plan.root,
+                tool: tool.name.clone(),
+                configured: configured_names(plan),
+            });
+            continue;
+        };
+        if explicit.enabled {
+            let limits = explicit.limits.resolve();
+            admission.notices.push(Notice::Explicit { tool: tool.name.clone(), limits });
+            let name = CanonicalName::new(&server, &tool.name);
+            let toolset = server.to_string();
+            admission.tools.push(CatalogTool {
+                limits,
+                ..registered(name, tool, Some(explicit), AdmissionMode::Strict, toolset, true)
+            });
+        }
+    }
+}
+
+fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
+    let server = &offer.plan.spec.name;
+    let Some(listed) = offer.tools else { return };
+    let dropped = offer.dropped.iter();
+    admission.notices.extend(
+        dropped.map(|reason| Notice::Dropped { server: server.clone(), reason: reason.clone() }),
+    );
+    if listed.is_empty() && offer.available {
+        let place = offer.plan.spec.endpoint.to_string();
+        admission.notices.push(Notice::NoTools { server: server.clone(), place });
+    }
+    notice_unmatched_lists(offer.plan, listed, admission);
+    for tool in last_definitions(server, listed, admission) {
+        if is_listed(offer.plan, &tool.name) {
+            admit_tool(plan, offer, tool, admission);
+        }
+    }
+}
+
+/// Each name once, the last definition of it, in the place of its first.
+fn last_definitions<'a>(
+    server: &ServerName,
+    listed: &'a [ToolDescriptor],
+    admission: &mut Admission,
+) -> Vec<&'a ToolDescriptor> {
+    let mut at: HashMap<&str, usize> = HashMap::new();
+    let mut kept: Vec<&ToolDescriptor> = Vec::with_capacity(listed.len());
+    for tool in listed {
+        if let Some(slot) = at.get(tool.name.as_str()).and_then(|at| kept.get_mut(*at)) {
+            *slot = tool;
+            let notice = Notice::DuplicateTool { server: server.clone(), tool: tool.name.clone() };
+            if !admission.notices.contains(&notice) {
+                admission.notices.push(notice);
+            }
+        } else {
+            at.insert(&tool.name, kept.len());
+            kept.push(tool);
+        }
+    }
+    kept
+}
+
+fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: &mut Admission) {
+    let server = &offer.plan.spec.name;
+    let explicit = explicit_for(&plan.tools, server, &tool.name);
+    let mode = explicit.as_ref().and_then(|explicit| explicit.mode).unwrap_or(offer.plan.mode);
+    let default = match mode {
+        // Seed 000, 5.1.1: a strict server's defaults are legal and ignored.
+        AdmissionMode::Strict => None,
+        AdmissionMode::Dynamic => offer.plan.default_limits,
+    };
+    let limits = match (&explicit, mode) {
+        (Some(explicit), _) if !explicit.enabled => return,
+        (Some(explicit), _) => {
+            merged(&tool.name, explicit.limits, default, &mut admission.notices).resolve()
+        }
+        (None, AdmissionMode::Dynamic) => {
+            let (server, tool) = (server.clone(), tool.name.clone());
+            if offer.before.is_some_and(|before| !before.contains(&tool)) {
+                let notice = Notice::NewTool { server: server.clone(), tool: tool.clone() };
+                admission.notices.push(notice);
+            }
+            admission.notices.push(Notice::UsingDefault { server, tool });
+            default.unwrap_or_default().resolve()
+        }
+        (None, AdmissionMode::Strict) => {
+            admission.violations.push(Violation::UnconfiguredTool {
+                root: plan.root,
+                server: server.clone(),
+                tool: tool.name.clone(),
+                configured: configured_names(plan),
+            });
+            return;
+        }
+    };
+    let configured = match (&explicit, default) {
+        (None, _) => Configured::Default,
+        (Some(_), Some(_)) => Configured::Merged,
+        (Some(_), None) => Configured::Explicit,
+    };
+    let toolset = offer.plan.toolset.clone().unwrap_or_else(|| server.to_string());
+    let name = CanonicalName::new(server, &tool.name);
+    admission.tools.push(CatalogTool {
+        limits,
+        configured,
+        ..registered(name, tool, explicit, mode, toolset, offer.available)
+    });
+}
+
+fn merged(
+    tool: &str,
+    explicit: LimitsOverlay,
+    default: Option<LimitsOverlay>,
+    notices: &mut Vec<Notice>,
+) -> LimitsOverlay {
+    let overlay = explicit.over(default.unwrap_or_default());
+    let (tool, limits) = (tool.to_owned(), overlay.resolve());
+    notices.push(match default {
+        None => Notice::Explicit { tool, limits },
+        Some(default) => Notice::Merged { tool, explicit, default, limits },
+    });
+    overlay
+}
+
+fn registered(
+    name: CanonicalName,
+    tool: &ToolDescriptor,
+    explicit: Option<Explicit>,
+    mode: AdmissionMode,
+    toolset: String,
+    available: bool,
+) -> CatalogTool {
+    let mut descriptor = tool.clone();
+    let (mut expose_as, mut arguments) = (None, None);
+    if let Some(explicit) = explicit {
+        descriptor.description = explicit.description.or(descriptor.description);
+        (expose_as, arguments) = (explicit.expose_as, explicit.arguments);
+    }
+    CatalogTool {
+        name,
+        descriptor,
+        limits: LimitsOverlay::default().resolve(),
+        configured: Configured::Explicit,
+        mode,
+        toolset,
+        expose_as,
+        arguments,
+        available,
+    }
+}
+
+/// Whether the allow and deny lists let a tool through; a denied one is as if it did not exist.
+fn is_listed(plan: &ServerPlan, tool: &str) -> bool {
+    let matches = |pattern: &String| WildMatch::new(pattern).matches(tool);
+    plan.tool_allowlist.as_ref().is_none_or(|allowed| allowed.iter().any(matches))
+        && !plan.tool_denylist.iter().any(matches)
+}
+
+fn notice_unmatched_lists(plan: &ServerPlan, listed: &[ToolDescriptor], admission: &mut Admission) {
+    let allow = plan.tool_allowlist.iter().flatten().map(|pattern| ("tool_allowlist", pattern));
+    let deny = plan.tool_denylist.iter().map(|pattern| ("tool_denylist", pattern));
+    for (list, tool) in allow.chain(deny) {
+        if !tool.contains(['*', '?']) && listed.iter().all(|offered| offered.name != *tool) {
+            admission.notices.push(Notice::ListedToolMissing {
+                server: plan.spec.name.clone(),
+                list,
+                tool: tool.clone(),
+            });
+        }
+    }
+}
+
+/// Seed 000, 3.1.2 and 3.1.3 step 4, and question 2: what was there before and is not any more, and what
+/// an entry names although nobody offers it.
+fn notice_missing(plan: &Plan, offers: &[Offer<'_>], admission: &mut Admission) {
+    let mut told: HashSet<String> = HashSet::new();
+    for offer in offers {
+        let (Some(listed), Some(before)) = (offer.tools, offer.before) else { continue };
+        let server = &offer.plan.spec.name;
+        let mut gone: Vec<_> =
+            before.iter().filter(|name| listed.iter().all(|tool| tool.name != **name)).collect();
+        gone.sort();
+        for tool in gone.into_iter().filter(|tool| is_listed(offer.plan, tool)) {
+            told.insert(tool.clone());
+            told.insert(CanonicalName::new(server, tool).to_string());
+            admission.notices.push(Notice::NoLongerAvailable {
+                servers: vec![server.clone()],
+                tool: tool.clone(),
+            });
+        }
+    }
+    for entry in plan.tools.iter().filter(|entry| entry.enabled && !told.contains(&entry.name)) {
+        notice_unoffered_entry(entry, offers, admission);
+    }
+}
+
+fn notice_unoffered_entry(
+    entry: &switchboard_model::ToolEntry,
+    offers: &[Offer<'_>],
+    admission: &mut Admission,
+) {
+    let is_local = |tool: &CatalogTool| {
+        tool.name.server().is_local()
+            && (tool.name.tool() == entry.name || tool.name.as_str() == entry.name)
+    };
+    if admission.tools.iter().any(is_local) {
+        return;
+    }
+    let means = |offer: &Offer<'_>, tool: &str| {
+        entry.name == tool || addresses(entry, &offer.plan.spec.name, tool)
+    };
+    let offered = offers
+        .iter()
+        .any(|offer| offer.tools.into_iter().flatten().any(|tool| means(offer, &tool.name)));
+    // A server that nobody has ever reached may well have it.
+    if offered || offers.iter().any(|offer| offer.tools.is_none()) {
+        return;
+    }
+    let addressed = offers.iter().find_map(|offer| {
+        let server = &offer.plan.spec.name;
+        let tool = entry.name.strip_prefix(server.as_str())?.strip_prefix('.')?;
+        Some((vec![server.clone()], tool.to_owned()))
+    });
+    let everywhere =
+        || (offers.iter().map(|offer| offer.plan.spec.name.clone()).collect(), entry.name.clone());
+    let (servers, tool) = addressed.unwrap_or_else(everywhere);
+    if !Vec::is_empty(&servers) {
+        admission.notices.push(Notice::NoLongerAvailable { servers, tool });
+    }
+}
+
+fn notice_collisions(admission: &mut Admission) {
+    let mut last: HashMap<&str, &CanonicalName> = HashMap::new();
+    let mut collisions = Vec::new();
+    for tool in &admission.tools {
+        if let Some(loser) = last.insert(tool.name.tool(), &tool.name) {
+            collisions.push(Notice::Collision {
+                bare: tool.name.tool().to_owned(),
+                loser: loser.clone(),
+                winner: tool.name.clone(),
+            });
+        }
+    }
+    admission.notices.extend(collisions);
+}
+
+fn configured_names(plan: &Plan) -> Vec<String> {
+    plan.tools.iter().map(|entry| entry.name.clone()).collect()
+}
+
+#[cfg(test)]
+#[path = "admission_tests.rs"]
+mod tests;

@@ -1,0 +1,498 @@
+//! Each bullet of seed 000 section 5, and each settled contradiction, has its test here.
+
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use switchboard_model::{
+    BUILT_IN_LIMITS, DEFAULT_CONNECT_TIMEOUT, Endpoint, EraChoice, RootKey, ServerSpec, ToolEntry,
+};
+
+use super::*;
+use crate::Level;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limits(max_instances: Option<u32>, timeout: Option<u32>) -> LimitsOverlay {
+    LimitsOverlay { max_instances, timeout: timeout.map(|n| SECOND * n), ..Default::default() }
+}
+
+fn entry(name: &str, max_instances: Option<u32>, timeout: Option<u32>) -> ToolEntry {
+    ToolEntry { limits: limits(max_instances, timeout), ..ToolEntry::named(name) }
+}
+
+fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
+    ServerPlan {
+        spec: ServerSpec {
+            name: ServerName::new(name),
+            endpoint: Endpoint::Stdio {
+                command: format!("{name}-command"),
+                args: vec![],
+                env: std::collections::BTreeMap::new(),
+                cwd: None,
+            },
+            era: EraChoice::Auto,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+        },
+        mode,
+        default_limits: (mode == Dynamic).then(|| limits(Some(9), Some(99))),
+        tool_allowlist: None,
+        tool_denylist: vec![],
+        required: true,
+        toolset: None,
+        prompts: vec![],
+        poll_interval: None,
+    }
+}
+
+/// A board in the making: what the file says, what this process has, and what each server offers.
+struct Board {
+    plan: Plan,
+    local: Vec<ToolDescriptor>,
+    offered: Vec<Option<Vec<ToolDescriptor>>>,
+    before: Vec<Option<HashSet<String>>>,
+}
+
+fn board(tools: Vec<ToolEntry>) -> Board {
+    Board {
+        plan: Plan {
+            root: RootKey::Myai,
+            max_concurrent: 10,
+            tools,
+            servers: vec![],
+            local_tools: LocalToolChoice::NamedInTools,
+        },
+        local: vec![ToolDescriptor::named("sum_numbers"), ToolDescriptor::named("current_time")],
+        offered: vec![],
+        before: vec![],
+    }
+}
+
+impl Board {
+    fn offers(mut self, server: ServerPlan, tools: &[&str]) -> Self {
+        self.plan.servers.push(server);
+        self.offered.push(Some(tools.iter().map(|name| ToolDescriptor::named(*name)).collect()));
+        self.before.push(None);
+        self
+    }
+
+    fn had(mut self, tools: &[&str]) -> Self {
+        *self.before.last_mut().unwrap() = Some(tools.iter().map(|name| (*name).into()).collect());
+        self
+    }
+
+    fn admit(&self) -> Admission {
+        let offers: Vec<_> = (self.plan.servers.iter().zip(&self.offered).zip(&self.before))
+            .map(|((plan, tools), before)| Offer {
+                plan,
+                tools: tools.as_deref(),
+                available: true,
+                before: before.as_ref(),
+                dropped: &[],
+            })
+            .collect();
+        admit(&self.plan, &self.local, &offers)
+    }
+
+    /// `name: max_instances, timeout` of every admitted tool.
+    #[track_caller]
+    fn registers(&self, expected: &[&str]) -> Admission {
+        let admission = self.admit();
+        assert_eq!(violations(&admission), Vec::<String>::new());
+        let shown: Vec<_> = admission
+            .tools
+            .iter()
+            .map(|tool| {
+                let limits = tool.limits;
+                format!("{}: {}, {}s", tool.name, limits.max_instances, limits.timeout.as_secs())
+            })
+            .collect();
+        assert_eq!(shown, expected);
+        admission
+    }
+}
+
+fn violations(admission: &Admission) -> Vec<String> {
+    admission.violations.iter().map(ToString::to_string).collect()
+}
+
+fn told(admission: &Admission, level: Level) -> Vec<String> {
+    let notices = admission.notices.iter().filter(|notice| notice.level() == level);
+    notices.map(ToString::to_string).collect()
+}
+
+use AdmissionMode::{Dynamic, Strict};
+
+#[test]
+fn strict_all_mcp_tools_configured_is_a_success() {
+    let admission = board(vec![entry("get_customer", Some(10), None)])
+        .offers(server("customers", Strict), &["get_customer"])
+        .registers(&["customers.get_customer: 10, 30s"]);
+    assert_eq!(
+        told(&admission, Level::Debug),
+        [
+            "Tool 'get_customer' registered with explicit configuration: {max_instances=10, timeout=30s}"
+        ]
+    );
+}
+
+#[test]
+fn strict_unconfigured_tool_is_an_error_with_the_detailed_message() {
+    let admission = board(vec![entry("a", None, None), entry("b", None, None)])
+        .offers(server("customers", Strict), &["a", "b", "get_customer"])
+        .admit();
+    insta::assert_snapshot!(violations(&admission).join("\n---\n"), @r"
+    Tool 'get_customer' from MCP server 'customers' is not configured in the toolbox.
+
+    MCP Server: customers
+    Mode: strict
+    Missing Tool: get_customer
+
+    Configured tools: ['a', 'b']
+
+    To resolve:
+    1. Add the tool to myai.toolbox.tools in your configuration, OR
+    2. Change the MCP server mode to 'dynamic' and provide default_tool_config
+    ");
+}
+
+#[test]
+fn three_unconfigured_tools_on_two_strict_servers_are_all_reported() {
+    let admission = board(vec![])
+        .offers(server("one", Strict), &["a", "b"])
+        .offers(server("two", Strict), &["c"])
+        .admit();
+    let named: Vec<_> = admission
+        .violations
+        .iter()
+        .map(|violation| format!("{}.{}", violation.server().unwrap(), violation.tool()))
+        .collect();
+    assert_eq!(named, ["one.a", "one.b", "two.c"]);
+}
+
+#[test]
+fn strict_configured_tool_no_longer_in_mcp_is_a_warning_and_not_registered() {
+    let admission = board(vec![entry("kept", None, None), entry("gone", None, None)])
+        .offers(server("customers", Strict), &["kept"])
+        .had(&["kept", "gone"])
+        .registers(&["customers.kept: 5, 30s"]);
+    assert_eq!(
+        told(&admission, Level::Warning),
+        ["Tool 'gone' was configured but is no longer available from MCP server 'customers'"]
+    );
+}
+
+#[test]
+fn local_tool_configured_is_a_success() {
+    board(vec![entry("sum_numbers", Some(20), None)]).registers(&["local.sum_numbers: 20, 30s"]);
+}
+
+#[test]
+fn local_tool_not_configured_is_an_error() {
+    let mut board = board(vec![entry("sum_numbers", None, None)]);
+    board.plan.local_tools = LocalToolChoice::All;
+    insta::assert_snapshot!(violations(&board.admit()).join("\n---\n"), @r"
+    Tool 'current_time' (local tool) is not configured in the toolbox.
+
+    Local tools must always be explicitly configured in myai.toolbox.tools.
+
+    Configured tools: ['sum_numbers']
+    ");
+}
+
+#[test]
+fn local_tools_without_the_key_are_those_that_tools_names() {
+    board(vec![]).registers(&[]);
+    board(vec![entry("local.sum_numbers", Some(2), None)])
+        .registers(&["local.sum_numbers: 2, 30s"]);
+}
+
+#[test]
+fn local_tools_that_do_not_exist_are_an_error() {
+    let mut board = board(vec![entry("sum_numbers", None, None)]);
+    board.plan.local_tools = LocalToolChoice::Only(vec!["sum_numbers".into(), "nope".into()]);
+    insta::assert_snapshot!(violations(&board.admit()).join("\n---\n"), @r"
+    Tool 'nope' in myai.toolbox.local_tools is not a local tool.
+
+    Local tools of this program: ['sum_numbers', 'current_time']
+    ");
+}
+
+#[test]
+fn local_tools_are_strict_even_when_a_server_of_that_tool_is_dynamic() {
+    let mut board = board(vec![]).offers(server("customers", Dynamic), &["current_time"]);
+    board.plan.local_tools = LocalToolChoice::Only(vec!["current_time".into()]);
+    let admission = board.admit();
+    assert_eq!(admission.violations.len(), 1);
+    assert_eq!(admission.violations[0].server(), None);
+    assert_eq!(admission.violations[0].tool(), "current_time");
+}
+
+#[test]
+fn dynamic_tool_not_configured_uses_the_default_config() {
+    let admission = board(vec![])
+        .offers(server("customers", Dynamic), &["get_customer"])
+        .registers(&["customers.get_customer: 9, 99s"]);
+    assert_eq!(
+        told(&admission, Level::Info),
+        [
+            "Tool 'get_customer' from MCP 'customers' not explicitly configured, using default configuration"
+        ]
+    );
+    assert_eq!(admission.tools[0].configured, Configured::Default);
+}
+
+#[test]
+fn dynamic_tool_configured_is_merged_with_the_defaults() {
+    let admission = board(vec![entry("get_customer", Some(1), None)])
+        .offers(server("customers", Dynamic), &["get_customer"])
+        .registers(&["customers.get_customer: 1, 99s"]);
+    assert_eq!(
+        told(&admission, Level::Debug),
+        ["Tool 'get_customer' configuration merged: explicit={max_instances=1}, \
+          default={max_instances=9, timeout=1m39s}, final={max_instances=1, timeout=1m39s}"]
+    );
+    assert_eq!(admission.tools[0].configured, Configured::Merged);
+}
+
+#[test]
+fn dynamic_new_tool_appears_and_is_registered_with_defaults() {
+    let admission = board(vec![entry("told", None, None)])
+        .offers(server("customers", Dynamic), &["old", "new", "told"])
+        .had(&["old"])
+        .registers(&["customers.old: 9, 99s", "customers.new: 9, 99s", "customers.told: 9, 99s"]);
+    assert_eq!(
+        told(&admission, Level::Info),
+        [
+            "Tool 'old' from MCP 'customers' not explicitly configured, using default configuration",
+            "New tool 'new' discovered from MCP server 'customers', registering with default configuration",
+            "Tool 'new' from MCP 'customers' not explicitly configured, using default configuration",
+        ]
+    );
+}
+
+#[test]
+fn dynamic_configured_tool_removed_is_a_warning_and_not_registered() {
+    let admission = board(vec![entry("gone", None, None)])
+        .offers(server("customers", Dynamic), &[])
+        .had(&["gone", "unconfigured"])
+        .registers(&[]);
+    assert_eq!(
+        told(&admission, Level::Warning),
+        [
+            "MCP server 'customers' at customers-command returned no tools",
+            "Tool 'gone' was configured but is no longer available from MCP server 'customers'",
+            "Tool 'unconfigured' was configured but is no longer available from MCP server 'customers'",
+        ]
+    );
+}
+
+#[test]
+fn merging_explicit_over_all_some_and_no_default_fields() {
+    let merge = |tools: Vec<ToolEntry>, expected: &str| {
+        board(tools).offers(server("s", Dynamic), &["t"]).registers(&[expected]);
+    };
+    merge(vec![entry("t", Some(1), Some(2))], "s.t: 1, 2s");
+    merge(vec![entry("t", Some(1), None)], "s.t: 1, 99s");
+    merge(vec![entry("t", None, Some(2))], "s.t: 9, 2s");
+    merge(vec![entry("t", None, None)], "s.t: 9, 99s");
+    merge(vec![], "s.t: 9, 99s");
+}
+
+#[test]
+fn an_empty_default_tool_config_means_the_built_in_limits() {
+    let mut plan = server("s", Dynamic);
+    plan.default_limits = Some(LimitsOverlay::default());
+    let admission = board(vec![]).offers(plan, &["t"]).registers(&["s.t: 5, 30s"]);
+    assert_eq!(admission.tools[0].limits, BUILT_IN_LIMITS);
+}
+
+#[test]
+fn strict_ignores_a_default_tool_config() {
+    let mut plan = server("s", Strict);
+    plan.default_limits = Some(limits(Some(9), Some(99)));
+    board(vec![entry("t", Some(1), None)]).offers(plan, &["t"]).registers(&["s.t: 1, 30s"]);
+}
+
+#[test]
+fn a_tool_can_override_the_mode_of_its_server_both_ways() {
+    let strict = ToolEntry { mode: Some(Strict), ..entry("t", Some(1), None) };
+    board(vec![strict]).offers(server("s", Dynamic), &["t"]).registers(&["s.t: 1, 30s"]);
+    let dynamic = ToolEntry { mode: Some(Dynamic), ..entry("t", Some(1), None) };
+    let mut plan = server("s", Strict);
+    plan.default_limits = Some(limits(Some(9), Some(99)));
+    board(vec![dynamic]).offers(plan, &["t"]).registers(&["s.t: 1, 99s"]);
+}
+
+#[test]
+fn mcp_returns_no_tools_is_a_warning_and_the_start_goes_on() {
+    let admission = board(vec![]).offers(server("s", Strict), &[]).registers(&[]);
+    assert_eq!(told(&admission, Level::Warning), ["MCP server 's' at s-command returned no tools"]);
+}
+
+#[test]
+fn a_hundred_tools_of_which_five_are_configured() {
+    let names: Vec<String> = (0..100).map(|n| format!("tool_{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let entries = names.iter().take(5).map(|name| entry(name, Some(2), None)).collect();
+    let admission = board(entries).offers(server("s", Dynamic), &names).admit();
+    let explicit = admission.tools.iter().filter(|tool| tool.limits.max_instances == 2).count();
+    assert_eq!((admission.tools.len(), explicit), (100, 5));
+    assert_eq!(told(&admission, Level::Info).len(), 95);
+}
+
+#[test]
+fn tool_configured_but_not_returned_by_any_mcp_is_a_warning() {
+    let one = board(vec![entry("ghost", None, None)]).offers(server("a", Dynamic), &["t"]).admit();
+    assert_eq!(
+        told(&one, Level::Warning),
+        ["Tool 'ghost' was configured but is no longer available from MCP server 'a'"]
+    );
+    let entries = vec![entry("ghost", None, None), entry("b.phantom", None, None)];
+    let two = board(entries)
+        .offers(server("a", Dynamic), &["t"])
+        .offers(server("b", Dynamic), &["u"])
+        .admit();
+    assert_eq!(
+        told(&two, Level::Warning),
+        [
+            "Tool 'ghost' was configured but is no longer available from MCP server 'a', 'b'",
+            "Tool 'phantom' was configured but is no longer available from MCP server 'b'",
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_called_missing_while_a_server_has_never_been_seen() {
+    let mut board = board(vec![entry("ghost", None, None)]).offers(server("a", Dynamic), &["t"]);
+    board.plan.servers.push(server("dead", Dynamic));
+    board.offered.push(None);
+    board.before.push(None);
+    assert_eq!(told(&board.admit(), Level::Warning), Vec::<String>::new());
+}
+
+#[test]
+fn switching_from_strict_to_dynamic_admits_what_was_refused() {
+    let strict = board(vec![]).offers(server("s", Strict), &["t"]).admit();
+    assert_eq!((strict.tools.len(), strict.violations.len()), (0, 1));
+    board(vec![]).offers(server("s", Dynamic), &["t"]).registers(&["s.t: 9, 99s"]);
+}
+
+#[test]
+fn collision_between_servers_last_registered_wins_with_a_warning_and_nothing_is_lost() {
+    let admission = board(vec![])
+        .offers(server("a", Dynamic), &["search"])
+        .offers(server("b", Dynamic), &["search"])
+        .registers(&["a.search: 9, 99s", "b.search: 9, 99s"]);
+    assert_eq!(
+        told(&admission, Level::Warning),
+        [
+            "Tool name 'search' is used by 'a.search' and 'b.search': the bare name means 'b.search', \
+          'a.search' is reached by its full name"
+        ]
+    );
+}
+
+#[test]
+fn collision_between_local_and_mcp_tools_warns_too() {
+    let admission = board(vec![entry("sum_numbers", None, None)])
+        .offers(server("a", Strict), &["sum_numbers"])
+        .registers(&["local.sum_numbers: 5, 30s", "a.sum_numbers: 5, 30s"]);
+    assert_eq!(told(&admission, Level::Warning).len(), 1);
+}
+
+#[test]
+fn allow_and_deny_lists_decide_before_the_mode_does() {
+    let mut plan = server("s", Strict);
+    plan.tool_allowlist = Some(vec!["get_*".into(), "lost".into()]);
+    plan.tool_denylist = vec!["get_secret".into()];
+    let admission = board(vec![entry("get_customer", None, None)])
+        .offers(plan, &["get_customer", "get_secret", "delete_customer"])
+        .registers(&["s.get_customer: 5, 30s"]);
+    assert_eq!(
+        told(&admission, Level::Warning),
+        ["tool_allowlist of MCP server 's' names tool 'lost', which the server does not have"]
+    );
+}
+
+#[test]
+fn an_address_with_a_server_wins_field_by_field_over_the_bare_one() {
+    board(vec![entry("t", Some(1), Some(2)), entry("b.t", Some(3), None)])
+        .offers(server("a", Strict), &["t"])
+        .offers(server("b", Strict), &["t"])
+        .registers(&["a.t: 1, 2s", "b.t: 3, 2s"]);
+}
+
+#[test]
+fn a_disabled_tool_is_configured_but_not_there() {
+    let off = ToolEntry { enabled: false, ..entry("t", None, None) };
+    let admission = board(vec![off]).offers(server("s", Strict), &["t"]).registers(&[]);
+    assert_eq!(told(&admission, Level::Warning), Vec::<String>::new());
+}
+
+#[test]
+fn an_entry_can_replace_the_description_and_name_the_tool_for_renderings() {
+    let told = ToolEntry {
+        description: Some("ours".into()),
+        expose_as: Some("customer".into()),
+        arguments: Some(vec![]),
+        ..entry("t", None, None)
+    };
+    let admission = board(vec![told]).offers(server("s", Strict), &["t"]).admit();
+    let tool = &admission.tools[0];
+    assert_eq!(tool.descriptor.description.as_deref(), Some("ours"));
+    assert_eq!((tool.expose_as.as_deref(), &tool.arguments), (Some("customer"), &Some(vec![])));
+    assert_eq!((tool.toolset.as_str(), tool.mode), ("s", Strict));
+}
+
+#[test]
+fn one_server_that_lists_a_name_twice_gets_its_last_definition_and_a_warning() {
+    let mut board = board(vec![]).offers(server("s", Dynamic), &["t", "u", "t", "t"]);
+    board.offered[0].as_mut().unwrap()[3].description = Some("last".into());
+    let admission = board.registers(&["s.t: 9, 99s", "s.u: 9, 99s"]);
+    assert_eq!(admission.tools[0].descriptor.description.as_deref(), Some("last"));
+    assert_eq!(
+        told(&admission, Level::Warning),
+        ["MCP server 's' lists tool 't' more than once; the last definition is used"]
+    );
+}
+
+#[test]
+fn what_was_left_out_while_reading_is_told() {
+    let plan = board(vec![]).plan;
+    let spec = server("s", Dynamic);
+    let dropped = ["tool 3 has no name".to_owned()];
+    let offer =
+        Offer { plan: &spec, tools: Some(&[]), available: false, before: None, dropped: &dropped };
+    let admission = admit(&plan, &[], &[offer]);
+    assert_eq!(
+        told(&admission, Level::Warning),
+        ["MCP server 's' offered a tool that was left out: tool 3 has no name"]
+    );
+    let refused = Notice::Refused { message: "as the violation says".into() };
+    assert_eq!(
+        (refused.level(), refused.to_string().as_str()),
+        (Level::Error, "as the violation says")
+    );
+}
+
+proptest! {
+    /// Every offered tool is either admitted, or refused with a violation, or hidden by a list; never lost.
+    #[test]
+    fn no_tool_is_lost(
+        offered in proptest::collection::hash_set("[a-d]{1,2}", 0..8),
+        configured in proptest::collection::hash_set("[a-d]{1,2}", 0..8),
+        strict in any::<bool>(),
+    ) {
+        let mode = if strict { Strict } else { Dynamic };
+        let names: Vec<&str> = offered.iter().map(String::as_str).collect();
+        let entries = configured.iter().map(|name| entry(name, Some(1), None)).collect();
+        let admission = board(entries).offers(server("s", mode), &names).admit();
+        prop_assert_eq!(admission.tools.len() + admission.violations.len(), offered.len());
+        for tool in &admission.tools {
+            let explicit = configured.contains(tool.name.tool());
+            prop_assert_eq!(tool.limits.max_instances, if explicit { 1 } else { 9 });
+            prop_assert!(explicit || !strict);
+        }
+    }
+}

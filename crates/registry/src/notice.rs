@@ -1,0 +1,108 @@
+//! What people are told about an admission, word for word as seed 000 has it where it says so.
+
+use std::fmt;
+
+use switchboard_model::{CanonicalName, LimitsOverlay, ServerName, ToolLimits};
+
+/// How loud a notice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Debug,
+    Info,
+    Warning,
+    Error,
+}
+
+/// Something that happened to a tool or a server while the catalog was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Seed 000, 3.3.3.
+    NoTools { server: ServerName, place: String },
+    /// Seed 000, 3.4.1.
+    UsingDefault { server: ServerName, tool: String },
+    /// Seed 000, 3.4.1: not there when the server was last seen.
+    NewTool { server: ServerName, tool: String },
+    /// Seed 000, 3.4.2. More than one server when a bare entry could have meant any of them.
+    NoLongerAvailable { servers: Vec<ServerName>, tool: String },
+    /// Seed 000, 3.4.3.
+    Explicit { tool: String, limits: ToolLimits },
+    /// Seed 000, 3.4.3.
+    Merged { tool: String, explicit: LimitsOverlay, default: LimitsOverlay, limits: ToolLimits },
+    /// Two tools answer to one bare name; the later one wins there.
+    Collision { bare: String, loser: CanonicalName, winner: CanonicalName },
+    /// A strict server offers, after the start, a tool that nobody configured.
+    Refused { message: String },
+    /// One server offers the same tool name twice; the later one wins.
+    DuplicateTool { server: ServerName, tool: String },
+    /// An allow or deny list names, without a wildcard, a tool that the server does not have.
+    ListedToolMissing { server: ServerName, list: &'static str, tool: String },
+    /// A tool that was left out while its server's list was read.
+    Dropped { server: ServerName, reason: String },
+}
+
+impl Notice {
+    /// How loud this is (seed 000, 3.4 and 7.3).
+    pub fn level(&self) -> Level {
+        match self {
+            Self::UsingDefault { .. } | Self::NewTool { .. } => Level::Info,
+            Self::Explicit { .. } | Self::Merged { .. } => Level::Debug,
+            Self::Refused { .. } => Level::Error,
+            Self::NoTools { .. }
+            | Self::NoLongerAvailable { .. }
+            | Self::Collision { .. }
+            | Self::DuplicateTool { .. }
+            | Self::ListedToolMissing { .. }
+            | Self::Dropped { .. } => Level::Warning,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTools { server, place } => {
+                write!(f, "MCP server '{server}' at {place} returned no tools")
+            }
+            Self::UsingDefault { server, tool } => write!(
+                f,
+                "Tool '{tool}' from MCP '{server}' not explicitly configured, using default configuration"
+            ),
+            Self::NewTool { server, tool } => write!(
+                f,
+                "New tool '{tool}' discovered from MCP server '{server}', registering with default configuration"
+            ),
+            Self::NoLongerAvailable { servers, tool } => {
+                let servers: Vec<_> = servers.iter().map(|name| format!("'{name}'")).collect();
+                let servers = servers.join(", ");
+                write!(
+                    f,
+                    "Tool '{tool}' was configured but is no longer available from MCP server {servers}"
+                )
+            }
+            Self::Explicit { tool, limits } => {
+                write!(f, "Tool '{tool}' registered with explicit configuration: {limits}")
+            }
+            Self::Merged { tool, explicit, default, limits } => write!(
+                f,
+                "Tool '{tool}' configuration merged: explicit={explicit}, default={default}, final={limits}"
+            ),
+            Self::Collision { bare, loser, winner } => write!(
+                f,
+                "Tool name '{bare}' is used by '{loser}' and '{winner}': the bare name means '{winner}', \
+                 '{loser}' is reached by its full name"
+            ),
+            Self::Refused { message } => f.write_str(message),
+            Self::DuplicateTool { server, tool } => write!(
+                f,
+                "MCP server '{server}' lists tool '{tool}' more than once; the last definition is used"
+            ),
+            Self::ListedToolMissing { server, list, tool } => write!(
+                f,
+                "{list} of MCP server '{server}' names tool '{tool}', which the server does not have"
+            ),
+            Self::Dropped { server, reason } => {
+                write!(f, "MCP server '{server}' offered a tool that was left out: {reason}")
+            }
+        }
+    }
+}

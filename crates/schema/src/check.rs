@@ -1,0 +1,260 @@
+//! Checks the arguments of a call against the tool's schema, before anything is sent.
+
+use std::fmt;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+/// A larger schema is not compiled: its server checks the arguments itself.
+pub const MAX_CHECKED_SCHEMA_BYTES: usize = 1 << 20;
+
+/// More complaints than this help nobody.
+const MAX_COMPLAINTS: usize = 8;
+
+/// Checks arguments against one tool's schema. Compiled once, used by every call.
+#[derive(Debug)]
+pub struct ArgumentChecker {
+    validator: Validator,
+    known: Vec<String>,
+}
+
+/// Why a schema cannot be used to check arguments. The call then goes through unchecked, because the
+/// server has the last word anyway.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFault {
+    #[error("the schema is larger than {MAX_CHECKED_SCHEMA_BYTES} bytes")]
+    TooLarge,
+    #[error("the schema cannot be compiled: {0}")]
+    Invalid(String),
+}
+
+/// One thing that is wrong with the arguments, in words that a model can act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint(pub String);
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ArgumentChecker {
+    /// Compiles a schema. Never reads anything from outside: a remote `$ref` is a fault.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
+        if serialized_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
+            return Err(SchemaFault::TooLarge);
+        }
+        let validator = jsonschema::options()
+            // Linear-time matching: a server's pattern must not be able to stall us.
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map_err(|error| SchemaFault::Invalid(error.to_string()))?;
+        let known = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .map(|properties| properties.keys().cloned().collect())
+            .unwrap_or_default();
+        Ok(Self { validator, known })
+    }
+
+    /// Everything that is wrong with `arguments`, up to a handful.
+    pub fn check(&self, arguments: &Map<String, Value>) -> Result<(), Vec<Complaint>> {
+        let instance = Value::Object(arguments.clone());
+        let complaints: Vec<_> = self
+            .validator
+            .iter_errors(&instance)
+            .take(MAX_COMPLAINTS)
+            .map(|error| Complaint(self.describe(&error)))
+            .collect();
+        if complaints.is_empty() { Ok(()) } else { Err(complaints) }
+    }
+
+    fn describe(&self, error: &ValidationError<'_>) -> String {
+        let place = argument_path(&error.instance_path().to_string());
+        match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                match place {
+                    None => format!("missing required argument `{name}`"),
+                    Some(place) => format!("argument `{place}` lacks `{name}`"),
+                }
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                self.describe_unknown(place, unexpected)
+            }
+            // How the library reports `additionalProperties: false` beside no properties at all.
+            ValidationErrorKind::FalseSchema if place.is_none() && self.known.is_empty() => {
+                "this tool takes no arguments".into()
+            }
+            _ => match place {
+                None => error.to_string(),
+                Some(place) => format!("argument `{place}`: {error}"),
+            },
+        }
+    }
+
+    fn describe_unknown(&self, place: Option<String>, unexpected: &[String]) -> String {
+        let names = quoted(unexpected);
+        let Some(place) = place else {
+            let nearest = unexpected.first().and_then(|name| nearest(name, &self.known));
+            let known = quoted(&self.known);
+            return match nearest {
+                Some(nearest) => format!("unknown argument {names}; did you mean `{nearest}`?"),
+                None => format!("unknown argument {names}; this tool takes {known}"),
+            };
+        };
+        format!("argument `{place}` has the unknown key {names}")
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
+    known
+        .iter()
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `/a/0/b` as people write it, `a[0].b`; `None` for the arguments as a whole.
+fn argument_path(pointer: &str) -> Option<String> {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if path.is_empty() {
+            path.push_str(&part);
+        } else if part.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.extend(["[", &part, "]"]);
+        } else {
+            path.push('.');
+            path.push_str(&part);
+        }
+    }
+    (!path.is_empty()).then_some(path)
+}
+
+fn serialized_length(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        // Neither a JSON value nor this writer can fail; if one did, the schema is not to be trusted.
+        Err(_) => usize::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &Value, arguments: &Value, expected: &[&str]) {
+        let checker = ArgumentChecker::compile(schema).unwrap();
+        let complaints = checker.check(arguments.as_object().unwrap()).err().unwrap_or_default();
+        let texts: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected);
+    }
+
+    fn sum_schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {"a": {"type": "number"}, "labels": {"type": "array", "items": {"type": "object", "required": ["k"]}}},
+            "required": ["a"],
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn good_arguments_pass() {
+        check(&sum_schema(), &json!({"a": 1, "labels": [{"k": 1}]}), &[]);
+    }
+
+    #[test]
+    fn every_complaint_names_the_argument_and_the_way_out() {
+        check(&sum_schema(), &json!({}), &["missing required argument `a`"]);
+        check(&sum_schema(), &json!({"a": "x"}), &[r#"argument `a`: "x" is not of type "number""#]);
+        check(
+            &sum_schema(),
+            &json!({"a": 1, "label": []}),
+            &["unknown argument `label`; did you mean `labels`?"],
+        );
+        check(
+            &sum_schema(),
+            &json!({"a": 1, "zzz": []}),
+            &["unknown argument `zzz`; this tool takes `a`, `labels`"],
+        );
+        check(&sum_schema(), &json!({"a": 1, "labels": [{}]}), &["argument `labels[0]` lacks `k`"]);
+        check(
+            &json!({"type": "object", "additionalProperties": false}),
+            &json!({"x": 1}),
+            &["this tool takes no arguments"],
+        );
+        let nested = json!({"properties": {"o": {"properties": {"p/q": {}}, "additionalProperties": false}}});
+        check(&nested, &json!({"o": {"z": 1}}), &["argument `o` has the unknown key `z`"]);
+        check(&json!({"minProperties": 1}), &json!({}), &["{} has less than 1 property"]);
+        let deep = json!({"properties": {"o": {"properties": {"p/q": {"type": "null"}}}}});
+        check(&deep, &json!({"o": {"p/q": 1}}), &[r#"argument `o.p/q`: 1 is not of type "null""#]);
+    }
+
+    #[test]
+    fn complaints_are_capped() {
+        let schema = json!({"required": (0..50).map(|n| n.to_string()).collect::<Vec<_>>()});
+        let checker = ArgumentChecker::compile(&schema).unwrap();
+        assert_eq!(checker.check(&Map::new()).unwrap_err().len(), MAX_COMPLAINTS);
+    }
+
+    #[test]
+    fn a_remote_reference_is_a_fault_and_is_never_fetched() {
+        let fault = ArgumentChecker::compile(&json!({"$ref": "http://127.0.0.1:9/schema.json"}));
+        assert!(matches!(fault, Err(SchemaFault::Invalid(_))), "{fault:?}");
+    }
+
+    #[test]
+    fn a_schema_that_is_none_and_one_that_is_too_large_are_faults() {
+        assert!(matches!(
+            ArgumentChecker::compile(&json!({"type": 7})),
+            Err(SchemaFault::Invalid(_))
+        ));
+        let huge = json!({"description": "x".repeat(MAX_CHECKED_SCHEMA_BYTES)});
+        assert_eq!(ArgumentChecker::compile(&huge).unwrap_err(), SchemaFault::TooLarge);
+    }
+
+    #[test]
+    fn a_hostile_pattern_does_not_stall() {
+        let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
+        let arguments = json!({"a": format!("{}!", "a".repeat(50_000))});
+        let checker = ArgumentChecker::compile(&schema).unwrap();
+        assert!(checker.check(arguments.as_object().unwrap()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn declared_types_accept_what_they_say(number in any::<i32>(), text in ".*") {
+            let schema = json!({"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}});
+            let checker = ArgumentChecker::compile(&schema).unwrap();
+            let good = json!({"n": number, "s": text});
+            prop_assert!(checker.check(good.as_object().unwrap()).is_ok());
+            let swapped = json!({"n": text, "s": number});
+            prop_assert_eq!(checker.check(swapped.as_object().unwrap()).unwrap_err().len(), 2);
+        }
+    }
+}
