@@ -1,0 +1,86 @@
+//! Records of calls: written in batches, read newest first.
+
+use sqlx::QueryBuilder;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use switchboard_model::{CallId, CallRecord};
+
+use crate::rows::{bind_call, call_from_row};
+use crate::{Store, StoreError};
+
+/// Which records to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFilter {
+    /// At most this many.
+    pub limit: u32,
+    /// Only calls of this tool: its canonical name, or the name that the caller used.
+    pub tool: Option<String>,
+    /// Only calls that ended with this word (`CallOutcome::as_str`).
+    pub outcome: Option<String>,
+    /// Only calls older than this one: the last of the page before. Once that one has been pruned, everything
+    /// older has been too, and the page is empty.
+    pub before: Option<CallId>,
+}
+
+impl CallFilter {
+    /// The newest `limit` records, whatever they are.
+    pub fn newest(limit: u32) -> Self {
+        Self { limit, tool: None, outcome: None, before: None }
+    }
+}
+
+impl Store {
+    /// Records calls, all or none of them. A record whose id is already there is left as it is, so a batch may
+    /// be tried again when it is not known whether the first attempt went through.
+    pub async fn record_calls(&self, records: &[CallRecord]) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut write = self.write("record calls").await?;
+        for record in records {
+            let insert = sqlx::query(
+                "INSERT INTO calls
+                     (id, started_at_ms, face, server, tool, requested, revision, argument_digest, outcome,
+                      message, wait_ns, run_ns, result_bytes, result_handle)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+                 ON CONFLICT (id) DO NOTHING",
+            );
+            bind_call(insert, record)
+                .execute(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        }
+        write.commit().await
+    }
+
+    /// The records that the filter lets through, newest first: by the time they came in, then by id.
+    ///
+    /// An outcome that only a newer version knows is shown as an internal error with that word in its message;
+    /// a face that this version does not know is [`StoreError::Unreadable`], because there is no honest guess.
+    pub async fn recent_calls(&self, filter: &CallFilter) -> Result<Vec<CallRecord>, StoreError> {
+        select(filter)
+            .build()
+            .try_map(|row: SqliteRow| call_from_row(&row))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.fault("read calls", error))
+    }
+}
+
+fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new("SELECT * FROM calls WHERE 1 = 1");
+    if let Some(tool) = &filter.tool {
+        query.push(" AND (tool = ").push_bind(tool);
+        query.push(" OR requested = ").push_bind(tool).push(")");
+    }
+    if let Some(outcome) = &filter.outcome {
+        query.push(" AND outcome = ").push_bind(outcome);
+    }
+    if let Some(before) = &filter.before {
+        query
+            .push(" AND (started_at_ms, id) < (SELECT started_at_ms, id FROM calls WHERE id = ")
+            .push_bind(&before.0)
+            .push(")");
+    }
+    query.push(" ORDER BY started_at_ms DESC, id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    query
+}

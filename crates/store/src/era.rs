@@ -1,0 +1,53 @@
+//! Which era a server spoke when it was last asked, so that a start need not ask again.
+
+use switchboard_model::{Era, ServerName};
+
+use crate::rows::era_from_word;
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Keeps the verdict on a server. `fingerprint` stands for its place: a verdict on another place does not
+    /// hold, and there is only the last one per server.
+    pub async fn remember_era(
+        &self,
+        server: &ServerName,
+        fingerprint: &str,
+        era: Era,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let mut write = self.write("remember an era").await?;
+        sqlx::query(
+            "INSERT INTO era_verdicts (server, fingerprint, era, decided_at_ms) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (server) DO UPDATE SET fingerprint = excluded.fingerprint, era = excluded.era,
+                 decided_at_ms = excluded.decided_at_ms",
+        )
+        .bind(server.as_str())
+        .bind(fingerprint)
+        .bind(era.as_str())
+        .bind(now_ms)
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        write.commit().await
+    }
+
+    /// The verdict, if it is about this place and was made at `not_older_than_ms` or later. A word that this
+    /// version does not know is no verdict: the server is asked again.
+    pub async fn remembered_era(
+        &self,
+        server: &ServerName,
+        fingerprint: &str,
+        not_older_than_ms: i64,
+    ) -> Result<Option<Era>, StoreError> {
+        let word: Option<String> = sqlx::query_scalar(
+            "SELECT era FROM era_verdicts WHERE server = $1 AND fingerprint = $2 AND decided_at_ms >= $3",
+        )
+        .bind(server.as_str())
+        .bind(fingerprint)
+        .bind(not_older_than_ms)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.fault("read an era", error))?;
+        Ok(word.as_deref().and_then(era_from_word))
+    }
+}

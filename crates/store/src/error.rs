@@ -1,0 +1,167 @@
+//! What can go wrong with a database, in terms of what somebody can do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sqlx::migrate::MigrateError;
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The directory or the file cannot be created or opened.
+    #[error("cannot create or open {}", file.display())]
+    Inaccessible {
+        /// The directory or file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file can be read but not written.
+    #[error("cannot write to the database {}", file.display())]
+    ReadOnly {
+        /// The database.
+        file: PathBuf,
+        /// What `SQLite` said.
+        source: sqlx::Error,
+    },
+    /// The file is no database, or a broken one.
+    #[error("{} is damaged or is not a database", file.display())]
+    Damaged {
+        /// The database.
+        file: PathBuf,
+        /// What `SQLite` said.
+        source: sqlx::Error,
+    },
+    /// A newer version has already changed the layout.
+    #[error("the database {} was made by a newer version (it has migration {migration})", file.display())]
+    Newer {
+        /// The database.
+        file: PathBuf,
+        /// The migration that this version does not know.
+        migration: i64,
+    },
+    /// The layout cannot be brought up to date.
+    #[error("cannot bring the layout of the database {} up to date", file.display())]
+    Migration {
+        /// The database.
+        file: PathBuf,
+        /// What the migrator said.
+        source: Box<MigrateError>,
+    },
+    /// Somebody else held the lock for longer than we wait.
+    #[error("the database {} stayed locked for too long (cannot {operation})", file.display())]
+    Busy {
+        /// The database.
+        file: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// What `SQLite` or the pool said.
+        source: sqlx::Error,
+    },
+    /// There is no room left.
+    #[error("no space left for the database {} (cannot {operation})", file.display())]
+    Full {
+        /// The database.
+        file: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// What `SQLite` said.
+        source: sqlx::Error,
+    },
+    /// A row holds what this version cannot read.
+    #[error("cannot {operation}: a row of the database {} has a value that this version does not understand", file.display())]
+    Unreadable {
+        /// The database.
+        file: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Which value.
+        source: sqlx::Error,
+    },
+    /// The store was closed before.
+    #[error("the database {} is closed", file.display())]
+    Closed {
+        /// The database.
+        file: PathBuf,
+    },
+    /// Anything else.
+    #[error("cannot {operation} in the database {}", file.display())]
+    Query {
+        /// The database.
+        file: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// What `SQLite` said.
+        source: sqlx::Error,
+    },
+}
+
+impl StoreError {
+    /// The way out, when there is one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Inaccessible { .. } | Self::ReadOnly { .. } => Some(
+                "make it writable for this user, or choose another directory with --data-dir"
+                    .into(),
+            ),
+            Self::Damaged { file, .. } => Some(format!(
+                "move {} (and the -wal and -shm files beside it) away to start with an empty one, or restore a copy",
+                file.display()
+            )),
+            Self::Newer { .. } => {
+                Some("run the newer version, or choose another directory with --data-dir".into())
+            }
+            Self::Migration { file, .. } => {
+                Some(format!("move {} away to start with an empty one", file.display()))
+            }
+            Self::Busy { .. } => {
+                Some("see which other process uses this directory; if it hangs, stop it".into())
+            }
+            Self::Full { .. } => {
+                Some("free some space, or choose another directory with --data-dir".into())
+            }
+            Self::Unreadable { .. } => {
+                Some("a newer version may have written it: update this one".into())
+            }
+            Self::Closed { .. } | Self::Query { .. } => None,
+        }
+    }
+
+    pub(crate) fn from_sqlx(file: &Path, operation: &'static str, source: sqlx::Error) -> Self {
+        let file = file.to_path_buf();
+        match source {
+            sqlx::Error::PoolClosed => return Self::Closed { file },
+            sqlx::Error::Io(source) => return Self::Inaccessible { file, source },
+            sqlx::Error::PoolTimedOut => return Self::Busy { file, operation, source },
+            sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => {
+                return Self::Unreadable { file, operation, source };
+            }
+            _ => {}
+        }
+        // https://www.sqlite.org/rescode.html
+        match primary_code(&source) {
+            Some(5 | 6) => Self::Busy { file, operation, source },
+            Some(8 | 14) => Self::ReadOnly { file, source },
+            Some(11 | 26) => Self::Damaged { file, source },
+            Some(13) => Self::Full { file, operation, source },
+            _ => Self::Query { file, operation, source },
+        }
+    }
+
+    pub(crate) fn from_migration(file: &Path, known: i64, source: MigrateError) -> Self {
+        match source {
+            MigrateError::VersionMissing(migration) if migration > known => {
+                Self::Newer { file: file.to_path_buf(), migration }
+            }
+            MigrateError::Execute(source) => Self::from_sqlx(file, "read the layout", source),
+            source => Self::Migration { file: file.to_path_buf(), source: Box::new(source) },
+        }
+    }
+}
+
+/// The low byte of `SQLite`'s extended result code, which says the kind; the rest says where it arose.
+fn primary_code(error: &sqlx::Error) -> Option<u32> {
+    let code = error.as_database_error()?.code()?.parse::<u32>().ok()?;
+    Some(code & 0xff)
+}

@@ -1,0 +1,28 @@
+//! What outlives the process: what servers had, which era they speak, the catalog revision, call records and
+//! large results (spec, sections 2, 3 and 9).
+//!
+//! [`Store`] is a concrete type with plain methods; `SQLite` in WAL mode stands behind it. The SQL keeps to what
+//! `PostgreSQL` also understands (`$1`, row values, upserts, window functions), and rows meet the model only in
+//! `rows`, so that a second backend replaces `open` and the few statements that cannot be shared.
+//!
+//! Invariants:
+//! - Every write is one immediate transaction. Dropping a future of this crate leaves all of its write or none.
+//! - Time is given by the caller; nothing here reads a clock to decide what is old.
+//! - Any number of processes may use one directory at the same time.
+
+mod calls;
+mod era;
+mod error;
+mod open;
+mod results;
+mod retention;
+mod revision;
+mod rows;
+mod servers;
+mod store;
+
+pub use calls::CallFilter;
+pub use error::StoreError;
+pub use results::ResultSlice;
+pub use retention::{Pruned, Retention};
+pub use store::Store;

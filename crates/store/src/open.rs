@@ -1,0 +1,138 @@
+//! Opening: the directory, the file, the connection settings, the layout.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
+use tokio::time::{Instant, sleep};
+
+use crate::{Store, StoreError};
+
+const FILE_NAME: &str = "switchboard.db";
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// One writer and a few readers; each connection is a thread and a page cache.
+const MAX_CONNECTIONS: u32 = 4;
+/// Per connection; negative means KiB. Our working set is a few hot pages.
+const CACHE_SIZE: &str = "-512";
+/// What the write-ahead log is cut back to after a large result went through it.
+const JOURNAL_SIZE_LIMIT: &str = "4194304";
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
+
+impl Store {
+    /// Opens the database in `directory` and makes both where they are missing, for this user alone. A
+    /// directory or file that is already there keeps its permissions.
+    pub async fn open(directory: &Path) -> Result<Self, StoreError> {
+        let inaccessible = |path: &Path| {
+            let file = path.to_path_buf();
+            move |source| StoreError::Inaccessible { file, source }
+        };
+        // Connections are opened later too, and the working directory may have changed by then.
+        let directory = std::path::absolute(directory).map_err(inaccessible(directory))?;
+        create_directory(&directory).await.map_err(inaccessible(&directory))?;
+        let file = directory.join(FILE_NAME);
+        create_file(&file).await.map_err(inaccessible(&file))?;
+
+        let options = connect_options()
+            .filename(&file)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .pragma("journal_size_limit", JOURNAL_SIZE_LIMIT);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(MAX_CONNECTIONS)
+            .idle_timeout(Duration::from_mins(1))
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone());
+        let store = Self::new(pool, &file);
+        store.prepare_when_free(&options).await?;
+        Ok(store)
+    }
+
+    /// A database that lives and dies with this store.
+    pub async fn in_memory() -> Result<Self, StoreError> {
+        // One connection that is never let go of: a second one would see another, empty database.
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false)
+            .connect_lazy_with(connect_options().in_memory(true));
+        let store = Self::new(pool, Path::new(":memory:"));
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// The switch of a new file to WAL needs it alone and does not honour the busy timeout, so when several
+    /// processes open a new directory at once, all but one are refused and have to come again.
+    async fn prepare_when_free(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
+        let deadline = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            match self.prepare(options).await {
+                Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
+                    sleep(RETRY_PAUSE).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn prepare(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
+        let metadata = tokio::fs::metadata(&self.file).await;
+        if metadata.is_ok_and(|metadata| metadata.len() == 0) {
+            self.create(options).await.map_err(|error| self.fault("create", error))?;
+        }
+        self.migrate().await
+    }
+
+    /// Whether a file can shrink is settled by its first page. No option of the pool: asking for it takes the
+    /// write lock each time, and opening another connection to read would wait for whoever writes.
+    async fn create(&self, options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
+        let options = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        SqliteConnection::connect_with(&options).await?.close().await
+    }
+
+    /// sqlx takes no lock for migrations on `SQLite`. Inside one immediate transaction, the second process sees
+    /// what the first one did, and a migration that fails leaves nothing behind.
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        let mut write = self.write("read the layout").await?;
+        MIGRATIONS
+            .run_direct(None, write.on(), false)
+            .await
+            .map_err(|error| StoreError::from_migration(&self.file, known, error))?;
+        write.commit().await
+    }
+}
+
+fn connect_options() -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .busy_timeout(BUSY_TIMEOUT)
+        .foreign_keys(true)
+        .pragma("cache_size", CACHE_SIZE)
+        .statement_cache_capacity(32)
+        .disable_statement_logging()
+}
+
+async fn create_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = tokio::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(directory).await
+}
+
+/// `SQLite` would make the file with the process's umask; its `-wal` and `-shm` take over the mode of the file.
+async fn create_file(file: &Path) -> io::Result<()> {
+    let mut options = tokio::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    options.mode(0o600);
+    options.open(file).await.map(drop)
+}

@@ -1,0 +1,106 @@
+//! Letting go of what is old or too much. Always the oldest first, so that what is left has no gaps.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::rows::signed;
+use crate::{Store, StoreError};
+
+/// How many free pages one pruning gives back to the file system (16 MiB), so that it stays short.
+const GIVE_BACK_PAGES: &str = "PRAGMA incremental_vacuum(4096)";
+
+/// What may stay. Times are moments in milliseconds since 1970, not ages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Calls that came in before this moment go.
+    pub calls_older_than_ms: i64,
+    /// Of the rest, only so many of the newest stay.
+    pub max_calls: u64,
+    /// Results kept before this moment go.
+    pub results_older_than_ms: i64,
+    /// Of the rest, the newest stay as long as they fit into so many bytes together.
+    pub max_result_bytes_total: u64,
+}
+
+/// What went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many call records.
+    pub calls: u64,
+    /// How many kept results.
+    pub results: u64,
+}
+
+impl Store {
+    /// Removes what may not stay. A call record may outlive the result that it points to.
+    pub async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+        let mut write = self.write("prune").await?;
+        let calls = prune_calls(write.on(), retention).await.map_err(|error| write.fault(error))?;
+        let results =
+            prune_results(write.on(), retention).await.map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        if results > 0
+            && let Err(error) = self.give_back_pages().await
+        {
+            // What was to be removed is removed; a file that is larger than need be can wait.
+            tracing::debug!(file = %self.file.display(), %error, "could not shrink the database");
+        }
+        Ok(Pruned { calls, results })
+    }
+
+    async fn give_back_pages(&self) -> Result<(), StoreError> {
+        let mut write = self.write("shrink").await?;
+        sqlx::query(GIVE_BACK_PAGES)
+            .execute(write.on())
+            .await
+            .map_err(|error| write.fault(error))?;
+        write.commit().await
+    }
+}
+
+async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result<u64, sqlx::Error> {
+    let old = sqlx::query("DELETE FROM calls WHERE started_at_ms < $1")
+        .bind(retention.calls_older_than_ms)
+        .execute(&mut *on)
+        .await?
+        .rows_affected();
+    let first_too_many: Option<(i64, String)> = sqlx::query_as(
+        "SELECT started_at_ms, id FROM calls ORDER BY started_at_ms DESC, id DESC LIMIT 1 OFFSET $1",
+    )
+    .bind(signed(retention.max_calls))
+    .fetch_optional(&mut *on)
+    .await?;
+    let Some((started_at_ms, id)) = first_too_many else { return Ok(old) };
+    let too_many = sqlx::query("DELETE FROM calls WHERE (started_at_ms, id) <= ($1, $2)")
+        .bind(started_at_ms)
+        .bind(id)
+        .execute(&mut *on)
+        .await?
+        .rows_affected();
+    Ok(old + too_many)
+}
+
+async fn prune_results(
+    on: &mut SqliteConnection,
+    retention: &Retention,
+) -> Result<u64, sqlx::Error> {
+    // The parts go with their result, by reference.
+    let old = sqlx::query("DELETE FROM results WHERE kept_at_ms < $1")
+        .bind(retention.results_older_than_ms)
+        .execute(&mut *on)
+        .await?
+        .rows_affected();
+    let too_many = sqlx::query(
+        "DELETE FROM results WHERE handle IN (
+             SELECT handle FROM (
+                 SELECT handle, SUM(total) OVER (ORDER BY kept_at_ms DESC, handle DESC) AS with_newer
+                 FROM results
+             ) AS sums
+             WHERE with_newer > $1
+         )",
+    )
+    .bind(signed(retention.max_result_bytes_total))
+    .execute(&mut *on)
+    .await?
+    .rows_affected();
+    Ok(old + too_many)
+}

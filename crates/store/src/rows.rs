@@ -1,0 +1,189 @@
+//! Between rows and the model: the only place that knows the words and units of the tables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::Row;
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
+use switchboard_model::{
+    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, ServerName,
+    ToolDescriptor,
+};
+
+type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
+
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+const FACES: [Face; 2] = [Face::Cli, Face::Http];
+const OUTCOMES: [CallOutcome; 11] = [
+    CallOutcome::Ok,
+    CallOutcome::ToolError,
+    CallOutcome::Failed(CallErrorKind::UnknownTool),
+    CallOutcome::Failed(CallErrorKind::InvalidArguments),
+    CallOutcome::Failed(CallErrorKind::QueueTimeout),
+    CallOutcome::Failed(CallErrorKind::Timeout),
+    CallOutcome::Failed(CallErrorKind::InactivityTimeout),
+    CallOutcome::Failed(CallErrorKind::Cancelled),
+    CallOutcome::Failed(CallErrorKind::Unavailable),
+    CallOutcome::Failed(CallErrorKind::Upstream),
+    CallOutcome::Failed(CallErrorKind::Internal),
+];
+
+/// A count as the database holds it. Counts of ours stay far below the edge, where this stops.
+pub(crate) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A count as the database gave it back.
+pub(crate) fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+/// The era of a word, when this version knows it.
+pub(crate) fn era_from_word(word: &str) -> Option<Era> {
+    ERAS.into_iter().find(|era| era.as_str() == word)
+}
+
+/// Binds a record in the order of the columns of `calls`.
+pub(crate) fn bind_call<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Insert<'q> {
+    insert
+        .bind(&record.id.0)
+        .bind(record.started_at_ms)
+        .bind(record.face.as_str())
+        .bind(record.tool.as_ref().map(|tool| tool.server().as_str()))
+        .bind(record.tool.as_ref().map(CanonicalName::as_str))
+        .bind(&record.requested)
+        .bind(signed(record.revision))
+        .bind(&record.argument_digest)
+        .bind(record.outcome.as_str())
+        .bind(record.message.as_deref())
+        .bind(nanoseconds(record.wait))
+        .bind(nanoseconds(record.run))
+        .bind(signed(record.result_bytes))
+        .bind(record.result_handle.as_deref())
+}
+
+/// A record from a row of `calls`.
+pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> {
+    let face: String = row.try_get("face")?;
+    let word: String = row.try_get("outcome")?;
+    let mut message: Option<String> = row.try_get("message")?;
+    let outcome =
+        OUTCOMES.into_iter().find(|outcome| outcome.as_str() == word).unwrap_or_else(|| {
+            message = Some(match message.take() {
+                Some(message) => format!("{word}: {message}"),
+                None => word,
+            });
+            CallOutcome::Failed(CallErrorKind::Internal)
+        });
+    Ok(CallRecord {
+        id: CallId(row.try_get("id")?),
+        started_at_ms: row.try_get("started_at_ms")?,
+        face: FACES
+            .into_iter()
+            .find(|known| known.as_str() == face)
+            .ok_or_else(|| meaningless(format!("there is no face {face:?}")))?,
+        tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
+        requested: row.try_get("requested")?,
+        revision: unsigned(row.try_get("revision")?),
+        argument_digest: row.try_get("argument_digest")?,
+        outcome,
+        message,
+        wait: Duration::from_nanos(unsigned(row.try_get("wait_ns")?)),
+        run: Duration::from_nanos(unsigned(row.try_get("run_ns")?)),
+        result_bytes: unsigned(row.try_get("result_bytes")?),
+        result_handle: row.try_get("result_handle")?,
+    })
+}
+
+/// Binds a descriptor in the order of the columns of `remembered_tools`, from `name` on.
+pub(crate) fn bind_tool<'q>(insert: Insert<'q>, tool: &'q ToolDescriptor) -> Insert<'q> {
+    insert
+        .bind(&tool.name)
+        .bind(tool.title.as_deref())
+        .bind(tool.description.as_deref())
+        .bind(tool.input_schema.to_string())
+        .bind(tool.output_schema.as_ref().map(ToString::to_string))
+        .bind(tool.annotations.as_ref().map(ToString::to_string))
+}
+
+/// A descriptor from a row of `remembered_tools`.
+pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Error> {
+    let name: String = row.try_get("name")?;
+    let json = |column: &str| -> Result<Option<Arc<Value>>, sqlx::Error> {
+        let text: Option<String> = row.try_get(column)?;
+        let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(parsed
+            .map_err(|error| meaningless(format!("{column} of {name:?}: {error}")))?
+            .map(Arc::new))
+    };
+    Ok(ToolDescriptor {
+        title: row.try_get("title")?,
+        description: row.try_get("description")?,
+        input_schema: json("input_schema")?.unwrap_or_default(),
+        output_schema: json("output_schema")?,
+        annotations: json("annotations")?,
+        name,
+    })
+}
+
+/// A canonical name is never split at a dot; the server's name says where its half ends.
+fn canonical_name(
+    server: Option<String>,
+    whole: Option<String>,
+) -> Result<Option<CanonicalName>, sqlx::Error> {
+    let (Some(server), Some(whole)) = (server, whole) else { return Ok(None) };
+    let tool = whole.strip_prefix(&server).and_then(|rest| rest.strip_prefix('.'));
+    let tool = tool.ok_or_else(|| meaningless(format!("{whole:?} is no tool of {server:?}")))?;
+    Ok(Some(CanonicalName::new(&ServerName::new(server.as_str()), tool)))
+}
+
+/// Up to 292 years are exact.
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn meaningless(what: String) -> sqlx::Error {
+    sqlx::Error::Decode(what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does not compile when the model grows a word; then the tables above need it too.
+    fn place(outcome: CallOutcome) -> usize {
+        use CallErrorKind as K;
+        match outcome {
+            CallOutcome::Ok => 0,
+            CallOutcome::ToolError => 1,
+            CallOutcome::Failed(kind) => match kind {
+                K::UnknownTool => 2,
+                K::InvalidArguments => 3,
+                K::QueueTimeout => 4,
+                K::Timeout => 5,
+                K::InactivityTimeout => 6,
+                K::Cancelled => 7,
+                K::Unavailable => 8,
+                K::Upstream => 9,
+                K::Internal => 10,
+            },
+        }
+    }
+
+    #[test]
+    fn every_word_of_the_model_is_known() {
+        assert_eq!(OUTCOMES.map(place), std::array::from_fn(|n| n));
+        assert_eq!(
+            FACES.map(|face| match face {
+                Face::Cli => 0,
+                Face::Http => 1,
+            }),
+            [0, 1]
+        );
+        assert_eq!(era_from_word("legacy"), Some(Era::Legacy));
+        assert_eq!(era_from_word("modern"), Some(Era::Modern));
+        assert_eq!(era_from_word("postmodern"), None);
+    }
+}

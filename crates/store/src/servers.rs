@@ -1,0 +1,93 @@
+//! What servers had when they were last listed, so that "new" and "no longer available" are true across
+//! restarts (spec, section 2).
+
+use std::collections::HashMap;
+
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+use switchboard_model::{ServerName, ToolDescriptor};
+
+use crate::rows::{bind_tool, tool_from_row};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Replaces what is remembered of a server. An empty list is remembered too: a server that had no tools
+    /// differs from one that was never seen.
+    pub async fn remember_tools(
+        &self,
+        server: &ServerName,
+        tools: &[ToolDescriptor],
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let mut write = self.write("remember tools").await?;
+        sqlx::query(
+            "INSERT INTO remembered_servers (server, seen_at_ms) VALUES ($1, $2)
+             ON CONFLICT (server) DO UPDATE SET seen_at_ms = excluded.seen_at_ms",
+        )
+        .bind(server.as_str())
+        .bind(now_ms)
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        sqlx::query("DELETE FROM remembered_tools WHERE server = $1")
+            .bind(server.as_str())
+            .execute(write.on())
+            .await
+            .map_err(|error| write.fault(error))?;
+        for (position, tool) in (0_i64..).zip(tools) {
+            let insert = sqlx::query(
+                "INSERT INTO remembered_tools
+                     (server, position, name, title, description, input_schema, output_schema, annotations)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            );
+            bind_tool(insert.bind(server.as_str()).bind(position), tool)
+                .execute(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        }
+        write.commit().await
+    }
+
+    /// What every remembered server had, in the order in which it listed it.
+    pub async fn remembered_tools(
+        &self,
+    ) -> Result<HashMap<ServerName, Vec<ToolDescriptor>>, StoreError> {
+        // One statement sees one state, also while another process replaces a list.
+        let rows: Vec<(String, Option<ToolDescriptor>)> = sqlx::query(
+            "SELECT s.server, t.position, t.name, t.title, t.description, t.input_schema, t.output_schema,
+                    t.annotations
+             FROM remembered_servers s LEFT JOIN remembered_tools t ON t.server = s.server
+             ORDER BY s.server, t.position",
+        )
+        .try_map(|row: SqliteRow| {
+            let listed: Option<i64> = row.try_get("position")?;
+            Ok((row.try_get("server")?, listed.map(|_| tool_from_row(&row)).transpose()?))
+        })
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.fault("read the remembered tools", error))?;
+
+        let mut servers: HashMap<ServerName, Vec<ToolDescriptor>> = HashMap::new();
+        for (server, tool) in rows {
+            servers.entry(ServerName::new(server)).or_default().extend(tool);
+        }
+        Ok(servers)
+    }
+
+    /// Forgets the tools and the era of a server; forgetting one that is unknown changes nothing.
+    pub async fn forget_server(&self, server: &ServerName) -> Result<(), StoreError> {
+        let mut write = self.write("forget a server").await?;
+        // The tools go with their server, by reference.
+        for delete in [
+            "DELETE FROM remembered_servers WHERE server = $1",
+            "DELETE FROM era_verdicts WHERE server = $1",
+        ] {
+            sqlx::query(delete)
+                .bind(server.as_str())
+                .execute(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        }
+        write.commit().await
+    }
+}

@@ -1,0 +1,105 @@
+//! Reading the call log.
+
+use pretty_assertions::assert_eq;
+use switchboard_model::{CallErrorKind, CallId, CallOutcome, CallRecord};
+use switchboard_store::{CallFilter, Store, StoreError};
+
+use crate::record;
+
+async fn numbers(store: &Store, filter: &CallFilter) -> Vec<i64> {
+    let calls = store.recent_calls(filter).await.unwrap();
+    calls.into_iter().map(|call| call.started_at_ms - 1_700_000_000_000).collect()
+}
+
+#[tokio::test]
+async fn newest_first_page_by_page_also_within_one_millisecond() {
+    let store = Store::in_memory().await.unwrap();
+    let mut records: Vec<_> = (0..10).map(record).collect();
+    for call in &mut records[3..7] {
+        call.started_at_ms = 1_700_000_000_005;
+    }
+    store.record_calls(&records).await.unwrap();
+    let mut wanted = records.clone();
+    wanted.sort_by_key(|call| std::cmp::Reverse((call.started_at_ms, call.id.0.clone())));
+
+    let mut filter = CallFilter::newest(3);
+    let mut read: Vec<CallRecord> = Vec::new();
+    loop {
+        let page = store.recent_calls(&filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.id.clone());
+        read.extend(page);
+    }
+    assert_eq!(read, wanted);
+    assert_eq!(numbers(&store, &CallFilter::newest(0)).await, Vec::<i64>::new());
+    filter.before = Some(CallId("never seen".into()));
+    assert_eq!(numbers(&store, &filter).await, Vec::<i64>::new());
+}
+
+#[tokio::test]
+async fn a_filter_takes_either_name_and_the_word_of_the_outcome() {
+    let store = Store::in_memory().await.unwrap();
+    let failed = CallOutcome::Failed(CallErrorKind::Timeout);
+    store
+        .record_calls(&[
+            record(1),
+            CallRecord { requested: "crm__find_one".into(), ..record(2) },
+            CallRecord { tool: None, requested: "find.one".into(), outcome: failed, ..record(3) },
+            CallRecord { tool: None, requested: "other".into(), outcome: failed, ..record(4) },
+        ])
+        .await
+        .unwrap();
+    let rows = [
+        (Some("crm.find.one"), None, vec![2, 1]),
+        (Some("find.one"), None, vec![3, 1]),
+        (Some("crm__find_one"), None, vec![2]),
+        (Some("find.one"), Some("timeout"), vec![3]),
+        (None, Some("timeout"), vec![4, 3]),
+        (None, Some("ok"), vec![2, 1]),
+        (Some("%"), None, vec![]),
+        (Some("' OR 1=1 --"), None, vec![]),
+    ];
+    for (tool, outcome, wanted) in rows {
+        let filter = CallFilter {
+            tool: tool.map(Into::into),
+            outcome: outcome.map(Into::into),
+            ..CallFilter::newest(9)
+        };
+        assert_eq!(numbers(&store, &filter).await, wanted, "{filter:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_may_be_written_twice() {
+    let store = Store::in_memory().await.unwrap();
+    store.record_calls(&[]).await.unwrap();
+    store.record_calls(&[record(1)]).await.unwrap();
+    store.record_calls(&[record(1), record(2)]).await.unwrap();
+    assert_eq!(numbers(&store, &CallFilter::newest(9)).await, [2, 1]);
+}
+
+#[tokio::test]
+async fn words_of_a_newer_version_are_shown_or_refused_but_never_guessed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).await.unwrap();
+    let explained = CallRecord { message: Some("too often".into()), ..record(2) };
+    store.record_calls(&[record(1), explained]).await.unwrap();
+    let raw = sqlx::SqlitePool::connect_with(
+        sqlx::sqlite::SqliteConnectOptions::new().filename(store.file()),
+    )
+    .await
+    .unwrap();
+    sqlx::query("UPDATE calls SET outcome = 'rate_limited'").execute(&raw).await.unwrap();
+    let calls = store.recent_calls(&CallFilter::newest(9)).await.unwrap();
+    let shown: Vec<_> = calls.iter().map(|call| (call.outcome, call.message.as_deref())).collect();
+    let internal = CallOutcome::Failed(CallErrorKind::Internal);
+    assert_eq!(
+        shown,
+        [(internal, Some("rate_limited: too often")), (internal, Some("rate_limited"))]
+    );
+
+    sqlx::query("UPDATE calls SET face = 'telepathy'").execute(&raw).await.unwrap();
+    let error = store.recent_calls(&CallFilter::newest(9)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unreadable { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("update"));
+}

@@ -1,0 +1,35 @@
+//! The store against real `SQLite` files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod calls;
+mod many_writers;
+mod opening;
+mod processes;
+mod results;
+mod retention;
+mod round_trip;
+mod servers;
+
+use std::time::Duration;
+
+use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName};
+
+/// An ordinary call; the larger `n`, the newer.
+fn record(n: i64) -> CallRecord {
+    CallRecord {
+        id: CallId(format!("0190-{n:012}")),
+        started_at_ms: 1_700_000_000_000 + n,
+        face: Face::Http,
+        tool: Some(CanonicalName::new(&ServerName::new("crm"), "find.one")),
+        requested: "find.one".into(),
+        revision: 3,
+        argument_digest: "blake3:abc".into(),
+        outcome: CallOutcome::Ok,
+        message: None,
+        wait: Duration::from_micros(7),
+        run: Duration::from_millis(12),
+        result_bytes: 99,
+        result_handle: None,
+    }
+}
