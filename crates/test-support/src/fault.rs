@@ -1,0 +1,89 @@
+//! What can go wrong with the server as a whole. Faults of one tool are its [`crate::Reply`].
+
+use std::time::Duration;
+
+/// Where in the life of a connection a fault strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Every request, whatever it asks.
+    Any,
+    Initialize,
+    Discover,
+    List,
+    Call,
+}
+
+/// One way of misbehaving. A server has at most one at a time; see
+/// [`crate::ScriptedServer::set_fault`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Not listening; open connections are gone too.
+    Refuse,
+    /// Connections are accepted, and nothing is ever read from them.
+    HangAtConnect,
+    /// The request is read and never answered.
+    Hang(Stage),
+    /// An HTTP status with a short text; 401 comes with `WWW-Authenticate: Bearer`.
+    Status(Stage, u16),
+    /// Status 429 with `Retry-After` in seconds.
+    RateLimited(Stage, u64),
+    /// Status 200 with an HTML page that asks for a password.
+    LoginPage(Stage),
+    /// Status 200, called JSON, that is no JSON.
+    NotJson(Stage),
+    /// Half of an answer, then the connection closes.
+    CloseMidBody(Stage),
+    /// Every page of the list names another one.
+    EndlessPages,
+    /// Every page of the list names the same next page.
+    CursorLoop,
+    /// The first page is good and the second is an error.
+    SecondPageFails,
+    /// One tool has a schema nested that many levels deep.
+    DeepSchema(usize),
+    /// The list has that many bytes.
+    HugeList(usize),
+    /// The next request within a session finds it gone (404), once.
+    DropSession,
+    /// The first request of a connection is answered late.
+    DelayInitialize(Duration),
+    /// The list is said to have changed before anybody asked for it: on each stream of
+    /// notifications as it opens, and, with a session, in front of the list itself.
+    ListChangedBeforeList,
+}
+
+impl Fault {
+    /// Whether the fault replaces or delays the answer to a request of this stage,
+    /// before the request is looked at.
+    pub(crate) fn strikes_first(&self, stage: Stage) -> bool {
+        match self {
+            Self::HangAtConnect => true,
+            Self::Hang(at)
+            | Self::Status(at, _)
+            | Self::RateLimited(at, _)
+            | Self::LoginPage(at)
+            | Self::NotJson(at)
+            | Self::CloseMidBody(at) => *at == Stage::Any || *at == stage,
+            Self::DelayInitialize(_) => matches!(stage, Stage::Initialize | Stage::Discover),
+            Self::Refuse
+            | Self::EndlessPages
+            | Self::CursorLoop
+            | Self::SecondPageFails
+            | Self::DeepSchema(_)
+            | Self::HugeList(_)
+            | Self::DropSession
+            | Self::ListChangedBeforeList => false,
+        }
+    }
+
+    pub(crate) fn shapes_list(&self) -> bool {
+        matches!(
+            self,
+            Self::EndlessPages
+                | Self::CursorLoop
+                | Self::SecondPageFails
+                | Self::DeepSchema(_)
+                | Self::HugeList(_)
+        )
+    }
+}

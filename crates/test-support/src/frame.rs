@@ -1,0 +1,104 @@
+//! The pieces an answer is made of, and how they become bytes on the wire.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Messages that wait for a reader; a full queue makes the sender wait.
+pub(crate) const QUEUE: usize = 1024;
+
+const FILLER: &[u8] = &[b'x'; 64 * 1024];
+
+#[derive(Debug)]
+pub(crate) enum Frame {
+    Message(String),
+    /// A message too big to hold: `filler` times the letter x between head and tail.
+    Padded {
+        head: String,
+        filler: usize,
+        tail: String,
+    },
+    /// Half a message, then the end of the connection.
+    Break,
+}
+
+pub(crate) type Frames = BoxStream<'static, Frame>;
+
+type Chunk = Result<Bytes, io::Error>;
+
+impl From<Value> for Frame {
+    fn from(message: Value) -> Self {
+        Self::Message(message.to_string())
+    }
+}
+
+pub(crate) fn received(queue: mpsc::Receiver<Frame>) -> Frames {
+    stream::unfold(queue, |mut queue| async move { Some((queue.recv().await?, queue)) }).boxed()
+}
+
+pub(crate) fn json(status: StatusCode, message: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], message.to_string()).into_response()
+}
+
+/// The frames as one JSON body. Waits for the last of them.
+pub(crate) async fn as_json(frames: Frames) -> Response {
+    let mut frames: Vec<Frame> = frames.collect().await;
+    let body = match frames.as_mut_slice() {
+        [Frame::Message(text)] => Body::from(std::mem::take(text)),
+        _ => Body::from_stream(stream::iter(frames).flat_map(|frame| chunks("", frame, ""))),
+    };
+    typed("application/json", body)
+}
+
+/// The frames as a stream of events, each sent as soon as it is there.
+pub(crate) fn as_events(frames: Frames) -> Response {
+    let body = frames.flat_map(|frame| chunks("event: message\ndata: ", frame, "\n\n"));
+    typed("text/event-stream", Body::from_stream(body))
+}
+
+/// Like [`as_events`], with one event in front that tells where to post.
+pub(crate) fn as_endpoint_events(endpoint: &str, frames: Frames) -> Response {
+    let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}\n\n"));
+    let rest = frames.flat_map(|frame| chunks("event: message\ndata: ", frame, "\n\n"));
+    typed("text/event-stream", Body::from_stream(stream::iter([Ok(first)]).chain(rest)))
+}
+
+fn typed(content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn chunks(before: &'static str, frame: Frame, after: &'static str) -> BoxStream<'static, Chunk> {
+    match frame {
+        Frame::Message(text) => {
+            stream::iter([Ok(Bytes::from(format!("{before}{text}{after}")))]).boxed()
+        }
+        Frame::Padded { head, filler, tail } => {
+            let whole = (0..filler / FILLER.len()).map(|_| Ok(Bytes::from_static(FILLER)));
+            let rest = Bytes::from_static(&FILLER[..filler % FILLER.len()]);
+            stream::iter([Ok(Bytes::from(format!("{before}{head}")))])
+                .chain(stream::iter(whole))
+                .chain(stream::iter([Ok(rest), Ok(Bytes::from(format!("{tail}{after}")))]))
+                .boxed()
+        }
+        Frame::Break => {
+            let half = Bytes::from(format!("{before}{{\"jsonrpc\":\"2.0\",\"id\":1,\"resu"));
+            let end = stream::once(async {
+                // The first half has to leave before the connection goes.
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                Err(io::Error::other("scripted end of the connection"))
+            });
+            stream::iter([Ok(half)]).chain(end).boxed()
+        }
+    }
+}

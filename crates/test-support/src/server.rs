@@ -1,0 +1,317 @@
+//! The scripted server as tests see it: build, start, change, stop, ask what it saw.
+
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::fault::Fault;
+use crate::http::router;
+use crate::listener::ScriptedListener;
+use crate::state::{Answers, Era, Script, Sessions, Shared, Transport};
+use crate::stats::Stats;
+use crate::tool::Tool;
+
+/// How long a notification waits for a client that does not read.
+const NOTIFY_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct ScriptedServerBuilder {
+    script: Script,
+    tools: Vec<Tool>,
+    fault: Option<Fault>,
+}
+
+/// An MCP server on a loopback port that does what the test says. Dropping it kills it.
+#[derive(Debug)]
+pub struct ScriptedServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    engine: Mutex<Option<Engine>>,
+}
+
+/// The thread whose runtime holds the listener and all connections. Dropping it asks the
+/// thread to end; `done` tells when it did.
+#[derive(Debug)]
+struct Engine {
+    stop: oneshot::Sender<()>,
+    done: oneshot::Receiver<()>,
+}
+
+impl ScriptedServerBuilder {
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// `initialize`, sessions and a GET stream; the default.
+    #[must_use]
+    pub fn legacy(mut self) -> Self {
+        self.script.era = Era::Legacy;
+        self
+    }
+
+    /// Only 2026-07-28: `server/discover`, required headers and `_meta`, no sessions.
+    #[must_use]
+    pub fn modern(mut self) -> Self {
+        self.script.era = Era::Modern;
+        self
+    }
+
+    /// Both, by what each request says about itself.
+    #[must_use]
+    pub fn dual(mut self) -> Self {
+        self.script.era = Era::Dual;
+        self
+    }
+
+    /// Speaks the HTTP+SSE transport of 2024-11-05 at `/sse`, and nothing else.
+    #[must_use]
+    pub fn sse_transport(mut self) -> Self {
+        self.script.transport = Transport::HttpSse;
+        self
+    }
+
+    /// Legacy without `Mcp-Session-Id`; there is no GET stream then.
+    #[must_use]
+    pub fn without_sessions(mut self) -> Self {
+        self.script.sessions = Sessions::None;
+        self
+    }
+
+    /// Answers every request with a stream of events, as many real servers do.
+    #[must_use]
+    pub fn answers_as_events(mut self) -> Self {
+        self.script.answers = Answers::Events;
+        self
+    }
+
+    #[must_use]
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.script.server_name = name.into();
+        self
+    }
+
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.script.instructions = Some(text.into());
+        self
+    }
+
+    /// Answers 401 to requests without this bearer token.
+    #[must_use]
+    pub fn requires_bearer(mut self, token: impl Into<String>) -> Self {
+        self.script.bearer = Some(token.into());
+        self
+    }
+
+    /// What modern lists say about caching; 0 and `private` otherwise.
+    #[must_use]
+    pub fn cache(mut self, ttl_ms: u64, scope: impl Into<String>) -> Self {
+        self.script.ttl_ms = ttl_ms;
+        self.script.cache_scope = scope.into();
+        self
+    }
+
+    #[must_use]
+    pub fn tools_per_page(mut self, count: usize) -> Self {
+        self.script.tools_per_page = Some(count.max(1));
+        self
+    }
+
+    /// Lists that many pages of made-up tools (`tool_0000000` and on) in place of the given
+    /// ones. They cannot be called.
+    #[must_use]
+    pub fn pages(mut self, count: usize) -> Self {
+        self.script.generated_pages = count;
+        self
+    }
+
+    /// Starts with this fault; see [`ScriptedServer::set_fault`].
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    pub async fn start(self) -> ScriptedServer {
+        let listener = StdTcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let refuses = self.fault == Some(Fault::Refuse);
+        let shared = Arc::new(Shared::new(self.script, self.tools, self.fault));
+        let server = ScriptedServer { shared, address, engine: Mutex::new(None) };
+        if !refuses {
+            server.run(listener).await;
+        }
+        server
+    }
+}
+
+impl ScriptedServer {
+    pub fn builder() -> ScriptedServerBuilder {
+        let script = Script {
+            era: Era::Legacy,
+            transport: Transport::StreamableHttp,
+            sessions: Sessions::Required,
+            answers: Answers::Json,
+            server_name: "scripted".to_owned(),
+            instructions: None,
+            bearer: None,
+            ttl_ms: 0,
+            cache_scope: "private".to_owned(),
+            tools_per_page: None,
+            generated_pages: 0,
+        };
+        ScriptedServerBuilder { script, tools: Vec::new(), fault: None }
+    }
+
+    /// The address to give a client. It stays the same over a restart.
+    pub fn url(&self) -> String {
+        let path = match self.shared.script.transport {
+            Transport::StreamableHttp => "mcp",
+            Transport::HttpSse => "sse",
+        };
+        format!("http://{}/{path}", self.address)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Dies at once: the port refuses, open connections break, sessions are lost.
+    pub async fn stop(&self) {
+        let engine = self.engine.lock().unwrap().take();
+        if let Some(Engine { stop, done }) = engine {
+            stop.send(()).ok();
+            done.await.ok();
+        }
+        self.shared.forget_connections();
+    }
+
+    /// Comes back where it was, without its sessions. Counts and tools stay.
+    pub async fn restart_on_same_port(&self) {
+        self.stop().await;
+        if self.shared.current_fault() == Some(Fault::Refuse) {
+            self.shared.set_fault(None, None);
+        }
+        let listener = StdTcpListener::bind(self.address).expect("the port is still free");
+        self.run(listener).await;
+    }
+
+    /// Misbehaves from now on. [`Fault::Refuse`] stops the server until the fault is
+    /// replaced or cleared.
+    pub async fn set_fault(&self, fault: Fault) {
+        self.change_fault(Some(fault), None).await;
+    }
+
+    /// Misbehaves `count` times and then no more.
+    pub async fn set_fault_times(&self, count: usize, fault: Fault) {
+        self.change_fault(Some(fault), Some(count)).await;
+    }
+
+    pub async fn clear_fault(&self) {
+        self.change_fault(None, None).await;
+    }
+
+    /// Replaces the tools without telling anybody.
+    pub fn set_tools(&self, tools: impl IntoIterator<Item = Tool>) {
+        self.shared.set_tools(tools.into_iter().collect());
+    }
+
+    pub async fn set_tools_and_notify(&self, tools: impl IntoIterator<Item = Tool>) {
+        self.set_tools(tools);
+        self.notify_list_changed(1).await;
+    }
+
+    /// Says `count` times that the list changed, on every open stream. Gives the number of
+    /// notifications that were taken: none when no stream is open.
+    pub async fn notify_list_changed(&self, count: usize) -> usize {
+        let storm = async {
+            let mut delivered = 0;
+            for _ in 0..count {
+                delivered += self.shared.notify_list_changed().await;
+            }
+            delivered
+        };
+        tokio::time::timeout(NOTIFY_PATIENCE, storm).await.expect("clients read notifications")
+    }
+
+    /// Streams of notifications that are open now.
+    pub fn open_streams(&self) -> usize {
+        self.shared.open_stream_count()
+    }
+
+    /// Ends the streams of notifications in good order; sessions stay.
+    pub async fn end_streams(&self) {
+        self.shared.end_streams().await;
+    }
+
+    pub fn open_sessions(&self) -> usize {
+        self.shared.session_count()
+    }
+
+    /// Forgets all sessions, so that their next request gets 404.
+    pub fn drop_sessions(&self) {
+        self.shared.forget_connections();
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.shared.recorder.snapshot()
+    }
+
+    async fn change_fault(&self, fault: Option<Fault>, remaining: Option<usize>) {
+        let refused = self.shared.current_fault() == Some(Fault::Refuse);
+        let refuses = fault == Some(Fault::Refuse);
+        self.shared.set_fault(fault, remaining);
+        if refuses {
+            self.stop().await;
+        } else if refused {
+            self.restart_on_same_port().await;
+        }
+    }
+
+    async fn run(&self, listener: StdTcpListener) {
+        let (stop, stopped) = oneshot::channel();
+        let (finished, done) = oneshot::channel();
+        let (ready, is_ready) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new()
+            .name("scripted-server".to_owned())
+            .spawn(move || {
+                serve(listener, &shared, ready, stopped);
+                finished.send(()).ok();
+            })
+            .expect("a thread starts");
+        *self.engine.lock().unwrap() = Some(Engine { stop, done });
+        is_ready.await.expect("the server starts");
+    }
+}
+
+/// Serves until told to stop, then drops the runtime and every connection with it.
+fn serve(
+    listener: StdTcpListener,
+    shared: &Arc<Shared>,
+    ready: oneshot::Sender<()>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    runtime.block_on(async {
+        listener.set_nonblocking(true).expect("a socket can be non-blocking");
+        let socket = TcpListener::from_std(listener).expect("a runtime is there");
+        let listener = ScriptedListener { socket, shared: Arc::clone(shared), parked: Vec::new() };
+        let service = router(Arc::clone(shared));
+        ready.send(()).ok();
+        tokio::select! {
+            _ = stopped => {}
+            served = axum::serve(listener, service) => served.expect("serving does not end"),
+        }
+    });
+}

@@ -1,0 +1,125 @@
+//! One tool of the scripted server: what it looks like in the list, and how it behaves.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+/// A tool and its script. A call waits first ([`Tool::sleeps`]), then gives its [`Reply`].
+#[derive(Debug, Clone)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    pub input_schema: Value,
+    /// Further members of the entry in the list, such as `annotations` or `title`.
+    pub members: Map<String, Value>,
+    pub delay: Duration,
+    pub progress_every: Option<Duration>,
+    pub reply: Reply,
+    pub ignores_cancel: bool,
+}
+
+/// What a call gets back after the wait.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// The arguments, as text and as structured content.
+    Echo,
+    Text(String),
+    /// This whole result, as it stands.
+    Result(Value),
+    /// A result with `isError`.
+    ToolError(String),
+    /// A JSON-RPC error.
+    RpcError {
+        code: i64,
+        message: String,
+    },
+    /// A text of that many bytes.
+    Huge(usize),
+    /// No answer, ever.
+    Hang,
+    /// Half of an answer, then the connection closes.
+    CloseMidBody,
+    /// An answer to a request nobody made.
+    WrongId,
+    /// The same answer two times, on one stream.
+    Twice,
+    /// A content block of a type that no specification knows.
+    UnknownContent,
+}
+
+impl Tool {
+    /// A tool that echoes its arguments until told otherwise.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            description: format!("Scripted tool {name}."),
+            name,
+            input_schema: json!({"type": "object", "properties": {}}),
+            members: Map::new(),
+            delay: Duration::ZERO,
+            progress_every: None,
+            reply: Reply::Echo,
+            ignores_cancel: false,
+        }
+    }
+
+    /// The same as [`Tool::new`], for tests that want to say what they rely on.
+    pub fn echo(name: impl Into<String>) -> Self {
+        Self::new(name)
+    }
+
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    #[must_use]
+    pub fn schema(mut self, input_schema: Value) -> Self {
+        self.input_schema = input_schema;
+        self
+    }
+
+    /// Adds a member to the entry in the list, such as `annotations`.
+    #[must_use]
+    pub fn member(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.members.insert(name.into(), value);
+        self
+    }
+
+    /// Waits before it answers. An argument `sleep_ms` in a call takes precedence.
+    #[must_use]
+    pub fn sleeps(mut self, milliseconds: u64) -> Self {
+        self.delay = Duration::from_millis(milliseconds);
+        self
+    }
+
+    /// Reports progress in that interval during the wait, to callers that gave a token.
+    #[must_use]
+    pub fn progress_every(mut self, milliseconds: u64) -> Self {
+        self.progress_every = Some(Duration::from_millis(milliseconds.max(1)));
+        self
+    }
+
+    #[must_use]
+    pub fn replies(mut self, reply: Reply) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    /// Runs to its end, and answers, although the call was cancelled.
+    #[must_use]
+    pub fn ignores_cancel(mut self) -> Self {
+        self.ignores_cancel = true;
+        self
+    }
+
+    pub(crate) fn entry(&self) -> Value {
+        let mut entry = Map::new();
+        entry.insert("name".into(), json!(self.name));
+        entry.insert("description".into(), json!(self.description));
+        entry.insert("inputSchema".into(), self.input_schema.clone());
+        entry.extend(self.members.clone());
+        Value::Object(entry)
+    }
+}

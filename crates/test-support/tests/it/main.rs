@@ -1,0 +1,14 @@
+//! Shows that the scripted peers do what their scripts say, seen from the other end of the
+//! socket or pipe.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::needless_pass_by_value,
+    reason = "tests, with JSON literals as arguments"
+)]
+
+mod calls;
+mod client;
+mod eras;
+mod faults;
+mod stdio;
