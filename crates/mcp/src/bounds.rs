@@ -1,0 +1,17 @@
+//! How much an upstream server may send before it is cut off. A server is not trusted to stop by itself.
+
+/// One message: a JSON body, an SSE event or a line of a child's output. As large as rmcp's own bound for
+/// events and lines, so that what one transport takes the others take too.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Tools that one server may list.
+pub const MAX_TOOLS_PER_SERVER: usize = 10_000;
+
+/// Pages that one listing may have.
+pub const MAX_LIST_PAGES: usize = 1_000;
+
+/// Bytes of an answer that are quoted in an error.
+pub(crate) const QUOTED_BYTES: usize = 200;
+
+/// Bytes of a child's error output that are kept to be shown.
+pub(crate) const KEPT_STDERR_BYTES: usize = 16 * 1024;

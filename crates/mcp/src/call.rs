@@ -1,0 +1,157 @@
+//! One `tools/call`, and its cancellation when nobody waits for it any more.
+
+use rmcp::RoleClient;
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
+use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use serde_json::{Map, Value};
+use switchboard_model::ToolResult;
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::Connection;
+use crate::error::error_chain;
+
+/// A sign of life of a running call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub progress: f64,
+    pub total: Option<f64>,
+    pub message: Option<String>,
+}
+
+/// Why a server gave no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CallFailure {
+    /// The server could not be reached, or went away while it worked.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server answered with a JSON-RPC error.
+    #[error("{message} (JSON-RPC error {code})")]
+    Rpc { code: i32, message: String },
+    /// The server answered with something that is no result.
+    #[error("{0}")]
+    BadAnswer(String),
+}
+
+impl Connection {
+    /// Calls a tool. Dropping the future cancels the call on the server.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: mpsc::Sender<Progress>,
+    ) -> Result<ToolResult, CallFailure> {
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = Some(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let handle = self
+            .peer()
+            .send_request_with_option(request, PeerRequestOptions::no_options())
+            .await
+            .map_err(|error| self.describe(&error))?;
+        self.progress().insert(handle.progress_token.clone(), progress);
+        let mut running = Running { handle: Some(handle), connection: self };
+        let answer = running.answer().await;
+        running.finish();
+        let result = match answer {
+            Ok(answer) => answer.map_err(|error| self.describe(&error))?,
+            Err(_closed) => return Err(self.describe(&ServiceError::TransportClosed)),
+        };
+        read_result(&result)
+    }
+
+    fn describe(&self, error: &ServiceError) -> CallFailure {
+        match error {
+            ServiceError::McpError(error) => {
+                CallFailure::Rpc { code: error.code.0, message: error.message.to_string() }
+            }
+            ServiceError::TransportClosed => {
+                CallFailure::Unavailable(format!("the connection closed: {}", self.end_reason()))
+            }
+            ServiceError::TransportSend(_) => {
+                CallFailure::Unavailable(describe_service_error(error))
+            }
+            other => CallFailure::BadAnswer(describe_service_error(other)),
+        }
+    }
+}
+
+/// A request on its way. Dropped before it is finished, it is cancelled upstream.
+struct Running<'a> {
+    handle: Option<RequestHandle<RoleClient>>,
+    connection: &'a Connection,
+}
+
+impl Running<'_> {
+    async fn answer(
+        &mut self,
+    ) -> Result<Result<ServerResult, ServiceError>, tokio::sync::oneshot::error::RecvError> {
+        match &mut self.handle {
+            Some(handle) => (&mut handle.rx).await,
+            None => Ok(Err(ServiceError::TransportClosed)),
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            self.connection.progress().remove(&handle.progress_token);
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        self.connection.progress().remove(&handle.progress_token);
+        let tasks: &TaskTracker = self.connection.tasks();
+        tasks.spawn(async move {
+            // A server that is gone needs no cancellation.
+            let _gone = handle.cancel(Some("the caller no longer waits".into())).await;
+        });
+    }
+}
+
+fn read_result(result: &ServerResult) -> Result<ToolResult, CallFailure> {
+    let value = match result {
+        // What rmcp's types cannot hold, such as a content type of tomorrow, passes through as it is.
+        ServerResult::CustomResult(result) => result.0.clone(),
+        typed => serde_json::to_value(typed)
+            .map_err(|error| CallFailure::BadAnswer(error.to_string()))?,
+    };
+    let Value::Object(mut whole) = value else {
+        return Err(CallFailure::BadAnswer("the result is not an object".into()));
+    };
+    match whole.shift_remove("resultType") {
+        None => {}
+        Some(kind) if kind == "complete" => {}
+        Some(kind) if kind == "input_required" => {
+            return Err(CallFailure::BadAnswer(
+                "the tool asks for more input, which this face cannot give".into(),
+            ));
+        }
+        Some(kind) => {
+            return Err(CallFailure::BadAnswer(format!("a result of the unknown type {kind}")));
+        }
+    }
+    let content = match whole.shift_remove("content") {
+        Some(Value::Array(content)) => content,
+        None if whole.contains_key("structuredContent") => Vec::new(),
+        _ => return Err(CallFailure::BadAnswer("the result has no content".into())),
+    };
+    let structured = whole.shift_remove("structuredContent");
+    let is_error = whole.shift_remove("isError").is_some_and(|flag| flag == true);
+    Ok(ToolResult { content, structured, is_error, extra: whole })
+}
+
+/// A failure in words, without the names of rmcp's internals.
+pub(crate) fn describe_service_error(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportSend(error) => {
+            let text = error_chain(error.error.as_ref());
+            text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
+        }
+        ServiceError::TransportClosed => "the connection closed".into(),
+        ServiceError::UnexpectedResponse => "the server gave an answer of another kind".into(),
+        other => other.to_string(),
+    }
+}

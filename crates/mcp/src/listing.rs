@@ -1,0 +1,150 @@
+//! Reads a server's whole list of tools, page by page, within bounds.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use serde_json::{Map, Value};
+use switchboard_model::{ToolDescriptor, ToolList};
+
+use crate::bounds::{MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER};
+use crate::call::describe_service_error;
+use crate::error::{ConnectError, ConnectErrorKind};
+
+/// All pages, or an error: half a list is worse than the last whole one.
+pub(crate) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ToolList, ConnectError> {
+    let mut list = ToolList::default();
+    let mut cursors = HashSet::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_LIST_PAGES {
+        let page = fetch_page(peer, cursor.as_deref()).await?;
+        read_page(&page, &mut list)?;
+        if list.tools.len() > MAX_TOOLS_PER_SERVER {
+            return Err(broken(format!("the server lists more than {MAX_TOOLS_PER_SERVER} tools")));
+        }
+        let Some(next) = page.get("nextCursor").and_then(Value::as_str) else {
+            return Ok(list);
+        };
+        if !cursors.insert(next.to_owned()) {
+            return Err(broken(format!(
+                "the server's list goes in circles: cursor {next:?} came twice"
+            )));
+        }
+        cursor = Some(next.to_owned());
+    }
+    Err(broken(format!("the server's list has more than {MAX_LIST_PAGES} pages")))
+}
+
+async fn fetch_page(peer: &Peer<RoleClient>, cursor: Option<&str>) -> Result<Value, ConnectError> {
+    let params =
+        cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned())));
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest {
+        method: Default::default(),
+        params,
+        extensions: Default::default(),
+    });
+    let answer = async {
+        peer.send_request_with_option(request, PeerRequestOptions::no_options())
+            .await?
+            .await_response()
+            .await
+    };
+    match answer.await {
+        // As JSON again: one tool that rmcp's types cannot hold must not cost the others.
+        Ok(ServerResult::CustomResult(result)) => Ok(result.0),
+        Ok(result) => serde_json::to_value(&result).map_err(|error| broken(error.to_string())),
+        Err(ServiceError::McpError(error)) => {
+            Err(broken(format!("the server refused to list its tools: {}", error.message)))
+        }
+        Err(error) => Err(broken(describe_service_error(&error))),
+    }
+}
+
+fn read_page(page: &Value, list: &mut ToolList) -> Result<(), ConnectError> {
+    let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+        return Err(broken("the answer to tools/list has no list of tools"));
+    };
+    for tool in tools {
+        match read_tool(tool) {
+            Ok(tool) => list.tools.push(tool),
+            Err(reason) => list.dropped.push(reason),
+        }
+    }
+    let ttl = page.get("ttlMs").and_then(Value::as_u64).map(Duration::from_millis);
+    list.ttl = match (list.ttl, ttl) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    Ok(())
+}
+
+/// A tool as far as it can be used; an error says why it cannot.
+fn read_tool(tool: &Value) -> Result<ToolDescriptor, String> {
+    let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(name) = text("name").filter(|name| !name.is_empty()) else {
+        return Err("it has no name".into());
+    };
+    if name.len() > 512 || name.chars().any(char::is_control) {
+        let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
+        return Err(format!("its name '{shown}' is too long or has control characters"));
+    }
+    let input_schema = match tool.get("inputSchema") {
+        None | Some(Value::Null) => {
+            Value::Object(Map::from_iter([("type".into(), "object".into())]))
+        }
+        Some(schema @ (Value::Object(_) | Value::Bool(true))) => schema.clone(),
+        Some(_) => return Err(format!("the inputSchema of '{name}' is not an object")),
+    };
+    let object = |key: &str| tool.get(key).filter(|value| value.is_object()).cloned().map(Arc::new);
+    Ok(ToolDescriptor {
+        name,
+        title: text("title"),
+        description: text("description"),
+        input_schema: Arc::new(input_schema),
+        output_schema: object("outputSchema"),
+        annotations: object("annotations"),
+    })
+}
+
+fn broken(message: impl Into<String>) -> ConnectError {
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_bad_tool_does_not_cost_the_others() {
+        let page = json!({"ttlMs": 500, "tools": [
+            {"name": "good", "description": "d", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+            {"name": "bare"},
+            {"description": "nameless"},
+            {"name": "a\u{7}b"},
+            {"name": "listed", "inputSchema": [1]},
+        ]});
+        let mut list = ToolList { ttl: Some(Duration::from_secs(9)), ..Default::default() };
+        read_page(&page, &mut list).unwrap();
+        let names: Vec<_> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["good", "bare"]);
+        assert_eq!(
+            list.dropped,
+            [
+                "it has no name",
+                "its name 'a\\u{7}b' is too long or has control characters",
+                "the inputSchema of 'listed' is not an object"
+            ]
+        );
+        assert_eq!(list.ttl, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn an_answer_without_tools_is_an_error() {
+        assert!(read_page(&json!({"items": []}), &mut ToolList::default()).is_err());
+    }
+}

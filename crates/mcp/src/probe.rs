@@ -1,0 +1,135 @@
+//! Asks a streamable HTTP server which era it speaks, without committing to either.
+//!
+//! The table is the one that careful gateways use: only a positive sign of 2026-07-28 makes a server modern;
+//! trouble on the way says nothing, so the legacy handshake is tried once and nothing is remembered.
+
+use futures::StreamExt;
+use http::StatusCode;
+use reqwest::{RequestBuilder, Response};
+use serde_json::{Value, json};
+use switchboard_model::Era;
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::error::ConnectError;
+use crate::http_client::{bounded_events, content_type, describe_failure, read_bounded};
+
+const MODERN: &str = "2026-07-28";
+const PROBE_ID: &str = "switchboard-era-probe";
+
+/// What the answer to `server/discover` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The server speaks this era.
+    Speaks(Era),
+    /// Trouble on the way: try legacy, remember nothing.
+    Unclear,
+}
+
+/// Sends one `server/discover`. An error means that nobody answered at all.
+pub(crate) async fn probe_era(request: RequestBuilder) -> Result<Verdict, ConnectError> {
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": PROBE_ID,
+        "method": "server/discover",
+        "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "switchboard", "version": env!("CARGO_PKG_VERSION")},
+        }},
+    });
+    let response = request
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "server/discover")
+        .json(&body)
+        .send()
+        .await
+        .map_err(|error| describe_failure(&error))?;
+    let status = response.status();
+    Ok(classify(status, read_answer(response).await.as_ref()))
+}
+
+fn classify(status: StatusCode, answer: Option<&Value>) -> Verdict {
+    let error = answer.and_then(|answer| answer.get("error"));
+    if let Some(code) = error.and_then(|error| error.get("code")).and_then(Value::as_i64)
+        && (-32_022..=-32_020).contains(&code)
+    {
+        return Verdict::Speaks(if speaks_only_older(error) { Era::Legacy } else { Era::Modern });
+    }
+    if let Some(result) = answer.and_then(|answer| answer.get("result")) {
+        let supports = result
+            .get("supportedVersions")
+            .and_then(Value::as_array)
+            .is_some_and(|versions| versions.iter().any(|version| version == MODERN));
+        let unfinished = result.get("resultType").is_some_and(|kind| kind != "complete");
+        return Verdict::Speaks(if supports || unfinished { Era::Modern } else { Era::Legacy });
+    }
+    match status {
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::TOO_MANY_REQUESTS => Verdict::Unclear,
+        status if status.is_server_error() => Verdict::Unclear,
+        _ => Verdict::Speaks(Era::Legacy),
+    }
+}
+
+/// An `UnsupportedProtocolVersion` that lists versions, none of which is modern.
+fn speaks_only_older(error: Option<&Value>) -> bool {
+    error.and_then(|error| error.pointer("/data/supported")).and_then(Value::as_array).is_some_and(
+        |versions| {
+            !versions.is_empty()
+                && versions.iter().all(|version| version.as_str().is_some_and(|v| v < MODERN))
+        },
+    )
+}
+
+async fn read_answer(response: Response) -> Option<Value> {
+    if content_type(&response).starts_with("text/event-stream") {
+        let mut events = bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES);
+        while let Some(Ok(event)) = events.next().await {
+            let message = event.data.and_then(|data| serde_json::from_str::<Value>(&data).ok());
+            if let Some(message) = message.filter(|message| message.get("id").is_some()) {
+                return Some(message);
+            }
+        }
+        return None;
+    }
+    let body = read_bounded(response, MAX_MESSAGE_BYTES).await.ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, answer: &str, expected: Verdict) {
+        let answer = serde_json::from_str::<Value>(answer).ok();
+        assert_eq!(classify(StatusCode::from_u16(status).unwrap(), answer.as_ref()), expected);
+    }
+
+    #[test]
+    fn only_a_positive_sign_makes_a_server_modern() {
+        let (modern, legacy) = (Verdict::Speaks(Era::Modern), Verdict::Speaks(Era::Legacy));
+        check(200, r#"{"result":{"supportedVersions":["2025-11-25","2026-07-28"]}}"#, modern);
+        check(200, r#"{"result":{"supportedVersions":["2025-11-25"]}}"#, legacy);
+        check(200, r#"{"result":{"resultType":"input_required"}}"#, modern);
+        check(200, r#"{"result":{}}"#, legacy);
+        check(400, r#"{"error":{"code":-32020}}"#, modern);
+        check(400, r#"{"error":{"code":-32022,"data":{"supported":["2027-01-01"]}}}"#, modern);
+        check(400, r#"{"error":{"code":-32022,"data":{"supported":["2025-11-25"]}}}"#, legacy);
+        check(400, r#"{"error":{"code":-32000,"message":"Server not initialized"}}"#, legacy);
+        check(404, "", legacy);
+        check(405, "", legacy);
+        check(200, "<html>", legacy);
+    }
+
+    #[test]
+    fn trouble_on_the_way_says_nothing() {
+        for status in [401, 403, 407, 408, 429, 500, 502, 503] {
+            check(status, "", Verdict::Unclear);
+        }
+    }
+}

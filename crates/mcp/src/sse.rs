@@ -1,0 +1,122 @@
+//! The HTTP+SSE transport of 2024-11-05, which rmcp no longer has: one long GET that first names an address
+//! for POSTs and then carries every answer.
+
+use futures::stream::BoxStream;
+use futures::{Future, StreamExt};
+use http::header;
+use reqwest::RequestBuilder;
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use url::Url;
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::{
+    HttpFault, bounded_events, content_type, describe_answer, describe_failure, read_bounded,
+};
+
+/// Makes a request with the server's credentials to an address of that server.
+pub(crate) type RequestTo = Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>;
+
+/// An open HTTP+SSE session.
+pub(crate) struct SseTransport {
+    request: RequestTo,
+    messages: Url,
+    incoming: BoxStream<'static, RxJsonRpcMessage<RoleClient>>,
+}
+
+impl SseTransport {
+    /// Opens the stream and waits for the address that it names.
+    pub(crate) async fn open(url: &Url, request: RequestTo) -> Result<Self, ConnectError> {
+        let response = request(http::Method::GET, url.clone())
+            .header(header::ACCEPT, "text/event-stream")
+            .send()
+            .await
+            .map_err(|error| describe_failure(&error))?;
+        let kind = content_type(&response);
+        if !response.status().is_success() || !kind.starts_with("text/event-stream") {
+            let status = response.status();
+            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
+            return Err(describe_answer(status, &kind, &body));
+        }
+        let mut events = bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES);
+        let messages = loop {
+            match events.next().await {
+                Some(Ok(event)) if event.event.as_deref() == Some("endpoint") => {
+                    break resolve_endpoint(url, &event.data.unwrap_or_default())?;
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(broken(&error.to_string())),
+                None => return Err(broken("the stream ended before it named its endpoint")),
+            }
+        };
+        let incoming = events
+            .take_while(|event| std::future::ready(event.is_ok()))
+            .filter_map(|event| async move {
+                let event = event.ok()?;
+                serde_json::from_str(&event.data?).ok()
+            })
+            .boxed();
+        Ok(Self { request, messages, incoming })
+    }
+}
+
+/// The server names a path or a URL; another origin would get our credentials, so it is refused.
+fn resolve_endpoint(base: &Url, named: &str) -> Result<Url, ConnectError> {
+    let url = base.join(named.trim()).map_err(|error| broken(&format!("bad endpoint: {error}")))?;
+    if url.origin() == base.origin() {
+        Ok(url)
+    } else {
+        Err(broken("the stream names an endpoint on another host"))
+    }
+}
+
+fn broken(message: &str) -> ConnectError {
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}
+
+impl Transport<RoleClient> for SseTransport {
+    type Error = HttpFault;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
+        let request = (self.request)(http::Method::POST, self.messages.clone()).json(&message);
+        async move {
+            let response =
+                request.send().await.map_err(|error| HttpFault(describe_failure(&error)))?;
+            let (status, kind) = (response.status(), content_type(&response));
+            if status.is_success() {
+                return Ok(());
+            }
+            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
+            Err(HttpFault(describe_answer(status, &kind, &body)))
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.incoming.next().await
+    }
+
+    async fn close(&mut self) -> Result<(), HttpFault> {
+        self.incoming = futures::stream::empty().boxed();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_stays_on_the_server() {
+        let base = Url::parse("http://127.0.0.1:1/sse").unwrap();
+        let resolved = |named: &str| resolve_endpoint(&base, named).map(|url| url.to_string());
+        assert_eq!(resolved("/messages?id=1").unwrap(), "http://127.0.0.1:1/messages?id=1");
+        assert_eq!(resolved("http://127.0.0.1:1/m").unwrap(), "http://127.0.0.1:1/m");
+        assert!(resolved("http://other:1/m").is_err());
+        assert!(resolved("//other/m").is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Log lines: `time LEVEL: message key=value`, with the level names of seed 000.
+
+use std::fmt;
+use std::io::IsTerminal;
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One readable line each.
+    #[default]
+    Text,
+    /// One JSON object each.
+    Json,
+}
+
+/// What is logged and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogOptions {
+    pub format: LogFormat,
+    /// Each step shows more: warnings, then the news, then details, then everything.
+    pub verbosity: i8,
+}
+
+/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Only the first call counts.
+pub fn init_logging(options: LogOptions) {
+    let level = match options.verbosity {
+        ..=-2 => "off",
+        -1 => "error",
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        3.. => "trace",
+    };
+    // Libraries speak of their own matters: they are heard only when somebody asks for everything.
+    let default =
+        if options.verbosity >= 3 { level.to_owned() } else { format!("off,switchboard={level}") };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let set = match options.format {
+        LogFormat::Text => {
+            let colored = std::io::stderr().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            builder.event_format(PlainLine { colored }).try_init()
+        }
+        LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
+    };
+    // Somebody else, such as a test, already listens.
+    let _already_set = set;
+}
+
+struct PlainLine {
+    colored: bool,
+}
+
+impl PlainLine {
+    fn level(&self, level: Level) -> (&'static str, &'static str, &'static str) {
+        let (color, name) = match level {
+            Level::ERROR => ("\x1b[31m", "ERROR"),
+            Level::WARN => ("\x1b[33m", "WARNING"),
+            Level::INFO => ("\x1b[32m", "INFO"),
+            Level::DEBUG => ("\x1b[34m", "DEBUG"),
+            Level::TRACE => ("\x1b[35m", "TRACE"),
+        };
+        if self.colored { (color, name, "\x1b[0m") } else { ("", name, "") }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for PlainLine
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let now = jiff::Timestamp::now();
+        let (color, level, reset) = self.level(*event.metadata().level());
+        write!(writer, "{now:.3} {color}{level}{reset}: ")?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}

@@ -1,0 +1,110 @@
+//! Metrics. Every name is a constant here, every label has few values.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+/// Seed 000, 7.1: a summary of the time that each tool was used.
+const TOOL_USAGE: &str = "tool_usage";
+const CALLS: &str = "switchboard_tool_calls_total";
+const QUEUED: &str = "switchboard_tool_queue_seconds";
+const IN_FLIGHT: &str = "switchboard_calls_in_flight";
+const CATALOG_TOOLS: &str = "switchboard_catalog_tools";
+const CATALOG_REVISION: &str = "switchboard_catalog_revision";
+const SERVER_UP: &str = "switchboard_server_up";
+const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
+
+/// The page that Prometheus reads.
+#[derive(Debug, Clone)]
+pub struct MetricsPage(Option<PrometheusHandle>);
+
+impl MetricsPage {
+    /// The page as it is now.
+    pub fn render(&self) -> String {
+        self.0.as_ref().map(PrometheusHandle::render).unwrap_or_default()
+    }
+
+    /// Folds what has gathered since; without it, unread metrics grow.
+    pub fn fold(&self) {
+        if let Some(handle) = &self.0 {
+            handle.run_upkeep();
+        }
+    }
+}
+
+/// Starts counting. Every call gives the page of the one recorder of this process.
+pub fn install_metrics() -> MetricsPage {
+    static PAGE: OnceLock<MetricsPage> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        let installed = metrics::set_global_recorder(recorder).is_ok();
+        describe();
+        MetricsPage(installed.then_some(handle))
+    })
+    .clone()
+}
+
+fn describe() {
+    describe_histogram!(TOOL_USAGE, "Summary of tool usage by tool name, in seconds");
+    describe_counter!(CALLS, "Calls by server, tool and outcome");
+    describe_histogram!(QUEUED, "Seconds that calls waited for a slot, by server");
+    describe_gauge!(IN_FLIGHT, "Calls that wait or run just now");
+    describe_gauge!(CATALOG_TOOLS, "Tools in the catalog");
+    describe_gauge!(CATALOG_REVISION, "Revision of the catalog");
+    describe_gauge!(SERVER_UP, "1 while the server can be reached");
+    describe_counter!(RECORDS_DROPPED, "Call records that could not be kept");
+}
+
+/// A call that has come to its end, logged and counted in one place.
+#[derive(Debug)]
+pub struct CallFinished<'a> {
+    pub server: &'a str,
+    pub tool: &'a str,
+    pub outcome: &'static str,
+    pub wait: Duration,
+    pub run: Duration,
+}
+
+impl CallFinished<'_> {
+    /// Counts it.
+    pub fn emit(&self) {
+        let (server, tool) = (self.server.to_owned(), self.tool.to_owned());
+        histogram!(TOOL_USAGE, "tool_name" => tool.clone()).record(self.run.as_secs_f64());
+        histogram!(QUEUED, "server" => server.clone()).record(self.wait.as_secs_f64());
+        counter!(CALLS, "server" => server, "tool" => tool, "outcome" => self.outcome).increment(1);
+    }
+}
+
+/// Counts a call as in flight until what it returns is dropped.
+pub fn call_started() -> impl Drop + Send + Sync {
+    struct InFlight;
+    impl Drop for InFlight {
+        fn drop(&mut self) {
+            gauge!(IN_FLIGHT).decrement(1.0);
+        }
+    }
+    gauge!(IN_FLIGHT).increment(1.0);
+    InFlight
+}
+
+/// Shows the size and revision of the catalog.
+pub fn catalog_published(tools: usize, revision: u64) {
+    // Both are far below the point where a float loses whole numbers.
+    #[expect(clippy::cast_precision_loss, reason = "counts, far below 2^52")]
+    let (tools, revision) = (tools as f64, revision as f64);
+    gauge!(CATALOG_TOOLS).set(tools);
+    gauge!(CATALOG_REVISION).set(revision);
+}
+
+/// Shows whether a server can be reached.
+pub fn server_state(server: &str, is_up: bool) {
+    gauge!(SERVER_UP, "server" => server.to_owned()).set(if is_up { 1.0 } else { 0.0 });
+}
+
+/// Counts records that were lost because the store did not keep up.
+pub fn records_dropped(count: u64) {
+    counter!(RECORDS_DROPPED).increment(count);
+}
