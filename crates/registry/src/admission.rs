@@ -83,7 +83,7 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
             let toolset = server.to_string();
             admission.tools.push(CatalogTool {
                 limits,
-                ..registered(name, tool, Some(explicit), AdmissionMode::Strict, toolset, true)
+                ..registered(name, tool, Some(explicit), AdmissionMode::Strict, toolset)
             });
         }
     }
@@ -174,7 +174,7 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
     admission.tools.push(CatalogTool {
         limits,
         configured,
-        ..registered(name, tool, explicit, mode, toolset, offer.available)
+        ..registered(name, tool, explicit, mode, toolset)
     });
 }
 
@@ -199,7 +199,6 @@ fn registered(
     explicit: Option<Explicit>,
     mode: AdmissionMode,
     toolset: String,
-    available: bool,
 ) -> CatalogTool {
     let mut descriptor = tool.clone();
     let (mut expose_as, mut arguments) = (None, None);
@@ -216,7 +215,6 @@ fn registered(
         toolset,
         expose_as,
         arguments,
-        available,
     }
 }
 

@@ -43,8 +43,6 @@ pub struct CatalogTool {
     pub expose_as: Option<String>,
     /// Declared arguments; already part of the descriptor's schema in a published catalog.
     pub arguments: Option<Vec<ArgumentSpec>>,
-    /// `false` while its server cannot be reached.
-    pub available: bool,
 }
 
 /// An immutable snapshot. Holders of an old one keep seeing it unchanged.

@@ -13,7 +13,6 @@ fn tool(server: &str, name: &str) -> Arc<CatalogTool> {
         toolset: server.into(),
         expose_as: None,
         arguments: None,
-        available: true,
     })
 }
 
@@ -46,7 +45,7 @@ fn an_unknown_name_comes_back_with_its_neighbours() {
 fn a_diff_names_what_was_added_removed_and_changed() {
     let old = Catalog::new(1, vec![tool("a", "x"), tool("a", "y"), tool("a", "z")]);
     let mut changed = CatalogTool::clone(&tool("a", "y"));
-    changed.available = false;
+    changed.toolset = "other".into();
     let new = Catalog::new(2, vec![tool("b", "w"), Arc::new(changed), tool("a", "x")]);
     let diff = new.since(&old);
     assert_eq!(

@@ -1,0 +1,205 @@
+//! Turns what the servers offer into catalogs. One task, so that revisions follow each other.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use switchboard_model::{Plan, ServerName, ToolDescriptor};
+use switchboard_registry::{
+    Admission, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
+};
+use switchboard_schema::declare_arguments;
+use switchboard_store::{Store, StoreError};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::board::Memory;
+use crate::slots::SlotTable;
+use crate::supervisor::{Listing, Server};
+use crate::tools::Published;
+
+/// The servers of a plan, by name.
+pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
+
+/// A new plan with its servers already started.
+pub(crate) struct Commit {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) servers: Servers,
+    /// Answers with what keeps the plan from being taken; then nothing has changed.
+    pub(crate) reply: oneshot::Sender<Result<(), Vec<Violation>>>,
+}
+
+/// The task's own state.
+pub(crate) struct Conductor {
+    pub(crate) store: Store,
+    pub(crate) memory: Memory,
+    pub(crate) local: Vec<ToolDescriptor>,
+    pub(crate) slots: Arc<SlotTable>,
+    pub(crate) published: Arc<ArcSwap<Published>>,
+    pub(crate) plan: watch::Sender<Arc<Plan>>,
+    pub(crate) revision: watch::Sender<u64>,
+    pub(crate) servers: Servers,
+    /// What each server had when it was last seen.
+    pub(crate) before: HashMap<ServerName, HashSet<String>>,
+    /// What people have already been told about the present catalog.
+    pub(crate) told: Vec<Notice>,
+}
+
+impl Conductor {
+    /// Works until it is stopped.
+    pub(crate) async fn run(
+        mut self,
+        mut commits: mpsc::Receiver<Commit>,
+        dirty: Arc<Notify>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Some(commit) = commits.recv() => self.commit(commit).await,
+                () = dirty.notified() => self.reconcile().await,
+            }
+        }
+    }
+
+    /// What would be admitted, with nothing changed yet.
+    pub(crate) fn weigh(&self, plan: &Plan, servers: &Servers) -> Weighed {
+        let listings: Vec<(ServerName, Listing)> = plan
+            .servers
+            .iter()
+            .filter_map(|server| {
+                let name = &server.spec.name;
+                Some((name.clone(), servers.get(name)?.listing()))
+            })
+            .collect();
+        let offers: Vec<_> = plan
+            .servers
+            .iter()
+            .zip(&listings)
+            .map(|(plan, (name, listing))| Offer {
+                plan,
+                tools: listing.tools.as_deref().map(Vec::as_slice),
+                available: listing.is_ready,
+                before: self.before.get(name),
+                dropped: &listing.dropped,
+            })
+            .collect();
+        Weighed { admission: admit(plan, &self.local, &offers), listings }
+    }
+
+    async fn commit(&mut self, commit: Commit) {
+        let weighed = self.weigh(&commit.plan, &commit.servers);
+        let answer = if weighed.admission.violations.is_empty() {
+            self.servers = commit.servers;
+            self.plan.send_replace(commit.plan.clone());
+            self.publish(&commit.plan, weighed).await;
+            Ok(())
+        } else {
+            Err(weighed.admission.violations)
+        };
+        // Whoever asked may have stopped waiting; the decision stands.
+        let _gone = commit.reply.send(answer);
+    }
+
+    async fn reconcile(&mut self) {
+        let plan = self.plan.borrow().clone();
+        let mut weighed = self.weigh(&plan, &self.servers);
+        let refused = weighed.admission.violations.iter();
+        let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
+        weighed.admission.notices.extend(refused);
+        self.publish(&plan, weighed).await;
+    }
+
+    /// Publishes what was weighed, when it differs, and tells people the news.
+    pub(crate) async fn publish(&mut self, plan: &Plan, weighed: Weighed) {
+        let Weighed { admission, listings } = weighed;
+        self.tell(&admission);
+        self.slots.resize(
+            plan.max_concurrent,
+            admission.tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
+        );
+        let tools: Vec<_> = admission.tools.into_iter().map(with_declared_arguments).collect();
+        let older = self.published.load_full();
+        let is_same = older.catalog.revision() > 0
+            && older.catalog.tools().iter().map(Arc::as_ref).eq(tools.iter());
+        let catalog = if is_same {
+            older.catalog.clone()
+        } else {
+            let revision = self.next_revision(&tools, older.catalog.revision()).await;
+            Arc::new(Catalog::new(revision, tools.into_iter().map(Arc::new).collect()))
+        };
+        switchboard_telemetry::catalog_published(catalog.tools().len(), catalog.revision());
+        let revision = catalog.revision();
+        self.published.store(Arc::new(Published::new(catalog, self.servers.clone(), &older)));
+        if !is_same {
+            self.revision.send_replace(revision);
+        }
+        self.remember(&listings).await;
+    }
+
+    fn tell(&mut self, admission: &Admission) {
+        for notice in admission.notices.iter().filter(|notice| !self.told.contains(notice)) {
+            match notice.level() {
+                Level::Debug => tracing::debug!("{notice}"),
+                Level::Info => tracing::info!("{notice}"),
+                Level::Warning => tracing::warn!("{notice}"),
+                Level::Error => tracing::error!("{notice}"),
+            }
+        }
+        self.told.clone_from(&admission.notices);
+    }
+
+    async fn next_revision(&self, tools: &[CatalogTool], current: u64) -> u64 {
+        match self.memory {
+            Memory::Keep => match self.store.revision_for(&fingerprint(tools)).await {
+                // Another process on the same store may have moved on; ours never goes back.
+                Ok(revision) => revision.max(current + 1),
+                Err(error) => {
+                    tracing::error!(%error, "the catalog revision could not be written");
+                    current + 1
+                }
+            },
+            Memory::ReadOnly => current + 1,
+        }
+    }
+
+    async fn remember(&mut self, listings: &[(ServerName, Listing)]) {
+        for (server, listing) in listings {
+            let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
+            let names: HashSet<_> = tools.iter().map(|tool| tool.name.clone()).collect();
+            let is_new = self.before.insert(server.clone(), names.clone()) != Some(names);
+            if is_new && self.memory == Memory::Keep {
+                let now = jiff::Timestamp::now().as_millisecond();
+                let kept: Result<(), StoreError> =
+                    self.store.remember_tools(server, tools, now).await;
+                if let Err(error) = kept {
+                    tracing::error!(%server, %error, "the server's tools could not be remembered");
+                }
+            }
+        }
+    }
+}
+
+/// What was admitted, and the lists that it was decided on.
+pub(crate) struct Weighed {
+    pub(crate) admission: Admission,
+    pub(crate) listings: Vec<(ServerName, Listing)>,
+}
+
+/// Lays declared arguments over the server's schema, so that everybody sees the same one.
+fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
+    if let Some(arguments) = &tool.arguments {
+        let schema = declare_arguments(&tool.descriptor.input_schema, arguments);
+        tool.descriptor.input_schema = Arc::new(schema);
+    }
+    tool
+}
+
+/// Two catalogs of one fingerprint have the same tools under the same limits.
+fn fingerprint(tools: &[CatalogTool]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for tool in tools {
+        hasher.update(format!("{tool:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}

@@ -1,0 +1,89 @@
+//! Where the configuration is, and reading it.
+
+use std::path::{Path, PathBuf};
+
+use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
+
+/// Names the configuration file when no flag does.
+pub const CONFIG_VARIABLE: &str = "SWITCHBOARD_CONFIG";
+const FILE_NAME: &str = "switchboard.yaml";
+
+/// A configuration file, or none, and the environment over it.
+#[derive(Debug, Clone)]
+pub struct ConfigSource {
+    path: Option<PathBuf>,
+    environment: Vec<(String, String)>,
+}
+
+/// A configuration that was read and is valid.
+pub type LoadedConfig = Loaded;
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error(
+        "no configuration found: give one with --config FILE or {CONFIG_VARIABLE}, or put {FILE_NAME} into this \
+         directory or into {}",
+        .user_directory.display()
+    )]
+    NotFound { user_directory: PathBuf },
+    #[error("cannot read the configuration {}: {error}", .path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("{0}")]
+    Invalid(Problems),
+}
+
+impl ConfigSource {
+    /// The file of the flag, else of the variable, else of this directory, else of the user's configuration
+    /// directory. Without any, a configuration may still come from the environment alone.
+    pub fn find(flag: Option<PathBuf>, environment: Vec<(String, String)>) -> Self {
+        let variable = |name: &str| {
+            environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, v)| v)
+        };
+        let path = flag.or_else(|| variable(CONFIG_VARIABLE).map(PathBuf::from)).or_else(|| {
+            let candidates = [PathBuf::from(FILE_NAME), user_directory(&variable).join(FILE_NAME)];
+            candidates.into_iter().find(|candidate| candidate.is_file())
+        });
+        Self { path, environment }
+    }
+
+    /// The file, where there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Reads and checks the configuration.
+    pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
+        let text = match &self.path {
+            None if !self.has_overrides() => {
+                let variable = |name: &str| {
+                    self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+                };
+                return Err(ConfigError::NotFound { user_directory: user_directory(&variable) });
+            }
+            None => None,
+            Some(path) => Some(
+                std::fs::read_to_string(path)
+                    .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?,
+            ),
+        };
+        let name = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let directory = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+        let file = text.as_deref().map(|text| SourceFile { name: &name, directory, text });
+        let read_secret = |path: &Path| std::fs::read_to_string(path);
+        load(&Input { file, env: &self.environment, read_secret: &read_secret })
+            .map_err(ConfigError::Invalid)
+    }
+
+    fn has_overrides(&self) -> bool {
+        let is_override =
+            |key: &str| key.starts_with("SWITCHBOARD__") || key.starts_with("APP_MYAI__");
+        self.environment.iter().any(|(key, _)| is_override(key))
+    }
+}
+
+fn user_directory<'a>(variable: &impl Fn(&str) -> Option<&'a String>) -> PathBuf {
+    let base = variable("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let home = || PathBuf::from(variable("HOME").map_or("", String::as_str)).join(".config");
+    base.unwrap_or_else(home).join("switchboard")
+}

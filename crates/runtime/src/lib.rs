@@ -1,0 +1,25 @@
+//! The board at work: servers kept connected, one catalog, limited calls, records.
+//!
+//! What changes over time is either an immutable snapshot that is swapped whole ([`Board::catalog`]), or the
+//! state of one task: each server has a supervisor, and one conductor turns what they report into catalogs.
+
+mod board;
+mod call;
+mod conductor;
+mod config_source;
+mod local;
+mod records;
+mod reload;
+mod results;
+mod slots;
+mod start_error;
+mod supervisor;
+mod tools;
+
+pub use board::{Board, BoardOptions, Memory, StartEvent};
+pub use call::{CallReport, CallRequest, ResultHandle};
+pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
+pub use local::{LocalTool, LocalTools};
+pub use reload::{ReloadOutcome, watch_config};
+pub use start_error::{StartError, StartFailure};
+pub use supervisor::ServerStatus;

@@ -1,0 +1,95 @@
+//! Writes call records and keeps the store from growing without end.
+
+use std::time::Duration;
+
+use switchboard_model::CallRecord;
+use switchboard_store::{Retention, Store};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+const WAITING_RECORDS: usize = 8192;
+const RECORDS_PER_WRITE: usize = 256;
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+enum Message {
+    Record(Box<CallRecord>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Takes records from callers without making them wait for the disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder(mpsc::Sender<Message>);
+
+impl Recorder {
+    /// Starts the task that writes. It ends when the last recorder is dropped.
+    pub(crate) fn start(store: Store, tasks: &TaskTracker) -> Self {
+        let (sender, inbox) = mpsc::channel(WAITING_RECORDS);
+        tasks.spawn(write(store, inbox));
+        Self(sender)
+    }
+
+    /// Hands over a record; waits only when the store is far behind.
+    pub(crate) async fn record(&self, record: CallRecord) {
+        if self.0.send(Message::Record(Box::new(record))).await.is_err() {
+            switchboard_telemetry::records_dropped(1);
+        }
+    }
+
+    /// Hands over a record where nobody can wait, such as in a destructor.
+    pub(crate) fn record_now(&self, record: CallRecord) {
+        if self.0.try_send(Message::Record(Box::new(record))).is_err() {
+            switchboard_telemetry::records_dropped(1);
+        }
+    }
+
+    /// Returns when everything handed over before is written.
+    pub(crate) async fn flush(&self) {
+        let (done, written) = oneshot::channel();
+        if self.0.send(Message::Flush(done)).await.is_ok() {
+            // The writer answers or is gone; either way there is nothing left to wait for.
+            let _writer_gone = written.await;
+        }
+    }
+}
+
+async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
+    let mut prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
+    let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
+    while inbox.recv_many(&mut messages, RECORDS_PER_WRITE).await > 0 {
+        let (mut records, mut flushed) = (Vec::new(), Vec::new());
+        for message in messages.drain(..) {
+            match message {
+                Message::Record(record) => records.push(*record),
+                Message::Flush(done) => flushed.push(done),
+            }
+        }
+        if !records.is_empty()
+            && let Err(error) = store.record_calls(&records).await
+        {
+            switchboard_telemetry::records_dropped(records.len() as u64);
+            tracing::error!(%error, lost = records.len(), "call records could not be written");
+        }
+        for done in flushed {
+            // Whoever asked may have stopped waiting.
+            let _gone = done.send(());
+        }
+        if tokio::time::Instant::now() >= prune_at {
+            prune(&store).await;
+            prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
+        }
+    }
+}
+
+async fn prune(store: &Store) {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let retention = Retention {
+        calls_older_than_ms: now - 30 * DAY_MS,
+        max_calls: 100_000,
+        results_older_than_ms: now - DAY_MS,
+        max_result_bytes_total: 256 << 20,
+    };
+    if let Err(error) = store.prune(&retention).await {
+        tracing::warn!(%error, "old call records could not be removed");
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a board could not start, or a new configuration could not be taken: all reasons, not only the first.
+
+use std::fmt;
+
+use switchboard_mcp::{ConnectError, ConnectErrorKind};
+use switchboard_model::ServerName;
+use switchboard_registry::Violation;
+use switchboard_store::StoreError;
+
+/// One reason.
+#[derive(Debug)]
+pub enum StartFailure {
+    /// A required server could not be reached (seed 000, 3.3.2).
+    Connect { server: ServerName, place: String, error: ConnectError },
+    /// A tool that may not be registered.
+    Violation(Violation),
+    /// The store does not work.
+    Store(StoreError),
+}
+
+/// All reasons together.
+#[derive(Debug)]
+pub struct StartError {
+    pub failures: Vec<StartFailure>,
+}
+
+impl StartError {
+    /// Whether every reason is that a server could not be reached.
+    pub fn is_only_unreachable(&self) -> bool {
+        self.failures.iter().all(|failure| matches!(failure, StartFailure::Connect { .. }))
+    }
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { server, place, error } => {
+                write!(f, "Failed to connect to MCP server '{server}' at {place}\nError: {error}")?;
+                if let Some(hint) = &error.hint {
+                    write!(f, "\nHint: {hint}")?;
+                }
+                if error.kind != ConnectErrorKind::Unauthorized && error.hint.is_none() {
+                    write!(f, "\nHint: a server that may be away wants `required: false`")?;
+                }
+                f.write_str(
+                    "\n\nThe application cannot start without connecting to all configured MCP servers.",
+                )
+            }
+            Self::Violation(violation) => violation.fmt(f),
+            Self::Store(error) => {
+                write!(f, "{error}")?;
+                error.hint().map_or(Ok(()), |hint| write!(f, "\nHint: {hint}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, failure) in self.failures.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n\n")?;
+            }
+            failure.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self { failures: vec![StartFailure::Store(error)] }
+    }
+}
