@@ -1,0 +1,105 @@
+//! The configuration as it takes effect: every value, where it comes from, nothing secret.
+
+use std::fmt;
+
+use serde_json::{Value as Json, json};
+use switchboard_model::Plan;
+
+use crate::emit::Doc;
+use crate::place::Place;
+use crate::plan::At;
+use crate::problem::Problem;
+use crate::show;
+use crate::source::Source;
+use crate::template;
+
+/// A valid configuration.
+#[derive(Clone)]
+pub struct Loaded {
+    /// What it means.
+    pub plan: Plan,
+    /// What is allowed, but probably not meant.
+    pub warnings: Vec<Problem>,
+    shown: Doc,
+}
+
+/// One effective value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The path, starting with the root key as the user wrote it.
+    pub path: String,
+    /// The value as it may be shown: `***` for what is secret.
+    pub value: String,
+    /// Who set it.
+    pub origin: Place,
+}
+
+impl Loaded {
+    pub(crate) fn new(
+        plan: Plan,
+        warnings: Vec<Problem>,
+        config: &At<'_>,
+        source: &Source<'_>,
+    ) -> Self {
+        let shown = show::document(&plan, config, source);
+        Self { plan, warnings, shown }
+    }
+
+    /// Every effective value with its origin, defaults included.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        collect(&self.shown, String::new(), &mut settings);
+        settings
+    }
+
+    /// The effective configuration as a file, each value with its origin in a comment. Without secrets
+    /// in it, it loads again.
+    pub fn to_yaml(&self) -> String {
+        self.shown.map_text(&template::escape).to_yaml()
+    }
+
+    /// The effective configuration as JSON, and each value with its origin.
+    pub fn to_json(&self) -> Json {
+        let settings: Vec<_> = self
+            .settings()
+            .into_iter()
+            .map(|s| json!({"path": s.path, "value": s.value, "origin": s.origin.to_string()}))
+            .collect();
+        json!({
+            "config": self.shown.to_json(),
+            "settings": settings,
+            "warnings": self.warnings.iter().map(Problem::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Shows the redacted settings: the plan holds expanded values in plain fields.
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded")
+            .field("settings", &self.settings())
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+fn collect(doc: &Doc, path: String, settings: &mut Vec<Setting>) {
+    match doc {
+        Doc::Value(json, place) => {
+            let value = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
+            let origin = place.clone().unwrap_or(Place::Default);
+            settings.push(Setting { path, value, origin });
+        }
+        Doc::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(item, format!("{path}[{index}]"), settings);
+            }
+        }
+        Doc::Map(entries) => {
+            for (key, value) in entries {
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(value, format!("{path}{dot}{key}"), settings);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `${VAR}`, `${VAR:-default}` and `file:` references.
+//!
+//! Everything is expanded once. What comes out is never looked at again: a token that happens to hold
+//! `${` or to start with `file:` stays as it is.
+
+use std::path::Path as FilePath;
+
+use crate::path::Path;
+use crate::place::Origin;
+use crate::problem::{Problem, Refused};
+use crate::secret_line;
+use crate::source::Source;
+use crate::template::{self, Fault};
+use crate::tree::{Node, Value};
+
+/// What a reference may look at.
+pub(crate) struct Expander<'a> {
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) env: &'a [(String, String)],
+    pub(crate) directory: &'a FilePath,
+    pub(crate) read_secret: &'a dyn Fn(&FilePath) -> std::io::Result<String>,
+}
+
+impl Expander<'_> {
+    /// Expands every text below `node` and marks what must not be shown.
+    pub(crate) fn expand(&self, node: &mut Node, path: &Path, problems: &mut Vec<Problem>) {
+        node.sensitive |= path.is_secret();
+        match &mut node.value {
+            Value::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.expand(item, &path.index(index), problems);
+                }
+            }
+            Value::Map(entries) => {
+                for entry in entries {
+                    self.expand(&mut entry.node, &path.key(&entry.key), problems);
+                }
+            }
+            Value::Text(text) => match self.expand_text(text, path) {
+                Ok(Some(expanded)) => {
+                    node.loose = true;
+                    node.sensitive |= expanded.substituted;
+                    node.value = Value::Text(expanded.text);
+                }
+                Ok(None) => {}
+                Err(problem) => {
+                    problems.push(self.source.locate(&node.origin, problem.about(path)));
+                    node.value = Value::Broken;
+                }
+            },
+            Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) | Value::Broken => {}
+        }
+    }
+
+    /// `None` when there is nothing to expand.
+    fn expand_text(&self, text: &str, path: &Path) -> Result<Option<template::Expanded>, Refused> {
+        let file = path.is_secret().then(|| text.strip_prefix("file:")).flatten();
+        if file.is_none() && !text.contains("${") {
+            return Ok(None);
+        }
+        let lookup = |name: &str| {
+            self.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        };
+        let expanded = template::expand(file.unwrap_or(text), lookup)
+            .map_err(|fault| Box::new(describe(&fault, path)))?;
+        match file {
+            None => Ok(Some(expanded)),
+            Some(_) => self.read(text, &expanded.text, path).map(Some),
+        }
+    }
+
+    fn read(&self, written: &str, file: &str, path: &Path) -> Result<template::Expanded, Refused> {
+        let refuse = |why: &str| {
+            let message = format!("cannot read the secret of {path} from `{written}`: {why}");
+            let help = "write `file:` and the path of a readable text file, relative to this file";
+            Box::new(Problem::error(message).help(help))
+        };
+        if file.trim().is_empty() {
+            return Err(refuse("there is no path"));
+        }
+        // Only the kind: the reason of a reader may quote what it read.
+        let content = (self.read_secret)(&self.directory.join(file))
+            .map_err(|error| refuse(&error.kind().to_string()))?;
+        let text = content.strip_suffix('\n').unwrap_or(&content);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        Ok(template::Expanded { text: text.into(), substituted: true })
+    }
+}
+
+/// Keeps the lines of secrets that are written out in the file away from every snippet.
+pub(crate) fn hide_literals(node: &Node, path: &Path, source: &mut Source<'_>) {
+    for (index, item) in node.items().iter().enumerate() {
+        hide_literals(item, &path.index(index), source);
+    }
+    for entry in node.entries() {
+        hide_literals(&entry.node, &path.key(&entry.key), source);
+    }
+    let shows_secret = match &node.value {
+        Value::Text(text) => {
+            (path.is_secret() && !secret_line::is_harmless(text))
+                || secret_line::has_credentials(text)
+        }
+        Value::Bool(_) | Value::Integer(_) | Value::Float(_) => path.is_secret(),
+        Value::Null | Value::List(_) | Value::Map(_) | Value::Broken => false,
+    };
+    if let (true, Origin::File(extent)) = (shows_secret, &node.origin) {
+        source.hide(*extent);
+    }
+}
+
+fn describe(fault: &Fault, path: &Path) -> Problem {
+    match fault {
+        Fault::Unresolved(name) => Problem::error(format!(
+            "{path} needs the environment variable {name}, which is not set"
+        ))
+        .help(format!("set {name}, or give a default: `${{{name}:-...}}`")),
+        Fault::Unclosed => Problem::error(format!("{path} holds a `${{` without its `}}`"))
+            .help("close it, or write `$${` for the characters themselves"),
+        Fault::BadName => Problem::error(format!(
+            "{path} holds a `${{...}}` that is no variable name"
+        ))
+        .help("write `${NAME}` or `${NAME:-default}`, or `$${` for the characters themselves"),
+    }
+}

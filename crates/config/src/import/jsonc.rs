@@ -1,0 +1,96 @@
+//! JSON with comments and trailing commas, as editors write it, to plain JSON.
+
+/// Blanks out comments and trailing commas. Everything keeps its line and column.
+pub(super) fn to_json(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    without_trailing_commas(&without_comments(text))
+}
+
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut state = State::Code;
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        let blank = if c == '\n' || c == '\r' { c } else { ' ' };
+        match (state, c, next) {
+            (State::Code, '/', Some('/')) => {
+                state = State::Line;
+                out.push(' ');
+            }
+            (State::Code, '/', Some('*')) => {
+                chars.next();
+                state = State::Block;
+                out.push_str("  ");
+            }
+            (State::Line, '\n', _) => {
+                state = State::Code;
+                out.push(c);
+            }
+            (State::Block, '*', Some('/')) => {
+                chars.next();
+                state = State::Code;
+                out.push_str("  ");
+            }
+            (State::Line | State::Block, ..) => out.push(blank),
+            (State::Text, '\\', Some(escaped)) => {
+                chars.next();
+                out.extend([c, escaped]);
+            }
+            (State::Code | State::Text, '"', _) => {
+                state = if matches!(state, State::Code) { State::Text } else { State::Code };
+                out.push(c);
+            }
+            (State::Code | State::Text, ..) => out.push(c),
+        }
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Code,
+    Text,
+    Line,
+    Block,
+}
+
+fn without_trailing_commas(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut in_text = false;
+    let mut escaped = false;
+    // Where the last comma is, as long as only white space followed it.
+    let mut comma = None;
+    for c in text.chars() {
+        match c {
+            _ if in_text => {
+                in_text = escaped || c != '"';
+                escaped = c == '\\' && !escaped;
+            }
+            '"' => (in_text, comma) = (true, None),
+            ',' => comma = Some(out.len()),
+            '}' | ']' => {
+                if let Some(place) = comma.take().and_then(|comma: usize| out.get_mut(comma)) {
+                    *place = ' ';
+                }
+            }
+            c if c.is_whitespace() => {}
+            _ => comma = None,
+        }
+        out.push(c);
+    }
+    out.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_trailing_commas_go_and_texts_stay() {
+        let text = "{ // a \"b\"\n \"x\": \"//,]\\\"\", /* , */ \"y\": [1, 2, ], }";
+        let json: serde_json::Value = serde_json::from_str(&to_json(text)).unwrap();
+        assert_eq!(json, serde_json::json!({"x": "//,]\"", "y": [1, 2]}));
+        assert_eq!(to_json("a/*b\nc*/d//e"), "a   \n   d   ");
+    }
+}

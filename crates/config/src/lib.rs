@@ -1,0 +1,37 @@
+//! Reads a configuration: a YAML file, the environment laid over it, variables and secret files
+//! expanded, everything checked at once, and out comes a [`switchboard_model::Plan`].
+//!
+//! The crate is pure. Text, environment and a reader for secret files come in as arguments; what is
+//! wrong comes out as [`Problems`] with a place and a way out for each, and never with a secret.
+
+mod coerce;
+mod duration;
+mod effective;
+mod emit;
+mod expand;
+mod import;
+mod load;
+mod merge;
+mod overlay;
+mod path;
+mod place;
+mod plan;
+mod problem;
+mod raw;
+mod schema;
+mod secret_line;
+mod shape;
+mod shape_words;
+mod show;
+mod source;
+mod template;
+mod tree;
+mod yaml;
+
+pub use effective::{Loaded, Setting};
+pub use import::{Imported, ImportedServer, import_servers};
+pub use load::{Input, SourceFile, load};
+pub use merge::{Merged, merge_into};
+pub use place::Place;
+pub use problem::{Problem, Problems, Severity, Snippet};
+pub use schema::json_schema;

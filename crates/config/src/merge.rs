@@ -1,0 +1,286 @@
+//! Puts imported servers into an existing file without touching anything else in it.
+//!
+//! The text is edited, not rewritten: comments, order and spelling of the user's file stay byte for
+//! byte. The result is read again before it is handed out.
+
+use switchboard_model::{AdmissionMode, RootKey};
+
+use crate::emit::Doc;
+use crate::import::{Imported, ImportedServer};
+use crate::place::{Extent, Origin};
+use crate::problem::{Problem, Problems, Refused};
+use crate::source::Source;
+use crate::tree::{Entry, Node, Value};
+use crate::yaml;
+
+/// A file with more servers in it.
+#[derive(Clone)]
+pub struct Merged {
+    /// The whole text. May hold secrets.
+    pub text: String,
+    /// What was left out and why.
+    pub notes: Vec<String>,
+}
+
+/// Leaves the text out, which may hold secrets.
+impl std::fmt::Debug for Merged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Merged").field("notes", &self.notes).finish_non_exhaustive()
+    }
+}
+
+/// Adds the imported servers at the end of `toolbox.mcps`. A server whose name is there already is left
+/// out, with a note.
+pub fn merge_into(
+    existing_name: &str,
+    existing_text: &str,
+    imported: &Imported,
+    mode: AdmissionMode,
+) -> Result<Merged, Problems> {
+    let source = Source::new(existing_name, existing_text);
+    let document = yaml::parse(&source, existing_text)?;
+    let duplicates = document.problems(&source);
+    if !duplicates.is_empty() {
+        return Err(Problems::new(duplicates));
+    }
+    let root = document.root.filter(|root| root.value != Value::Null);
+    let present = root.as_ref().map(names).unwrap_or_default();
+    let (added, known): (Vec<_>, Vec<_>) =
+        imported.servers.iter().partition(|server| !present.contains(&server.name));
+    let notes = known
+        .iter()
+        .map(|server| format!("{}: left out, a server of this name is already there", server.name))
+        .collect();
+    if added.is_empty() {
+        return Ok(Merged { text: existing_text.into(), notes });
+    }
+
+    let edit = Edit { source: &source, text: existing_text, mode, added: &added };
+    let text = edit.apply(root.as_ref())?;
+    let expected: Vec<_> =
+        present.into_iter().chain(added.iter().map(|server| server.name.clone())).collect();
+    let again = yaml::parse(&Source::new(existing_name, &text), &text);
+    let found = again.ok().and_then(|document| document.root).map(|root| names(&root));
+    if found.as_ref() != Some(&expected) {
+        return Err(edit.give_up(&Origin::Nowhere).into());
+    }
+    Ok(Merged { text, notes })
+}
+
+fn root_entry(document: &Node) -> Option<&Entry> {
+    [RootKey::Switchboard, RootKey::Myai].iter().find_map(|key| document.entry(key.as_str()))
+}
+
+/// The names of the servers that are there, in their order.
+fn names(document: &Node) -> Vec<String> {
+    let name = |server: &Node| match server.get("name").map(|name| &name.value) {
+        Some(Value::Text(name)) => name.clone(),
+        _ => String::new(),
+    };
+    root_entry(document)
+        .and_then(|root| root.node.get("toolbox")?.get("mcps"))
+        .map(|mcps| mcps.items().iter().map(name).collect())
+        .unwrap_or_default()
+}
+
+/// The lines to add and the text to add them to.
+struct Edit<'a> {
+    source: &'a Source<'a>,
+    text: &'a str,
+    mode: AdmissionMode,
+    added: &'a [&'a ImportedServer],
+}
+
+impl Edit<'_> {
+    fn apply(&self, document: Option<&Node>) -> Result<String, Refused> {
+        let Some(document) = document else {
+            let lines = self.nested(&["switchboard", "toolbox", "mcps"], 0);
+            return Ok(self.insert_after(usize::MAX, &lines));
+        };
+        let Some(root) = root_entry(document) else {
+            let problem =
+                Problem::error("the file has neither `switchboard` nor `myai` as its root key");
+            return Err(Box::new(self.source.locate(&document.origin, problem)));
+        };
+        let Some(toolbox) = root.node.entry("toolbox") else {
+            return self.fill(root, &["toolbox", "mcps"]);
+        };
+        let Some(mcps) = toolbox.node.entry("mcps") else {
+            return self.fill(toolbox, &["mcps"]);
+        };
+        match &mcps.node.value {
+            Value::List(items) if !items.is_empty() => self.append(mcps, items),
+            _ => self.fill(mcps, &[]),
+        }
+    }
+
+    /// Adds servers behind the last one.
+    fn append(&self, mcps: &Entry, items: &[Node]) -> Result<String, Refused> {
+        let list = file_extent(&mcps.node.origin);
+        let first = items.first().and_then(|item| file_extent(&item.origin));
+        let (Some(list), Some(first)) = (list, first) else {
+            return Err(self.give_up(&mcps.origin));
+        };
+        if list.bracketed {
+            return Err(self.flow_style(mcps));
+        }
+        let dash = self.dash_column(first).ok_or_else(|| self.give_up(&mcps.origin))?;
+        let last = self.last_line(&mcps.node);
+        Ok(self.insert_after(last + self.comments_of_item(last, dash), &self.nested(&[], dash)))
+    }
+
+    /// Adds `keys` below `parent`, which is a map, or holds nothing yet.
+    fn fill(&self, parent: &Entry, keys: &[&str]) -> Result<String, Refused> {
+        let (Some(key), Some(value)) =
+            (file_extent(&parent.origin), file_extent(&parent.node.origin))
+        else {
+            return Err(self.give_up(&parent.origin));
+        };
+        let indented = self.nested(keys, key.column + 1);
+        match &parent.node.value {
+            Value::Map(entries) if !entries.is_empty() => {
+                let first = entries.first().and_then(|entry| file_extent(&entry.origin));
+                let first =
+                    first.filter(|_| !value.bracketed).ok_or_else(|| self.flow_style(parent))?;
+                let lines = self.nested(keys, first.column - 1);
+                Ok(self.insert_after(self.last_line(&parent.node), &lines))
+            }
+            Value::Map(_) | Value::Null => self.replace_empty(parent, key, value, &indented),
+            Value::List(_) if keys.is_empty() => self.replace_empty(parent, key, value, &indented),
+            _ => Err(self.give_up(&parent.node.origin)),
+        }
+    }
+
+    /// Takes `[]`, `{}`, `null` or nothing away from behind a key and writes `lines` below it.
+    fn replace_empty(
+        &self,
+        parent: &Entry,
+        key: Extent,
+        value: Extent,
+        lines: &[String],
+    ) -> Result<String, Refused> {
+        let line = self.text.lines().nth(key.line - 1).unwrap_or_default();
+        let split =
+            line.char_indices().nth(value.column - 1).map_or(line.len(), |(index, _)| index);
+        let (before, after) = line.split_at_checked(split).unwrap_or((line, ""));
+        let word = ["null", "Null", "NULL", "~"].iter().find_map(|word| after.strip_prefix(word));
+        let brackets = [('[', ']'), ('{', '}')]
+            .iter()
+            .find_map(|(open, close)| after.strip_prefix(*open)?.trim_start().strip_prefix(*close));
+        let rest = match (value.line == key.line, brackets.or(word)) {
+            (true, Some(rest)) => format!("{}{rest}", before.trim_end()),
+            (true, None) if value.bracketed => return Err(self.flow_style(parent)),
+            (true, None) => line.to_owned(),
+            (false, _) => return Err(self.give_up(&parent.origin)),
+        };
+        let mut whole = vec![rest];
+        whole.extend_from_slice(lines);
+        let without: String = self
+            .text
+            .split_inclusive('\n')
+            .enumerate()
+            .filter(|(n, _)| n + 1 != key.line)
+            .map(|(_, l)| l)
+            .collect();
+        Ok(insert(&without, key.line - 1, &whole, self.line_end()))
+    }
+
+    /// The servers below `keys`, each of which stands deeper than the one before.
+    fn nested(&self, keys: &[&str], indent: usize) -> Vec<String> {
+        let servers = self.added.iter().map(|server| server.to_doc(self.mode)).collect();
+        let doc = keys
+            .iter()
+            .rev()
+            .fold(Doc::List(servers), |doc, key| Doc::Map(vec![((*key).to_owned(), doc)]));
+        doc.lines(indent)
+    }
+
+    fn insert_after(&self, line: usize, lines: &[String]) -> String {
+        insert(self.text, line, lines, self.line_end())
+    }
+
+    fn line_end(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    /// The column of the `-` of an item, from 0; it may stand on a line of its own.
+    fn dash_column(&self, item: Extent) -> Option<usize> {
+        let lines: Vec<_> = self.text.lines().take(item.line).collect();
+        let (last, above) = lines.split_last()?;
+        let before: String = last.chars().take(item.column - 1).collect();
+        let own_line = || above.iter().rev().find(|line| line.trim_start().starts_with('-'));
+        let line = if before.trim() == "-" { before.as_str() } else { own_line()? };
+        line.find('-')
+    }
+
+    /// How many comment lines behind `line` still stand inside of the item whose dash is at `dash`.
+    fn comments_of_item(&self, line: usize, dash: usize) -> usize {
+        let is_inside = |line: &&str| {
+            let comment = line.trim_start();
+            comment.starts_with('#') && line.len() - comment.len() > dash
+        };
+        self.text.lines().skip(line).take_while(is_inside).count()
+    }
+
+    /// The last line that belongs to a node; comments and blank lines behind it do not.
+    fn last_line(&self, node: &Node) -> usize {
+        let own = file_extent(&node.origin).map_or(0, |at| self.last_content_line(at));
+        let items = node.items().iter().map(|item| self.last_line(item));
+        let entries = node.entries().iter().map(|entry| {
+            let key = file_extent(&entry.origin).map_or(0, |at| at.line);
+            key.max(self.last_line(&entry.node))
+        });
+        items.chain(entries).max().unwrap_or(0).max(own)
+    }
+
+    /// A block scalar ends, for the parser, where the next thing starts.
+    fn last_content_line(&self, at: Extent) -> usize {
+        let lines: Vec<_> = self.text.lines().take(at.end_line).collect();
+        let is_content = |line: &&str| {
+            let indent = line.chars().count() - line.trim_start().chars().count();
+            !line.trim().is_empty()
+                && (indent + 1 >= at.column || !line.trim_start().starts_with('#'))
+        };
+        let behind = lines.iter().rev().take_while(|line| !is_content(line)).count();
+        lines.len().saturating_sub(behind).max(at.line)
+    }
+
+    fn flow_style(&self, entry: &Entry) -> Refused {
+        let problem = Problem::error(format!(
+            "`{}` is written in one piece with brackets, so nothing can be added to it",
+            entry.key
+        ));
+        let help = "write it as a block, one `- name: ...` per server on lines of its own";
+        Box::new(self.source.locate(&entry.origin, problem.help(help)))
+    }
+
+    fn give_up(&self, origin: &Origin) -> Refused {
+        let problem = Problem::error("the file is laid out in a way that cannot be added to");
+        let help =
+            "write `toolbox.mcps` as a block, one `- name: ...` per server on lines of its own";
+        Box::new(self.source.locate(origin, problem.help(help)))
+    }
+}
+
+fn file_extent(origin: &Origin) -> Option<Extent> {
+    match origin {
+        Origin::File(extent) => Some(*extent),
+        Origin::Environment(_) | Origin::Nowhere => None,
+    }
+}
+
+/// Puts `lines` behind the given number of lines of `text`.
+fn insert(text: &str, after: usize, lines: &[String], line_end: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 64 * lines.len());
+    let mut rest = text.split_inclusive('\n');
+    rest.by_ref().take(after).for_each(|line| out.push_str(line));
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push_str(line_end);
+    }
+    for line in lines {
+        out.push_str(line.trim_end_matches('\r'));
+        out.push_str(line_end);
+    }
+    rest.for_each(|line| out.push_str(line));
+    out
+}

@@ -1,0 +1,93 @@
+//! The path of a value, `switchboard.toolbox.mcps[0].mode`, and which paths hold secrets.
+
+use std::fmt;
+
+/// A path from the root key downwards, root key included.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Path(Vec<Segment>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Segment {
+    Key(String),
+    Index(usize),
+}
+
+/// The keys of a server entry under which every value is taken for a secret.
+const SECRET_KEYS: [&str; 3] = ["auth", "headers", "env"];
+
+impl Path {
+    pub(crate) fn root(key: &str) -> Self {
+        Self(vec![Segment::Key(key.into())])
+    }
+
+    #[must_use]
+    pub(crate) fn key(&self, key: &str) -> Self {
+        self.with(Segment::Key(key.into()))
+    }
+
+    #[must_use]
+    pub(crate) fn index(&self, index: usize) -> Self {
+        self.with(Segment::Index(index))
+    }
+
+    /// Whether the value here may hold a credential, so that it is never shown. It holds for the whole
+    /// subtree: `auth: abc` is malformed, but `abc` is still somebody's token.
+    pub(crate) fn is_secret(&self) -> bool {
+        let key = |at: usize| match self.0.get(at) {
+            Some(Segment::Key(key)) => key.as_str(),
+            Some(Segment::Index(_)) | None => "",
+        };
+        key(1) == "toolbox" && key(2) == "mcps" && SECRET_KEYS.contains(&key(4))
+    }
+
+    /// The last key of the path, skipping indices: what a message calls the value.
+    pub(crate) fn last_key(&self) -> &str {
+        let keys = self.0.iter().rev().filter_map(|segment| match segment {
+            Segment::Key(key) => Some(key.as_str()),
+            Segment::Index(_) => None,
+        });
+        keys.into_iter().next().unwrap_or_default()
+    }
+
+    fn with(&self, segment: Segment) -> Self {
+        let mut segments = self.0.clone();
+        segments.push(segment);
+        Self(segments)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::Key(key) if position == 0 => f.write_str(key)?,
+                Segment::Key(key) => write!(f, ".{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_the_user_wrote_it() {
+        let server = Path::root("myai").key("toolbox").key("mcps").index(2);
+        assert_eq!(server.to_string(), "myai.toolbox.mcps[2]");
+        assert_eq!(server.last_key(), "mcps");
+    }
+
+    #[test]
+    fn secrets_are_below_auth_headers_and_env_of_a_server() {
+        let server = Path::root("myai").key("toolbox").key("mcps").index(0);
+        for key in ["auth", "headers", "env"] {
+            assert!(server.key(key).is_secret());
+            assert!(server.key(key).key("x").is_secret());
+        }
+        assert!(!server.key("url").is_secret());
+        assert!(!Path::root("myai").key("toolbox").key("tools").index(0).key("env").is_secret());
+    }
+}

@@ -1,0 +1,186 @@
+//! Where a server is: the transport and the keys that belong to it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use http::{HeaderName, HeaderValue};
+use switchboard_model::{Endpoint, Secret};
+use url::Url;
+
+use super::{At, Planner};
+use crate::problem::Problem;
+use crate::raw::{RawServer, RawTransport};
+
+const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
+const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
+
+impl Planner<'_> {
+    pub(super) fn endpoint(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {
+        let transport = self.transport(at, raw.transport)?;
+        match transport {
+            RawTransport::Stdio => self.stdio(at, raw),
+            RawTransport::StreamableHttp => {
+                let (url, headers, bearer) = self.http(at, raw, "streamable_http")?;
+                Some(Endpoint::StreamableHttp { url, headers, bearer })
+            }
+            RawTransport::Sse => {
+                let (url, headers, bearer) = self.http(at, raw, "sse")?;
+                Some(Endpoint::Sse { url, headers, bearer })
+            }
+        }
+    }
+
+    /// The transport as written, else as the other keys tell.
+    fn transport(&mut self, at: &At<'_>, raw: Option<RawTransport>) -> Option<RawTransport> {
+        if at.has("transport") {
+            return raw;
+        }
+        match (at.has("command"), at.has("url")) {
+            (true, false) => Some(RawTransport::Stdio),
+            (false, true) => Some(RawTransport::StreamableHttp),
+            (true, true) => {
+                let problem = Problem::error(format!("{} has both `url` and `command`", at.path))
+                    .about(&at.path)
+                    .help("a server is reached over HTTP or started as a program: remove one");
+                self.push(at.key_origin("command"), problem);
+                None
+            }
+            (false, false) => {
+                let message = format!("{} has neither `url` nor `command`", at.path);
+                let help = "add `url: http://...` for a server that is reached over HTTP, or \
+                            `command: ...` for one that is started as a program";
+                self.push(&at.node.origin, Problem::error(message).about(&at.path).help(help));
+                None
+            }
+        }
+    }
+
+    fn http(
+        &mut self,
+        at: &At<'_>,
+        raw: &mut RawServer,
+        transport: &str,
+    ) -> Option<(Url, BTreeMap<String, Secret>, Option<Secret>)> {
+        self.refuse_keys(at, &STDIO_KEYS, transport);
+        self.require(at, "url", transport);
+        let url = raw.url.as_deref().and_then(|text| self.url(at, text));
+        let headers = self.headers(at, raw.headers.take().unwrap_or_default());
+        let bearer = raw.auth.take().and_then(|auth| auth.bearer);
+        self.check_bearer(at, bearer.as_deref());
+        let named_twice = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        if let (Some(auth), true, true) = (at.get("auth"), named_twice, bearer.is_some()) {
+            let message = format!("{} has both `auth.bearer` and an Authorization header", at.path);
+            let problem = Problem::error(message).about(&auth.path).help("remove one of the two");
+            self.push(at.key_origin("auth"), problem);
+        }
+        Some((url?, headers, bearer.map(Secret::new)))
+    }
+
+    fn stdio(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {
+        self.refuse_keys(at, &HTTP_KEYS, "stdio");
+        self.require(at, "command", "stdio");
+        if let (Some(""), Some(at)) = (raw.command.as_deref().map(str::trim), at.get("command")) {
+            self.refuse(&at, "is not a command", "write the program to start");
+        }
+        let env = raw.env.take().unwrap_or_default();
+        for name in env.keys() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let problem = Problem::error(format!(
+                    "{}.env: a name must not be empty or hold `=`",
+                    at.path
+                ));
+                self.push(at.key_origin("env"), problem.about(&at.path.key("env")));
+            }
+        }
+        let env = env.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+        Some(Endpoint::Stdio {
+            command: raw.command.take()?,
+            args: raw.args.take().unwrap_or_default(),
+            env,
+            cwd: raw.cwd.take().map(|cwd| self.directory.join(cwd)),
+        })
+    }
+
+    fn url(&mut self, at: &At<'_>, text: &str) -> Option<Url> {
+        let at = at.get("url")?;
+        let why = match Url::parse(text) {
+            Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+                "is not an http or https address".into()
+            }
+            Ok(url) if url.host_str().is_some_and(|host| !host.is_empty()) => return Some(url),
+            Ok(_) => "names no host".into(),
+            Err(error) => format!("is not a valid URL: {error}"),
+        };
+        // The text itself may carry a password, so only the snippet shows it, when it may.
+        let problem = Problem::error(format!("{}: the address {why}", at.path));
+        let problem =
+            problem.about(&at.path).help("write an address such as `http://localhost:8180/mcp`");
+        self.push(&at.node.origin, problem);
+        None
+    }
+
+    fn headers(&mut self, at: &At<'_>, raw: BTreeMap<String, String>) -> BTreeMap<String, Secret> {
+        let mut names = HashSet::new();
+        let mut headers = BTreeMap::new();
+        let place = at.get("headers");
+        for (name, value) in raw {
+            let fault = if HeaderName::from_bytes(name.as_bytes()).is_err() {
+                Some("is not a valid header name")
+            } else if HeaderValue::from_str(&value).is_err() {
+                Some("has a value with characters that a header cannot carry")
+            } else if !names.insert(name.to_ascii_lowercase()) {
+                Some("is written twice; header names ignore case")
+            } else {
+                None
+            };
+            if let (Some(fault), Some(place)) = (fault, &place) {
+                let problem =
+                    Problem::error(format!("{}: the header {name:?} {fault}", place.path));
+                self.push(place.key_origin(&name), problem.about(&place.path.key(&name)));
+            }
+            headers.insert(name, Secret::new(value));
+        }
+        headers
+    }
+
+    fn check_bearer(&mut self, at: &At<'_>, bearer: Option<&str>) {
+        let Some(auth) = at.get("auth") else { return };
+        let Some(bearer) = bearer else {
+            if !auth.has("bearer") && auth.node.entries().is_empty() {
+                let problem = Problem::error(format!("{} is empty", auth.path)).about(&auth.path);
+                self.push(
+                    at.key_origin("auth"),
+                    problem.help("add `bearer: ${TOKEN}`, or remove it"),
+                );
+            }
+            return;
+        };
+        if bearer.trim().is_empty() || HeaderValue::from_str(bearer).is_err() {
+            let message = format!(
+                "{}.bearer is empty or holds characters that a header cannot carry",
+                auth.path
+            );
+            self.push(
+                auth.key_origin("bearer"),
+                Problem::error(message).about(&auth.path.key("bearer")),
+            );
+        }
+    }
+
+    fn require(&mut self, at: &At<'_>, key: &str, transport: &str) {
+        if !at.has(key) {
+            let problem = Problem::error(format!("missing key `{key}` in {}", at.path))
+                .about(&at.path.key(key))
+                .help(format!("a `{transport}` server needs `{key}`"));
+            self.push(&at.node.origin, problem);
+        }
+    }
+
+    fn refuse_keys(&mut self, at: &At<'_>, keys: &[&str], transport: &str) {
+        for key in keys.iter().filter(|key| at.has(key)) {
+            let message = format!("`{key}` does not belong to a `{transport}` server");
+            let problem =
+                Problem::error(format!("{message} ({})", at.path)).about(&at.path.key(key));
+            self.push(at.key_origin(key), problem.help("remove it, or change `transport`"));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! From the checked shape to a [`Plan`]: everything that one value alone cannot tell.
+//!
+//! Entries are read one by one and every check runs on whatever part of an entry is sound, so a
+//! misspelt key in one server does not hide the missing defaults of another.
+
+mod endpoint;
+mod server;
+mod tool;
+mod warnings;
+
+use std::collections::HashMap;
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use switchboard_model::{
+    AdmissionMode, DEFAULT_MAX_CONCURRENT, LimitsOverlay, LocalToolChoice, Plan, RootKey,
+};
+
+use crate::duration;
+use crate::path::Path;
+use crate::place::Origin;
+use crate::problem::Problem;
+use crate::raw::{RawDuration, RawMode, RawServer, RawTool};
+use crate::shape_words::found;
+use crate::source::Source;
+use crate::tree::Node;
+
+/// Nobody reads more than this, and drawing each takes time.
+const MAX_PROBLEMS: usize = 500;
+
+/// Collects what is wrong while the plan is made.
+pub(crate) struct Planner<'a> {
+    pub(crate) source: &'a Source<'a>,
+    /// What relative paths are relative to.
+    pub(crate) directory: &'a FilePath,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+/// A node and its path.
+#[derive(Clone)]
+pub(crate) struct At<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) path: Path,
+}
+
+impl<'a> At<'a> {
+    /// The value of a key, when it was written.
+    pub(crate) fn get(&self, key: &str) -> Option<At<'a>> {
+        self.node.get(key).map(|node| At { node, path: self.path.key(key) })
+    }
+
+    /// Whether the key was written, be its value sound or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.node.get(key).is_some()
+    }
+
+    /// The place of a key, or of the whole when the key is absent.
+    pub(crate) fn key_origin(&self, key: &str) -> &'a Origin {
+        self.node.entry(key).map_or(&self.node.origin, |entry| &entry.origin)
+    }
+
+    /// The place of a value, or of the whole when it is absent.
+    fn value_origin(&self, key: &str) -> &'a Origin {
+        self.node.get(key).map_or(&self.node.origin, |node| &node.origin)
+    }
+
+    /// The items of the list below `key`.
+    pub(crate) fn items(&self, key: &str) -> Vec<At<'a>> {
+        let Some(list) = self.get(key) else { return Vec::new() };
+        let item = |(index, node)| At { node, path: list.path.index(index) };
+        list.node.items().iter().enumerate().map(item).collect()
+    }
+}
+
+impl Planner<'_> {
+    /// Makes the plan; it may only be used when there are no problems.
+    pub(crate) fn plan(&mut self, root: RootKey, config: &At<'_>, sound: &Json) -> Plan {
+        let empty = Node::new(crate::tree::Value::Null, Origin::Nowhere);
+        let toolbox = config
+            .get("toolbox")
+            .unwrap_or_else(|| At { node: &empty, path: config.path.key("toolbox") });
+        let json = &sound["toolbox"];
+
+        let tools = entries::<RawTool>(&toolbox, "tools", json);
+        self.refuse_duplicates(&tools, "tool entries", |raw| raw.name.as_deref());
+        let tools: Vec<_> =
+            tools.into_iter().filter_map(|(at, raw)| Some((self.tool(&at, raw)?, at))).collect();
+
+        let servers = entries::<RawServer>(&toolbox, "mcps", json);
+        self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
+        let servers: Vec<_> = servers
+            .into_iter()
+            .filter_map(|(at, raw)| Some((self.server(&at, raw)?, at)))
+            .collect();
+
+        self.warn(&tools, &servers);
+        let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
+        Plan {
+            root,
+            max_concurrent: max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT),
+            tools: tools.into_iter().map(|(entry, _)| entry).collect(),
+            servers: servers.into_iter().map(|(server, _)| server).collect(),
+            local_tools: local_tools(&json["local_tools"]),
+        }
+    }
+
+    fn refuse_duplicates<T>(
+        &mut self,
+        entries: &[(At<'_>, T)],
+        what: &str,
+        name: impl Fn(&T) -> Option<&str>,
+    ) {
+        let mut first_places = HashMap::new();
+        for (at, raw) in entries {
+            let Some(name) = name(raw) else { continue };
+            let origin = at.value_origin("name");
+            if let Some(first) = first_places.get(name).copied() {
+                let shown = shown_name(at, name);
+                let problem = Problem::error(format!("two {what} are named `{shown}`"))
+                    .about(&at.path.key("name"))
+                    .note(format!("the first is at {}", self.source.place(first)))
+                    .help("rename one of them, or remove it");
+                self.push(origin, problem);
+            } else {
+                first_places.insert(name, origin);
+            }
+        }
+    }
+
+    fn push(&mut self, origin: &Origin, problem: Problem) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        self.problems.push(self.source.locate(origin, problem));
+    }
+
+    /// Refuses the value of a key: "`path`: found ... `why`".
+    fn refuse(&mut self, at: &At<'_>, why: &str, help: &str) {
+        let problem = Problem::error(format!("{}: {} {why}", at.path, found(at.node)));
+        self.push(&at.node.origin, problem.about(&at.path).help(help));
+    }
+
+    fn duration(&mut self, at: &At<'_>, key: &str, raw: Option<RawDuration>) -> Option<Duration> {
+        match duration::parse(&raw?.0) {
+            Ok(duration) => Some(duration),
+            Err(why) => {
+                let at = at.get(key)?;
+                self.refuse(&at, why, duration::ACCEPTED);
+                None
+            }
+        }
+    }
+
+    fn limits(&mut self, at: &At<'_>, raw: RawLimits) -> LimitsOverlay {
+        LimitsOverlay {
+            max_instances: raw.max_instances,
+            timeout: self.duration(at, "timeout", raw.timeout),
+            queue_timeout: self.duration(at, "queue_timeout", raw.queue_timeout),
+            inactivity_timeout: self.duration(at, "inactivity_timeout", raw.inactivity_timeout),
+            max_result_bytes: raw.max_result_bytes,
+        }
+    }
+}
+
+/// The limits that tool entries and server defaults share.
+struct RawLimits {
+    max_instances: Option<u32>,
+    timeout: Option<RawDuration>,
+    queue_timeout: Option<RawDuration>,
+    inactivity_timeout: Option<RawDuration>,
+    max_result_bytes: Option<u64>,
+}
+
+/// The entries of a list that could be read, each with its place.
+fn entries<'a, T: DeserializeOwned>(toolbox: &At<'a>, key: &str, json: &Json) -> Vec<(At<'a>, T)> {
+    let read = |at: At<'a>, index: usize| {
+        // What cannot be read here was refused by the schema, and has been reported.
+        let raw = json.get(key)?.get(index).cloned()?;
+        serde_json::from_value(raw).ok().map(|raw| (at, raw))
+    };
+    let items = toolbox.items(key).into_iter().enumerate();
+    items.filter_map(|(index, at)| read(at, index)).collect()
+}
+
+/// A name as it may be shown: one that came from a variable is not.
+fn shown_name<'a>(at: &At<'_>, name: &'a str) -> &'a str {
+    if at.get("name").is_some_and(|name| name.node.sensitive) { "***" } else { name }
+}
+
+fn admission_mode(raw: RawMode) -> AdmissionMode {
+    match raw {
+        RawMode::Strict => AdmissionMode::Strict,
+        RawMode::Dynamic => AdmissionMode::Dynamic,
+    }
+}
+
+fn local_tools(json: &Json) -> LocalToolChoice {
+    match json {
+        Json::String(_) => LocalToolChoice::All,
+        Json::Array(names) => {
+            let names = names.iter().filter_map(Json::as_str);
+            LocalToolChoice::Only(names.map(str::to_owned).collect())
+        }
+        _ => LocalToolChoice::NamedInTools,
+    }
+}

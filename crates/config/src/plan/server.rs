@@ -1,0 +1,83 @@
+//! One entry of `toolbox.mcps`.
+
+use switchboard_model::{
+    DEFAULT_CONNECT_TIMEOUT, Era, EraChoice, LimitsOverlay, ServerName, ServerPlan, ServerSpec,
+};
+
+use super::{At, Planner, RawLimits, admission_mode, shown_name};
+use crate::problem::Problem;
+use crate::raw::{RawEra, RawMode, RawServer, RawToolDefaults};
+
+impl Planner<'_> {
+    pub(super) fn server(&mut self, at: &At<'_>, mut raw: RawServer) -> Option<ServerPlan> {
+        let name = raw.name.take();
+        self.check_name(at, name.as_deref());
+        self.check_defaults(at, name.as_deref(), raw.mode);
+        let defaults = raw.default_tool_config.take();
+        let default_limits = defaults.map(|defaults| self.default_limits(at, defaults));
+        let connect_timeout = self.duration(at, "connect_timeout", raw.connect_timeout.take());
+        let poll_interval = self.duration(at, "poll_interval", raw.poll_interval.take());
+        // Every check has its say before an incomplete entry is dropped.
+        let endpoint = self.endpoint(at, &mut raw);
+        Some(ServerPlan {
+            spec: ServerSpec {
+                name: ServerName::new(name?),
+                endpoint: endpoint?,
+                era: era(raw.era),
+                connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            },
+            mode: admission_mode(raw.mode?),
+            default_limits,
+            tool_allowlist: raw.tool_allowlist,
+            tool_denylist: raw.tool_denylist.unwrap_or_default(),
+            required: raw.required.unwrap_or(true),
+            toolset: raw.toolset,
+            prompts: raw.prompts.unwrap_or_default(),
+            poll_interval,
+        })
+    }
+
+    fn check_name(&mut self, at: &At<'_>, name: Option<&str>) {
+        if name.is_some_and(|name| ServerName::new(name).is_local())
+            && let Some(at) = at.get("name")
+        {
+            let help = "it stands for the built-in tools; choose another name";
+            self.refuse(&at, "is reserved", help);
+        }
+    }
+
+    /// Seed 000, 3.3.4: the text is part of the contract.
+    fn check_defaults(&mut self, at: &At<'_>, name: Option<&str>, mode: Option<RawMode>) {
+        if mode != Some(RawMode::Dynamic) || at.has("default_tool_config") {
+            return;
+        }
+        let name = shown_name(at, name.unwrap_or("?"));
+        let message = format!(
+            "MCP server '{name}' is configured with mode='dynamic' but missing required field 'default_tool_config'"
+        );
+        let problem = Problem::error(message).about(&at.path.key("default_tool_config")).help(
+            "add `default_tool_config: {max_instances: 5, timeout: 30s}`, or use `mode: strict`",
+        );
+        self.push(at.value_origin("mode"), problem);
+    }
+
+    fn default_limits(&mut self, at: &At<'_>, raw: RawToolDefaults) -> LimitsOverlay {
+        let Some(at) = at.get("default_tool_config") else { return LimitsOverlay::default() };
+        let limits = RawLimits {
+            max_instances: raw.max_instances,
+            timeout: raw.timeout,
+            queue_timeout: raw.queue_timeout,
+            inactivity_timeout: raw.inactivity_timeout,
+            max_result_bytes: raw.max_result_bytes,
+        };
+        self.limits(&at, limits)
+    }
+}
+
+fn era(raw: Option<RawEra>) -> EraChoice {
+    match raw {
+        None | Some(RawEra::Auto) => EraChoice::Auto,
+        Some(RawEra::Legacy) => EraChoice::Fixed(Era::Legacy),
+        Some(RawEra::Modern) => EraChoice::Fixed(Era::Modern),
+    }
+}

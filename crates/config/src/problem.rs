@@ -1,0 +1,208 @@
+//! A problem that a person will fix, and how it is drawn.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+/// Whether a problem stops the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// It can be used, but probably not as meant.
+    Warning,
+}
+
+impl Severity {
+    /// The word that text and JSON show.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong: what, where, and the way out. Holds no secret, so it may go anywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Whether it stops the start.
+    pub severity: Severity,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// The path of the value, starting with the root key as the user wrote it.
+    pub path: Option<String>,
+    /// Where it was written; `None` when it was written nowhere.
+    pub place: Option<Place>,
+    /// Further facts, such as the other place of a duplicate.
+    pub notes: Vec<String>,
+    /// The way out.
+    pub help: Option<String>,
+    /// The line of the file, when it may be shown.
+    pub snippet: Option<Snippet>,
+}
+
+/// One line of the file with a part of it underlined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snippet {
+    /// The line as it may be shown: control characters replaced, overlong lines cut.
+    pub text: String,
+    /// How many characters stand before the underlined part.
+    pub indent: usize,
+    /// How many characters are underlined; 0 when the line itself is hidden.
+    pub width: usize,
+}
+
+impl Problem {
+    /// An error without a place yet.
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            message: message.into(),
+            path: None,
+            place: None,
+            notes: Vec::new(),
+            help: None,
+            snippet: None,
+        }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// Adds a further fact.
+    #[must_use]
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Names the value that this is about.
+    #[must_use]
+    pub(crate) fn about(self, path: &crate::path::Path) -> Self {
+        Self { path: Some(path.to_string()), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn into_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
+    }
+
+    /// The problem as JSON, with the place as separate fields.
+    pub fn to_json(&self) -> Value {
+        let mut whole = json!({
+            "severity": self.severity.as_str(),
+            "message": self.message,
+            "path": self.path,
+            "notes": self.notes,
+            "help": self.help,
+        });
+        match &self.place {
+            Some(Place::File { name, line, column }) => {
+                whole["file"] = json!(name);
+                whole["line"] = json!(line);
+                whole["column"] = json!(column);
+            }
+            Some(Place::Environment { variable }) => whole["variable"] = json!(variable),
+            Some(Place::Default) | None => {}
+        }
+        whole
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.severity.as_str(), self.message)?;
+        let line = match &self.place {
+            Some(Place::File { line, .. }) => line.to_string(),
+            Some(Place::Environment { .. } | Place::Default) | None => " ".into(),
+        };
+        let gutter = " ".repeat(line.len());
+        if let Some(place) = &self.place {
+            write!(f, "\n{gutter} --> {place}")?;
+        }
+        if let Some(snippet) = &self.snippet {
+            write!(f, "\n{gutter}  |\n {line} | {}\n{gutter}  |", snippet.text)?;
+            if snippet.width > 0 {
+                let (indent, carets) = (" ".repeat(snippet.indent), "^".repeat(snippet.width));
+                write!(f, " {indent}{carets}")?;
+            }
+        }
+        for note in &self.notes {
+            write!(f, "\n{gutter}  = note: {note}")?;
+        }
+        self.help.iter().try_for_each(|help| write!(f, "\n{gutter}  = help: {help}"))
+    }
+}
+
+/// The one problem that ends a step; boxed, because it is large and rare.
+pub(crate) type Refused = Box<Problem>;
+
+/// Everything that is wrong, sorted by place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+        sort(&mut problems);
+        Self(problems)
+    }
+
+    /// The problems, sorted by place.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.0.iter()
+    }
+
+    /// How many there are; never zero.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All of them as a JSON array.
+    pub fn to_json(&self) -> Value {
+        self.0.iter().map(Problem::to_json).collect()
+    }
+}
+
+impl<'a> IntoIterator for &'a Problems {
+    type Item = &'a Problem;
+    type IntoIter = std::slice::Iter<'a, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<Refused> for Problems {
+    fn from(problem: Refused) -> Self {
+        Self(vec![*problem])
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.0 {
+            write!(f, "{problem}\n\n")?;
+        }
+        match self.0.len() {
+            1 => f.write_str("1 problem found"),
+            count => write!(f, "{count} problems found"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The file from top to bottom, then the environment, then what has no place. The sort is stable, so
+/// problems of one place keep the order in which they were found.
+pub(crate) fn sort(problems: &mut [Problem]) {
+    problems.sort_by(|a, b| match (&a.place, &b.place) {
+        (Some(a), Some(b)) => a.cmp(b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+}

@@ -1,0 +1,273 @@
+//! The file as it is written.
+//!
+//! These types are the JSON Schema that editors use and that every file is checked against, so a doc
+//! comment here is what people read while they type. Every field is an `Option`: the later steps must
+//! tell "written" from "absent", and a half-valid entry must still be checked for its other faults.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::Value;
+use switchboard_model::{self as model, BUILT_IN_LIMITS};
+
+/// What stands below the root key.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Switchboard")]
+pub(crate) struct RawConfig {
+    /// The servers, their tools and the limits under which they run.
+    #[expect(
+        dead_code,
+        reason = "its parts are read one by one, so that one fault hides no other"
+    )]
+    pub(crate) toolbox: Option<RawToolbox>,
+}
+
+/// The servers, their tools and the limits under which they run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Toolbox")]
+#[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
+pub(crate) struct RawToolbox {
+    /// How many calls run at the same time over all tools.
+    #[schemars(
+        range(min = 1, max = 4_294_967_295u32),
+        extend("examples" = [10], "default" = model::DEFAULT_MAX_CONCURRENT)
+    )]
+    pub(crate) max_concurrent: Option<u32>,
+    /// Settings of single tools.
+    pub(crate) tools: Option<Vec<RawTool>>,
+    /// The MCP servers, in the order in which they are registered.
+    pub(crate) mcps: Option<Vec<RawServer>>,
+    /// The built-in tools to register: `all`, or a list of names. Without this key, those that `tools`
+    /// names.
+    pub(crate) local_tools: Option<RawLocalTools>,
+}
+
+/// Settings of one tool. What is not written here comes from the server's `default_tool_config`, and
+/// then from the built-in limits.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Tool")]
+pub(crate) struct RawTool {
+    /// `tool` for that tool of every server, or `server.tool` for just one.
+    #[schemars(required, length(min = 1), extend("examples" = ["get_customer", "customers.get_customer"]))]
+    pub(crate) name: Option<String>,
+    /// How many calls of this tool run at the same time.
+    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
+    pub(crate) max_instances: Option<u32>,
+    /// How long one call may run.
+    pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may wait for a free slot. Without it, as long as `timeout`.
+    pub(crate) queue_timeout: Option<RawDuration>,
+    /// How long a running call may stay silent. Without it, for the whole of `timeout`.
+    pub(crate) inactivity_timeout: Option<RawDuration>,
+    /// Larger results are stored and answered with a preview.
+    #[schemars(range(min = 1024), extend("examples" = [1_048_576]))]
+    pub(crate) max_result_bytes: Option<u64>,
+    /// Overrides the mode of the server for this tool: `strict` or `dynamic`.
+    pub(crate) mode: Option<RawMode>,
+    /// Replaces the description that the server gives.
+    pub(crate) description: Option<String>,
+    /// The name under which models see the tool, instead of `server__tool`.
+    #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"), extend("examples" = ["find_customer"]))]
+    pub(crate) expose_as: Option<String>,
+    /// `false` hides the tool.
+    #[schemars(extend("default" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Declares arguments, for servers that describe theirs badly.
+    pub(crate) arguments: Option<Vec<RawArgument>>,
+}
+
+/// One declared argument of a tool.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Argument")]
+pub(crate) struct RawArgument {
+    /// The name of the argument.
+    #[schemars(required, length(min = 1))]
+    pub(crate) name: Option<String>,
+    /// The JSON type of the argument.
+    #[serde(rename = "type")]
+    #[schemars(required)]
+    pub(crate) kind: Option<RawArgumentType>,
+    /// What the argument means, for the model.
+    #[schemars(required)]
+    pub(crate) description: Option<String>,
+    /// Whether it must be given. Without this key the server's own schema decides.
+    pub(crate) required: Option<bool>,
+}
+
+/// One MCP server: how to reach it and which of its tools exist here.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Server")]
+pub(crate) struct RawServer {
+    /// A name of your choice, unique in this file; `local` is taken.
+    #[schemars(required, regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"), extend("examples" = ["customers"]))]
+    pub(crate) name: Option<String>,
+    /// `streamable_http`, `sse` (the transport of 2024) or `stdio`. Without it: `stdio` when there is a
+    /// `command`, `streamable_http` when there is a `url`.
+    pub(crate) transport: Option<RawTransport>,
+    /// The address of a server that is reached over HTTP.
+    #[schemars(extend("format" = "uri"), extend("examples" = ["http://localhost:8180/mcp"]))]
+    pub(crate) url: Option<String>,
+    /// HTTP headers that are sent with every request. Values are secrets: use `${VAR}` or `file:/path`.
+    pub(crate) headers: Option<BTreeMap<String, String>>,
+    /// How to be let in.
+    pub(crate) auth: Option<RawAuth>,
+    /// The program of a `stdio` server.
+    #[schemars(extend("examples" = ["npx"]))]
+    pub(crate) command: Option<String>,
+    /// The arguments of the program.
+    pub(crate) args: Option<Vec<String>>,
+    /// Environment variables of the program. Values are secrets: use `${VAR}` or `file:/path`.
+    pub(crate) env: Option<BTreeMap<String, String>>,
+    /// The directory that the program starts in; relative to this file.
+    pub(crate) cwd: Option<String>,
+    /// `strict`: every tool of the server must be in `toolbox.tools`. `dynamic`: other tools run under
+    /// `default_tool_config`.
+    #[schemars(required)]
+    pub(crate) mode: Option<RawMode>,
+    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`.
+    pub(crate) default_tool_config: Option<RawToolDefaults>,
+    /// With a list, only tools that match one of these patterns exist.
+    #[schemars(extend("examples" = [["get_*"]]))]
+    pub(crate) tool_allowlist: Option<Vec<String>>,
+    /// Tools that match one of these patterns do not exist.
+    #[schemars(extend("examples" = [["delete_*"]]))]
+    pub(crate) tool_denylist: Option<Vec<String>>,
+    /// Whether the start fails when the server cannot be reached.
+    #[schemars(extend("default" = true))]
+    pub(crate) required: Option<bool>,
+    /// The toolset that its tools belong to. Default: the name of the server.
+    #[schemars(length(min = 1))]
+    pub(crate) toolset: Option<String>,
+    /// The prompts of the server that are passed on.
+    pub(crate) prompts: Option<Vec<String>>,
+    /// Which protocol era to speak: `auto` asks the server.
+    #[schemars(extend("default" = "auto"))]
+    pub(crate) era: Option<RawEra>,
+    /// How long connecting and the first listing may take.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECT_TIMEOUT)))]
+    pub(crate) connect_timeout: Option<RawDuration>,
+    /// How often to ask for the tools again when the server does not say when to.
+    pub(crate) poll_interval: Option<RawDuration>,
+}
+
+/// How to be let in by a server.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Auth")]
+pub(crate) struct RawAuth {
+    /// Sent as `Authorization: Bearer ...`. A secret: use `${VAR}` or `file:/path`.
+    #[schemars(extend("examples" = ["${TOKEN}", "file:/run/secrets/token"]))]
+    pub(crate) bearer: Option<String>,
+}
+
+/// Limits of tools that are not in `toolbox.tools`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolDefaults")]
+pub(crate) struct RawToolDefaults {
+    /// How many calls of each tool run at the same time.
+    #[schemars(
+        range(min = 1, max = 4_294_967_295u32),
+        extend("examples" = [10], "default" = BUILT_IN_LIMITS.max_instances)
+    )]
+    pub(crate) max_instances: Option<u32>,
+    /// How long one call may run.
+    #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.timeout)))]
+    pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may wait for a free slot. Without it, as long as `timeout`.
+    pub(crate) queue_timeout: Option<RawDuration>,
+    /// How long a running call may stay silent. Without it, for the whole of `timeout`.
+    pub(crate) inactivity_timeout: Option<RawDuration>,
+    /// Larger results are stored and answered with a preview.
+    #[schemars(range(min = 1024), extend("default" = BUILT_IN_LIMITS.max_result_bytes))]
+    pub(crate) max_result_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawMode {
+    Strict,
+    Dynamic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawTransport {
+    StreamableHttp,
+    Sse,
+    Stdio,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawEra {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawArgumentType {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    Object,
+    Array,
+}
+
+/// A duration in any of the accepted spellings; read by [`crate::duration`].
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RawDuration(pub(crate) Value);
+
+impl JsonSchema for RawDuration {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "number"],
+            "description": "A duration above zero: 30s, 1m30s, PT30S, 00:00:30, or seconds.",
+            "examples": ["30s", "1m30s", "PT30S", "00:00:30", 30],
+        })
+    }
+}
+
+/// `all` or a list of names; read by the plan.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RawLocalTools(#[expect(dead_code, reason = "see RawToolbox")] pub(crate) Value);
+
+impl JsonSchema for RawLocalTools {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LocalTools".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // `pattern` binds only strings and `items` only lists, so no `anyOf` is needed, whose failures
+        // cannot be told in one sentence.
+        json_schema!({
+            "type": ["string", "array"],
+            "pattern": "^all$",
+            "items": {"type": "string"},
+            "examples": ["all", ["sum_numbers"]],
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! The check against the schema, told in words for people.
+//!
+//! The validator says everything that is wrong in its own terms; here each finding is brought back to
+//! the place where the value was written, reworded, and reduced to one per cause.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use jsonschema::paths::Location;
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind as Kind};
+use serde_json::{Value as Json, json};
+
+use crate::path::Path;
+use crate::problem::Problem;
+use crate::schema::{SchemaAt, nearest};
+use crate::shape_words::{expected, found, listed, pattern_in_words};
+use crate::source::Source;
+use crate::tree::{Entry, Node, Value};
+
+static VALIDATOR: LazyLock<Option<Validator>> =
+    LazyLock::new(|| jsonschema::validator_for(SchemaAt::document()).ok());
+
+/// More problems than this help nobody.
+const MAX_FINDINGS: usize = 200;
+
+/// Checks `config` and returns it as JSON from which everything malformed has been taken out, so that
+/// the rest can still be checked for its meaning.
+pub(crate) fn check(
+    config: &Node,
+    root: &Path,
+    source: &Source<'_>,
+    problems: &mut Vec<Problem>,
+) -> Json {
+    let mut sound = config.to_json();
+    let Some(validator) = VALIDATOR.as_ref() else { return sound };
+    let document = json!({ root.to_string(): sound.clone() });
+    let mut findings = Findings { config, root, source, seen: HashSet::new(), problems };
+    for error in validator.iter_errors(&document).take(MAX_FINDINGS) {
+        findings.take(&error, &mut sound);
+    }
+    sound
+}
+
+struct Findings<'a> {
+    config: &'a Node,
+    root: &'a Path,
+    source: &'a Source<'a>,
+    /// A value is reported once, whatever number of rules it breaks.
+    seen: HashSet<Path>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Findings<'_> {
+    fn take(&mut self, error: &ValidationError<'_>, sound: &mut Json) {
+        // The first segment is the root key, which `config` stands for.
+        let segments =
+            error.instance_path().segments().skip(1).map(|segment| segment.to_string().into());
+        let (node, path) = self.config.follow(self.root.clone(), segments);
+        if node.value == Value::Broken {
+            return;
+        }
+        let schema = self.schema_at(error.instance_path());
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => {
+                for key in unexpected.iter().take(MAX_FINDINGS) {
+                    self.unknown_key(node, &path, key, schema);
+                }
+                for key in unexpected {
+                    if let Some(map) =
+                        at(sound, error.instance_path()).and_then(Json::as_object_mut)
+                    {
+                        map.remove(key);
+                    }
+                }
+            }
+            Kind::Required { property } => {
+                self.missing_key(node, &path, property.as_str().unwrap_or_default(), schema);
+            }
+            kind => {
+                if let Some(value) = at(sound, error.instance_path()) {
+                    *value = Json::Null;
+                }
+                self.bad_value(node, &path, kind, schema);
+            }
+        }
+    }
+
+    fn unknown_key(&mut self, node: &Node, path: &Path, key: &str, schema: Option<SchemaAt>) {
+        let Some(entry) = node.entry(key) else { return };
+        let known: Vec<_> = schema.into_iter().flat_map(SchemaAt::keys).collect();
+        let help = match nearest(key, known.iter().copied()) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("known keys: {}", known.join(", ")),
+        };
+        let problem = Problem::error(format!("unknown key `{key}` in {path}"));
+        self.push(&entry.origin, problem.about(&path.key(key)).help(help));
+    }
+
+    fn missing_key(&mut self, node: &Node, path: &Path, key: &str, schema: Option<SchemaAt>) {
+        let entry = node.entry(key);
+        let known: Vec<_> = schema.into_iter().flat_map(SchemaAt::keys).collect();
+        let is_misspelt = |entry: &Entry| {
+            !known.contains(&entry.key.as_str())
+                && nearest(&entry.key, known.iter().copied()) == Some(key)
+        };
+        // The unknown key is reported with the key that was meant: one cause, one problem.
+        if node.entries().iter().any(is_misspelt) {
+            return;
+        }
+        if entry.is_some_and(|entry| entry.node.value == Value::Broken) {
+            return;
+        }
+        let problem =
+            Problem::error(format!("missing key `{key}` in {path}")).about(&path.key(key));
+        let problem = match key {
+            "mode" => problem.help(
+                "add `mode: strict` (keeps the old behaviour: every tool must be in toolbox.tools), \
+                 or `mode: dynamic` together with `default_tool_config`",
+            ),
+            _ => problem.help(format!("add `{key}: ...`")),
+        };
+        self.push(entry.map_or(&node.origin, |entry| &entry.origin), problem);
+    }
+
+    fn bad_value(&mut self, node: &Node, path: &Path, kind: &Kind, schema: Option<SchemaAt>) {
+        if !self.seen.insert(path.clone()) {
+            return;
+        }
+        let is_wrong_type = schema.is_some_and(|schema| !fits_type(node, schema));
+        let problem = match kind {
+            _ if is_wrong_type => {
+                let wanted = schema.map(expected).unwrap_or_default();
+                let problem =
+                    Problem::error(format!("{path}: expected {wanted}, found {}", found(node)));
+                match (&node.value, wanted.as_str()) {
+                    (Value::Bool(_) | Value::Integer(_) | Value::Float(_), "a string") => {
+                        problem.help("put it in quotes")
+                    }
+                    (Value::Text(text), "an integer")
+                        if !node.loose && text.parse::<i64>().is_ok() =>
+                    {
+                        problem.help("remove the quotes")
+                    }
+                    _ => problem,
+                }
+            }
+            Kind::Enum { .. } => {
+                let words = schema.map(SchemaAt::words).unwrap_or_default();
+                let message = format!("{path}: {} is not one of {}", found(node), listed(&words));
+                let problem = Problem::error(message);
+                let meant = match &node.value {
+                    Value::Text(text) if !node.sensitive => nearest(text, words),
+                    _ => None,
+                };
+                match meant {
+                    Some(word) => problem.help(format!("did you mean `{word}`?")),
+                    None => problem,
+                }
+            }
+            Kind::Minimum { limit } => {
+                Problem::error(format!("{path}: {} is below the minimum of {limit}", found(node)))
+            }
+            Kind::Maximum { limit } => {
+                Problem::error(format!("{path}: {} is above the maximum of {limit}", found(node)))
+            }
+            Kind::MinLength { .. } => Problem::error(format!("{path} must not be empty")),
+            Kind::Pattern { .. } => Problem::error(format!(
+                "{path}: {} is not allowed here; it must be {}",
+                found(node),
+                pattern_in_words(path.last_key())
+            )),
+            other => Problem::error(format!("{path} breaks the rule `{}`", other.keyword())),
+        };
+        self.push(&node.origin, problem.about(path));
+    }
+
+    fn push(&mut self, origin: &crate::place::Origin, problem: Problem) {
+        self.problems.push(self.source.locate(origin, problem));
+    }
+
+    fn schema_at(&self, location: &Location) -> Option<SchemaAt> {
+        let (mut node, mut schema) = (self.config, SchemaAt::config());
+        for segment in location.segments().skip(1).map(|segment| segment.to_string()) {
+            (node, schema) = match &node.value {
+                Value::List(items) => (items.get(segment.parse::<usize>().ok()?)?, schema.items()?),
+                _ => (&node.entry(&segment)?.node, schema.property(&segment)?),
+            };
+        }
+        Some(schema)
+    }
+}
+
+fn fits_type(node: &Node, schema: SchemaAt) -> bool {
+    let integral = |value: f64| value.fract() == 0.0;
+    match &node.value {
+        Value::Null => schema.accepts("null"),
+        Value::Bool(_) => schema.accepts("boolean"),
+        Value::Integer(_) => schema.accepts("integer") || schema.accepts("number"),
+        Value::Float(value) => {
+            schema.accepts("number") || (schema.accepts("integer") && integral(*value))
+        }
+        Value::Text(_) => schema.accepts("string"),
+        Value::List(_) => schema.accepts("array"),
+        Value::Map(_) => schema.accepts("object"),
+        Value::Broken => true,
+    }
+}
+
+/// The value at a place of the JSON, below the root key.
+fn at<'a>(json: &'a mut Json, location: &Location) -> Option<&'a mut Json> {
+    location.segments().skip(1).try_fold(json, |json, segment| {
+        let segment = segment.to_string();
+        match json {
+            Json::Array(items) => items.get_mut(segment.parse::<usize>().ok()?),
+            Json::Object(map) => map.get_mut(&segment),
+            _ => None,
+        }
+    })
+}

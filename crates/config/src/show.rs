@@ -1,0 +1,205 @@
+//! The plan as a document: every effective value beside its origin, secrets as `***`.
+//!
+//! Limits that a tool entry leaves open are not shown there, because they are decided per server.
+
+use serde_json::{Value as Json, json};
+use switchboard_model::{
+    ArgumentSpec, BUILT_IN_LIMITS, Endpoint, EraChoice, LimitsOverlay, LocalToolChoice, Plan,
+    ServerPlan, ToolEntry, redact_url, render_duration,
+};
+
+use crate::emit::Doc;
+use crate::place::Place;
+use crate::plan::At;
+use crate::source::Source;
+
+const REDACTED: &str = "***";
+
+pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc {
+    let toolbox = config.get("toolbox");
+    let mut fields = Fields::new(toolbox.clone(), source);
+    fields.put("max_concurrent", json!(plan.max_concurrent));
+    match &plan.local_tools {
+        LocalToolChoice::NamedInTools => {}
+        LocalToolChoice::All => fields.put("local_tools", json!("all")),
+        LocalToolChoice::Only(names) => fields.put_texts("local_tools", names),
+    }
+    let items =
+        |key: &str| toolbox.iter().flat_map(|toolbox| toolbox.items(key)).collect::<Vec<_>>();
+    let tools = items("tools").into_iter().zip(&plan.tools);
+    let tools = tools.map(|(at, tool)| tool_entry(tool, at, source)).collect();
+    fields.put_list("tools", tools);
+    let servers = items("mcps").into_iter().zip(&plan.servers);
+    let servers = servers.map(|(at, server)| server_entry(server, at, source)).collect();
+    fields.put_list("mcps", servers);
+    let toolbox = Doc::Map(vec![("toolbox".into(), fields.done())]);
+    Doc::Map(vec![(plan.root.as_str().into(), toolbox)])
+}
+
+fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &Source<'_>) -> Doc {
+    let arguments = at.items("arguments");
+    let mut fields = Fields::new(Some(at), source);
+    fields.put("name", json!(tool.name));
+    fields.put("enabled", json!(tool.enabled));
+    fields.put_written("mode", tool.mode.map(|mode| json!(mode.as_str())));
+    fields.put_limits(&tool.limits);
+    fields.put_written("description", tool.description.as_ref().map(|text| json!(text)));
+    fields.put_written("expose_as", tool.expose_as.as_ref().map(|text| json!(text)));
+    if let Some(specs) = &tool.arguments {
+        let specs = arguments.into_iter().zip(specs);
+        let specs = specs.map(|(at, spec)| argument(spec, at, source)).collect();
+        fields.put_list("arguments", specs);
+    }
+    fields.done()
+}
+
+fn argument(spec: &ArgumentSpec, at: At<'_>, source: &Source<'_>) -> Doc {
+    let mut fields = Fields::new(Some(at), source);
+    fields.put("name", json!(spec.name));
+    fields.put("type", json!(spec.kind.as_str()));
+    fields.put("description", json!(spec.description));
+    fields.put_written("required", spec.required.map(|required| json!(required)));
+    fields.done()
+}
+
+fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+    let defaults = at.get("default_tool_config");
+    let spec = &server.spec;
+    let mut fields = Fields::new(Some(at), source);
+    fields.put("name", json!(spec.name.as_str()));
+    fields.put("transport", json!(spec.endpoint.transport().as_str()));
+    put_endpoint(&mut fields, &spec.endpoint);
+    fields.put("mode", json!(server.mode.as_str()));
+    if let Some(limits) = server.default_limits {
+        let mut below = Fields::new(defaults, source);
+        below.put_limits(&LimitsOverlay {
+            max_instances: limits.max_instances.or(Some(BUILT_IN_LIMITS.max_instances)),
+            timeout: limits.timeout.or(Some(BUILT_IN_LIMITS.timeout)),
+            max_result_bytes: limits.max_result_bytes.or(Some(BUILT_IN_LIMITS.max_result_bytes)),
+            ..limits
+        });
+        fields.out.push(("default_tool_config".into(), below.done()));
+    }
+    if let Some(patterns) = &server.tool_allowlist {
+        fields.put_texts("tool_allowlist", patterns);
+    }
+    fields.put_texts("tool_denylist", &server.tool_denylist);
+    fields.put("required", json!(server.required));
+    let own_name = || spec.name.as_str().to_owned();
+    if server.toolset.is_some() || !fields.is_sensitive("name") {
+        fields.put("toolset", json!(server.toolset.clone().unwrap_or_else(own_name)));
+    }
+    fields.put_texts("prompts", &server.prompts);
+    let era = match spec.era {
+        EraChoice::Auto => "auto",
+        EraChoice::Fixed(era) => era.as_str(),
+    };
+    fields.put("era", json!(era));
+    fields.put("connect_timeout", json!(render_duration(spec.connect_timeout)));
+    let poll_interval = server.poll_interval.map(|interval| json!(render_duration(interval)));
+    fields.put_written("poll_interval", poll_interval);
+    fields.done()
+}
+
+fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
+    match endpoint {
+        Endpoint::StreamableHttp { url, headers, bearer }
+        | Endpoint::Sse { url, headers, bearer } => {
+            fields.put("url", json!(redact_url(url)));
+            fields.put_secrets("headers", headers.keys().map(String::as_str));
+            fields.put_secrets("auth", bearer.iter().map(|_| "bearer"));
+        }
+        Endpoint::Stdio { command, args, env, .. } => {
+            fields.put("command", json!(command));
+            fields.put_texts("args", args);
+            fields.put_secrets("env", env.keys().map(String::as_str));
+            // As written: the resolved path would not survive a move of the file.
+            let cwd = fields.at.as_ref().and_then(|at| at.get("cwd")).map(|cwd| cwd.node.to_json());
+            fields.put_written("cwd", cwd);
+        }
+    }
+}
+
+/// The fields of one map, each looked up in the tree for its origin.
+struct Fields<'a> {
+    at: Option<At<'a>>,
+    source: &'a Source<'a>,
+    out: Vec<(String, Doc)>,
+}
+
+impl<'a> Fields<'a> {
+    fn new(at: Option<At<'a>>, source: &'a Source<'a>) -> Self {
+        Self { at, source, out: Vec::new() }
+    }
+
+    fn written(&self, key: &str) -> Option<At<'a>> {
+        self.at.as_ref().and_then(|at| at.get(key))
+    }
+
+    fn is_sensitive(&self, key: &str) -> bool {
+        self.written(key).is_some_and(|at| at.node.sensitive)
+    }
+
+    fn put(&mut self, key: &str, value: Json) {
+        let doc = self.value(self.written(key).as_ref(), value);
+        self.out.push((key.into(), doc));
+    }
+
+    fn put_written(&mut self, key: &str, value: Option<Json>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+
+    fn put_texts(&mut self, key: &str, texts: &[String]) {
+        let items = self.at.iter().flat_map(|at| at.items(key)).collect::<Vec<_>>();
+        let docs =
+            texts.iter().enumerate().map(|(index, text)| self.value(items.get(index), json!(text)));
+        let docs = docs.collect();
+        self.put_list(key, docs);
+    }
+
+    /// An empty list is a value too and has an origin.
+    fn put_list(&mut self, key: &str, items: Vec<Doc>) {
+        if items.is_empty() {
+            self.put(key, json!([]));
+        } else {
+            self.out.push((key.into(), Doc::List(items)));
+        }
+    }
+
+    fn put_limits(&mut self, limits: &LimitsOverlay) {
+        self.put_written("max_instances", limits.max_instances.map(|n| json!(n)));
+        let durations = [
+            ("timeout", limits.timeout),
+            ("queue_timeout", limits.queue_timeout),
+            ("inactivity_timeout", limits.inactivity_timeout),
+        ];
+        for (key, duration) in durations {
+            self.put_written(key, duration.map(|duration| json!(render_duration(duration))));
+        }
+        self.put_written("max_result_bytes", limits.max_result_bytes.map(|n| json!(n)));
+    }
+
+    fn put_secrets<'k>(&mut self, key: &str, names: impl Iterator<Item = &'k str>) {
+        let map = self.written(key);
+        let secret = |name: &str| {
+            let value = map.as_ref().and_then(|map| map.get(name));
+            (name.to_owned(), self.value(value.as_ref(), json!(REDACTED)))
+        };
+        let secrets: Vec<_> = names.map(secret).collect();
+        if !secrets.is_empty() {
+            self.out.push((key.into(), Doc::Map(secrets)));
+        }
+    }
+
+    fn value(&self, at: Option<&At<'_>>, value: Json) -> Doc {
+        let place = at.map_or(Place::Default, |at| self.source.place(&at.node.origin));
+        let sensitive = at.is_some_and(|at| at.node.sensitive);
+        Doc::Value(if sensitive { json!(REDACTED) } else { value }, Some(place))
+    }
+
+    fn done(self) -> Doc {
+        Doc::Map(self.out)
+    }
+}

@@ -1,0 +1,87 @@
+//! The text that was read, for the places and snippets of problems.
+
+use std::collections::BTreeSet;
+
+use crate::place::{Extent, Origin, Place};
+use crate::problem::{Problem, Snippet};
+use crate::secret_line;
+
+/// Longer lines are cut in a snippet.
+const SHOWN_CHARACTERS: usize = 160;
+
+/// What stands in a snippet instead of a line with a secret.
+const HIDDEN_LINE: &str = "(not shown: this line may hold a secret)";
+
+/// The file that is being read.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    name: &'a str,
+    lines: Vec<&'a str>,
+    /// Lines of which it is known that they hold a secret; others are judged by their look.
+    hidden: BTreeSet<usize>,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(name: &'a str, text: &'a str) -> Self {
+        Self { name, lines: text.lines().collect(), hidden: BTreeSet::new() }
+    }
+
+    /// Keeps the lines of a secret value out of every snippet.
+    pub(crate) fn hide(&mut self, extent: Extent) {
+        self.hidden.extend(extent.line..=extent.end_line.max(extent.line));
+    }
+
+    /// The place as people are told.
+    pub(crate) fn place(&self, origin: &Origin) -> Place {
+        match origin {
+            Origin::File(at) => {
+                Place::File { name: self.name.into(), line: at.line, column: at.column }
+            }
+            Origin::Environment(variable) => Place::Environment { variable: variable.to_string() },
+            Origin::Nowhere => Place::Default,
+        }
+    }
+
+    /// Places a problem and adds the line that it is about.
+    pub(crate) fn locate(&self, origin: &Origin, problem: Problem) -> Problem {
+        match origin {
+            Origin::Nowhere => problem,
+            Origin::Environment(_) => Problem { place: Some(self.place(origin)), ..problem },
+            Origin::File(at) => {
+                Problem { place: Some(self.place(origin)), snippet: self.snippet(*at), ..problem }
+            }
+        }
+    }
+
+    fn snippet(&self, at: Extent) -> Option<Snippet> {
+        let index = at.line.checked_sub(1)?;
+        let line = self.lines.get(index)?;
+        if self.hidden.contains(&at.line) || secret_line::looks_secret(&self.lines, index) {
+            return Some(Snippet { text: HIDDEN_LINE.into(), indent: 0, width: 0 });
+        }
+        let shown = |c: char| if c.is_control() { ' ' } else { c };
+        let text: String = line.chars().take(SHOWN_CHARACTERS).map(shown).collect();
+        let indent = at.column.saturating_sub(1);
+        let left = text.chars().count().saturating_sub(indent);
+        // An error at the very end of a line still deserves its mark.
+        let width = if left == 0 && indent < SHOWN_CHARACTERS {
+            1
+        } else {
+            let marked: String = text.chars().skip(indent).take(at.width).collect();
+            value_width(&marked)
+        };
+        Some(Snippet { text: text.trim_end().into(), indent, width })
+    }
+}
+
+/// The parser counts blanks and a comment behind a quoted value as part of it.
+fn value_width(marked: &str) -> usize {
+    let quote = marked.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let closing = quote.and_then(|quote| marked.char_indices().skip(1).find(|(_, c)| *c == quote));
+    match closing {
+        Some((end, quote)) => {
+            marked.get(..end).map_or(0, |text| text.chars().count()) + quote.len_utf8()
+        }
+        None => marked.split(" #").next().unwrap_or_default().trim_end().chars().count(),
+    }
+}

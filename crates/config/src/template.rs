@@ -1,0 +1,119 @@
+//! The little language of `${VAR}`, `${VAR:-default}` and `$${`.
+
+/// A text after expansion.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    /// Whether a variable or its default went into it; an escaped `$${` alone is no secret.
+    pub(crate) substituted: bool,
+}
+
+/// Why a text cannot be expanded. Holds no part of the text but the name of a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Unresolved(String),
+    Unclosed,
+    BadName,
+}
+
+/// Replaces every reference once, from left to right.
+pub(crate) fn expand<'v>(
+    text: &str,
+    lookup: impl Fn(&str) -> Option<&'v str>,
+) -> Result<Expanded, Fault> {
+    let mut out = String::with_capacity(text.len());
+    let mut substituted = false;
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        if before.ends_with('$') {
+            // `$${` is the escape: the dollar is already in `out`, the brace follows it.
+            out.push('{');
+            rest = after;
+            continue;
+        }
+        let (reference, after) = after.split_once('}').ok_or(Fault::Unclosed)?;
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
+        // A reference inside of a default would end at the wrong brace.
+        if !is_name(name) || default.is_some_and(|default| default.contains("${")) {
+            return Err(Fault::BadName);
+        }
+        // As in a shell, a default also replaces a variable that is set to nothing.
+        let value = lookup(name).filter(|value| default.is_none() || !value.is_empty());
+        out.push_str(value.or(default).ok_or_else(|| Fault::Unresolved(name.into()))?);
+        substituted = true;
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(Expanded { text: out, substituted })
+}
+
+/// Writes a text so that [`expand`] gives it back.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(name: &str) -> Option<&'static str> {
+        match name {
+            "A" => Some("1"),
+            "EMPTY" => Some(""),
+            "REF" => Some("${A}"),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn references_are_replaced_once() {
+        let rows = [
+            ("plain $A {A}", "plain $A {A}"),
+            ("x${A}y${A}", "x1y1"),
+            ("${B:-two}", "two"),
+            ("${A:-two}", "1"),
+            ("${EMPTY:-two}", "two"),
+            ("${EMPTY}", ""),
+            ("${B:-}", ""),
+            ("${REF}", "${A}"),
+            ("$${A}", "${A}"),
+            ("$$${A}", "$${A}"),
+            ("$${A}${A}", "${A}1"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(expand(text, lookup).map(|e| e.text), Ok(expected.into()), "{text}");
+        }
+        assert!(!expand("$${A}", lookup).unwrap().substituted);
+    }
+
+    #[test]
+    fn what_cannot_be_expanded() {
+        let rows = [
+            ("${B}", Fault::Unresolved("B".into())),
+            ("${A", Fault::Unclosed),
+            ("${}", Fault::BadName),
+            ("${1A}", Fault::BadName),
+            ("${a b}", Fault::BadName),
+            ("${B:-${A}}", Fault::BadName),
+        ];
+        for (text, fault) in rows {
+            assert_eq!(expand(text, lookup), Err(fault), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_escaped_text_expands_to_itself(text in "[${}A:x-]{0,12}") {
+            proptest::prop_assert_eq!(expand(&escape(&text), lookup).map(|e| e.text), Ok(text));
+        }
+    }
+}

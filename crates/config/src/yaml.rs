@@ -1,0 +1,256 @@
+//! YAML text to a located tree.
+//!
+//! Built from parser events rather than from a ready document, because only the events carry the place
+//! of every key and let size, depth and alias expansion be bounded while reading.
+
+use std::collections::{HashMap, HashSet};
+
+use saphyr::Scalar;
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+
+use crate::place::{Extent, Origin};
+use crate::problem::{Problem, Refused};
+use crate::source::Source;
+use crate::tree::{Entry, Node, Value};
+
+/// The largest file that is read.
+const MAX_BYTES: usize = 4 << 20;
+/// How deep lists and maps may be nested; the schema needs 7.
+const MAX_DEPTH: usize = 64;
+/// How many values a file may hold once its aliases are expanded.
+const MAX_NODES: usize = 100_000;
+
+/// How many duplicate keys are reported; finding the first of each takes a search.
+const MAX_DUPLICATES: usize = 100;
+
+/// What a text holds. Duplicate keys do not stop the reading; the first one counts.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// `None` for a text without a value.
+    pub(crate) root: Option<Node>,
+    duplicates: Vec<(String, Origin, Origin)>,
+}
+
+impl Document {
+    /// Draws the duplicate keys, once it is known which lines may be shown.
+    pub(crate) fn problems(&self, source: &Source<'_>) -> Vec<Problem> {
+        let draw = |(key, first, second): &(String, Origin, Origin)| {
+            let problem = Problem::error(format!("the key `{key}` is written twice"))
+                .note(format!("it was first written at {}", source.place(first)))
+                .help("remove one of the two");
+            source.locate(second, problem)
+        };
+        self.duplicates.iter().map(draw).collect()
+    }
+}
+
+/// Reads a text.
+pub(crate) fn parse(source: &Source<'_>, text: &str) -> Result<Document, Refused> {
+    if text.len() > MAX_BYTES {
+        return Err(Box::new(Problem::error(format!(
+            "the file is larger than {} MiB, which no configuration should be",
+            MAX_BYTES >> 20
+        ))));
+    }
+    let mut builder = Builder::default();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let step = event
+            .map_err(|error| {
+                let at = error.marker();
+                let extent = Extent::point(at.line(), at.col() + 1);
+                (extent, format!("not valid YAML: {}", error.info()))
+            })
+            .and_then(|(event, span)| builder.take(event, span));
+        if let Err((at, message)) = step {
+            return Err(Box::new(source.locate(&Origin::File(at), Problem::error(message))));
+        }
+    }
+    Ok(Document { root: builder.root, duplicates: builder.duplicates })
+}
+
+type Refusal = (Extent, String);
+
+/// A list or map whose end has not been read yet.
+struct Frame {
+    extent: Extent,
+    anchor: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map { entries: Vec<Entry>, keys: HashSet<String>, key: Option<(String, Extent)> },
+}
+
+#[derive(Default)]
+struct Builder {
+    frames: Vec<Frame>,
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+    nodes: usize,
+    documents: usize,
+    duplicates: Vec<(String, Origin, Origin)>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Refusal> {
+        let at = extent(span);
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                let message = "a second document starts here; a configuration is one document";
+                if self.documents > 1 { Err((at, message.into())) } else { Ok(()) }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                if let Some(key @ None) = self.open_key() {
+                    *key = Some((text.into_owned(), at));
+                    return Ok(());
+                }
+                let scalar = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref())
+                    .ok_or_else(|| (at, "the value does not fit its YAML tag".to_owned()))?;
+                let at = if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+                    block_extent(at, span)
+                } else {
+                    at
+                };
+                self.add(Node::new(scalar_value(scalar), Origin::File(at)), anchor, at)
+            }
+            Event::SequenceStart(anchor, _) => {
+                let extent = Extent { bracketed: !span.is_empty(), ..at };
+                self.open(Frame { extent, anchor, content: Content::List(Vec::new()) })
+            }
+            Event::MappingStart(anchor, _) => {
+                let content = Content::Map { entries: Vec::new(), keys: HashSet::new(), key: None };
+                let extent = Extent { bracketed: !span.is_empty(), ..at };
+                self.open(Frame { extent, anchor, content })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).cloned();
+                let node = node.ok_or((at, "an alias inside of its own anchor".to_owned()))?;
+                let (nodes, depth) = measure(&node);
+                self.nodes += nodes;
+                self.check_size(at, depth)?;
+                self.add(node, 0, at)
+            }
+        }
+    }
+
+    /// The key of the innermost map, `Some(None)` when the next thing read is a key.
+    fn open_key(&mut self) -> Option<&mut Option<(String, Extent)>> {
+        match self.frames.last_mut() {
+            Some(Frame { content: Content::Map { key, .. }, .. }) => Some(key),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self, frame: Frame) -> Result<(), Refusal> {
+        if let Some(None) = self.open_key() {
+            return Err((frame.extent, "a key must be text, not a list or a map".into()));
+        }
+        self.check_size(frame.extent, 1)?;
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn close(&mut self, end: Extent) -> Result<(), Refusal> {
+        let Some(Frame { mut extent, anchor, content }) = self.frames.pop() else { return Ok(()) };
+        if extent.bracketed {
+            extent.end_line = end.end_line;
+        }
+        let value = match content {
+            Content::List(items) => Value::List(items),
+            Content::Map { entries, .. } => Value::Map(entries),
+        };
+        self.add(Node::new(value, Origin::File(extent)), anchor, extent)
+    }
+
+    fn add(&mut self, node: Node, anchor: usize, at: Extent) -> Result<(), Refusal> {
+        self.nodes += 1;
+        self.check_size(at, 0)?;
+        if anchor != 0 {
+            // A copy is work too: an anchor at every level of a deep file would be quadratic.
+            self.nodes += measure(&node).0;
+            self.check_size(at, 0)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.frames.last_mut().map(|frame| &mut frame.content) {
+            None => self.root = Some(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map { entries, keys, key }) => {
+                let Some((key, key_at)) = key.take() else {
+                    return Err((at, "a key must be text, not an alias".into()));
+                };
+                let origin = Origin::File(key_at);
+                if keys.insert(key.clone()) {
+                    entries.push(Entry { key, origin, node });
+                } else if self.duplicates.len() < MAX_DUPLICATES
+                    && let Some(first) = entries.iter().find(|entry| entry.key == key)
+                {
+                    self.duplicates.push((key, first.origin.clone(), origin));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_size(&self, at: Extent, deeper: usize) -> Result<(), Refusal> {
+        if self.frames.len() + deeper > MAX_DEPTH {
+            return Err((at, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        if self.nodes > MAX_NODES {
+            return Err((at, format!("more than {MAX_NODES} values, counting expanded aliases")));
+        }
+        Ok(())
+    }
+}
+
+/// How many values a node holds and how deep they go.
+fn measure(node: &Node) -> (usize, usize) {
+    let below = |parts: Vec<(usize, usize)>| {
+        let nodes = parts.iter().map(|(nodes, _)| nodes).sum::<usize>();
+        (nodes + 1, parts.iter().map(|(_, depth)| *depth).max().unwrap_or(0) + 1)
+    };
+    match &node.value {
+        Value::List(items) => below(items.iter().map(measure).collect()),
+        Value::Map(entries) => below(entries.iter().map(|entry| measure(&entry.node)).collect()),
+        _ => (1, 0),
+    }
+}
+
+fn scalar_value(scalar: Scalar<'_>) -> Value {
+    match scalar {
+        Scalar::Null => Value::Null,
+        Scalar::Boolean(value) => Value::Bool(value),
+        Scalar::Integer(value) => Value::Integer(value),
+        Scalar::FloatingPoint(value) => Value::Float(value.into_inner()),
+        Scalar::String(text) => Value::Text(text.into_owned()),
+    }
+}
+
+fn extent(span: Span) -> Extent {
+    let (start, end) = (span.start, span.end);
+    let width = if start.line() == end.line() { end.col() - start.col() } else { usize::MAX };
+    Extent {
+        line: start.line(),
+        column: start.col() + 1,
+        end_line: end.line(),
+        width: width.max(1),
+        bracketed: false,
+    }
+}
+
+/// The parser ends a block scalar where the next thing starts, which is on a later line.
+fn block_extent(at: Extent, span: Span) -> Extent {
+    if span.end.col() < span.start.col() {
+        Extent { end_line: at.end_line.saturating_sub(1).max(at.line), ..at }
+    } else {
+        at
+    }
+}
+
+#[cfg(test)]
+#[path = "yaml_tests.rs"]
+mod tests;

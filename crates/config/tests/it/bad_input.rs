@@ -1,0 +1,219 @@
+//! Everything that a person can get wrong, and what they are told.
+
+use pretty_assertions::assert_eq;
+
+use crate::support::{load_with, problems, with_server, with_tool};
+
+macro_rules! check {
+    ($name:literal, $text:expr) => {
+        check!($name, $text, &[])
+    };
+    ($name:literal, $text:expr, $env:expr) => {
+        insta::with_settings!({omit_expression => true}, {
+            insta::assert_snapshot!($name, problems(&$text, $env));
+        });
+    };
+}
+
+#[test]
+fn keys_and_types() {
+    check!("unknown_key", with_tool("- name: a\n  max_instance: 3"));
+    check!("unknown_key_far_from_all", with_tool("- name: a\n  zzz: 3"));
+    check!("instance_counts", with_tool("- name: a\n  instance_counts: {}"));
+    check!("wrong_type_text", with_tool("- name: a\n  max_instances: many  # few"));
+    check!("wrong_type_quoted", with_tool("- name: a\n  max_instances: \"7\"  # x"));
+    check!("wrong_type_fraction", with_tool("- name: a\n  max_instances: 2.5"));
+    check!("wrong_type_boolean", with_tool("- name: a\n  enabled: 'yes'"));
+    check!("wrong_type_list", with_tool("- name: a\n  timeout: [1]"));
+    check!("wrong_type_map", with_tool("- name: a\n- plain text"));
+    check!("wrong_type_name", with_tool("- name: 5"));
+    check!("null_in_list", with_server("- name: a\n  command: x\n  mode: strict\n  args: [~]"));
+    check!("empty_name", with_tool("- name: ''"));
+    check!("missing_names", with_tool("- enabled: true\n- name:"));
+    check!("bad_expose_as", with_tool("- name: a\n  expose_as: 1-a"));
+    check!("bad_local_tools", "switchboard:\n  toolbox:\n    local_tools: some\n");
+    check!("toolbox_is_text", "switchboard:\n  toolbox: x\n");
+    check!("config_is_text", "switchboard: x\n");
+}
+
+#[test]
+fn limits() {
+    check!("zero_instances", with_tool("- name: a\n  max_instances: 0"));
+    check!("negative_instances", with_tool("- name: a\n  max_instances: -3"));
+    check!("huge_instances", with_tool("- name: a\n  max_instances: 5000000000"));
+    check!("zero_concurrent", "switchboard:\n  toolbox:\n    max_concurrent: 0\n");
+    check!("small_results", with_tool("- name: a\n  max_result_bytes: 10"));
+    check!("zero_timeout", with_tool("- name: a\n  timeout: 0\n  queue_timeout: P0D"));
+    check!("negative_timeout", with_tool("- name: a\n  timeout: -5s\n  inactivity_timeout: -1"));
+    check!("unreadable_timeout", with_tool("- name: a\n  timeout: soon\n  queue_timeout: P1M"));
+}
+
+#[test]
+fn modes_and_transports() {
+    check!("unknown_mode", with_server("- name: a\n  url: http://h\n  mode: dynamc"));
+    check!("mode_is_a_number", with_server("- name: a\n  url: http://h\n  mode: 5"));
+    check!(
+        "unknown_transport",
+        with_server("- name: a\n  url: http://h\n  mode: strict\n  transport: websocket")
+    );
+    check!("dynamic_without_defaults", with_server("- name: a\n  url: http://h\n  mode: dynamic"));
+    check!(
+        "dynamic_with_null_defaults",
+        with_server("- name: a\n  url: http://h\n  mode: dynamic\n  default_tool_config: null")
+    );
+    check!(
+        "stdio_with_http_keys",
+        with_server(
+            "- name: a\n  transport: stdio\n  url: http://h\n  headers: {}\n  auth: {bearer: x}\n  mode: strict"
+        )
+    );
+    check!(
+        "http_with_stdio_keys",
+        with_server(
+            "- name: a\n  transport: sse\n  command: x\n  args: []\n  env: {}\n  cwd: .\n  mode: strict"
+        )
+    );
+    check!("both_places", with_server("- name: a\n  url: http://h\n  command: x\n  mode: strict"));
+    check!("no_place", with_server("- name: a\n  mode: strict"));
+}
+
+#[test]
+fn servers() {
+    check!(
+        "duplicate_servers",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n- name: a\n  command: x\n  mode: strict"
+        )
+    );
+    check!("duplicate_tools", with_tool("- name: a\n- name: b\n- name: a"));
+    check!(
+        "duplicate_arguments",
+        with_tool(
+            "- name: a\n  arguments:\n  - {name: x, type: string, description: d}\n  - {name: x, type: number, description: d}"
+        )
+    );
+    check!("bad_argument", with_tool("- name: a\n  arguments:\n  - {name: x, type: text}"));
+    check!("reserved_name", with_server("- name: local\n  url: http://h\n  mode: strict"));
+    check!("invalid_name", with_server("- name: a b\n  url: http://h\n  mode: strict"));
+    check!("bad_url", with_server("- name: a\n  url: localhost:80\n  mode: strict"));
+    check!("bad_url_scheme", with_server("- name: a\n  url: ftp://h/x\n  mode: strict"));
+    check!("bad_url_host", with_server("- name: a\n  url: 'http://'\n  mode: strict"));
+    check!(
+        "bad_headers",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    'a b': ${X}\n    C: ${Y}\n    D: ${X}\n    d: ${X}"
+        ),
+        &[("X", "1"), ("Y", "1\n2")]
+    );
+    check!(
+        "two_authorizations",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    authorization: ${X}\n  auth:\n    bearer: ${X}"
+        ),
+        &[("X", "1")]
+    );
+    check!("empty_auth", with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {}"));
+    check!(
+        "empty_bearer",
+        with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: ''}")
+    );
+    check!(
+        "bad_env_name",
+        with_server("- name: a\n  command: ' '\n  mode: strict\n  env: {'a=b': x}")
+    );
+}
+
+#[test]
+fn roots_and_yaml() {
+    check!("no_root", "toolbox: {}\n");
+    check!("empty_file", "# nothing\n");
+    check!("misspelt_root", "swichboard: {}\n");
+    check!("both_roots", "switchboard: {}\nmyai: {}\n");
+    check!("another_root", "switchboard: {}\nlogging: {}\n");
+    check!("a_list", "- switchboard\n");
+    check!("bad_yaml", "switchboard:\n  toolbox: [\n");
+    check!("bad_yaml_beside_secret", "switchboard:\n  bearer: \"abc\n");
+    check!(
+        "duplicate_key",
+        "switchboard:\n  toolbox:\n    max_concurrent: 1\n    max_concurrent: 2\n"
+    );
+}
+
+#[test]
+fn variables_and_secret_files() {
+    check!(
+        "unresolved_variable",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    bearer: ${TOKEN}\n- name: b\n  url: ${URL}\n  mode: strict"
+        )
+    );
+    check!("bad_references", with_tool("- name: ${a b}\n- name: ${OPEN"));
+    check!(
+        "unreadable_secret_file",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: 'file:missing.txt'}\n  headers: {x: 'file:'}"
+        )
+    );
+    check!(
+        "expanded_value_of_a_wrong_type",
+        with_tool("- name: a\n  max_instances: ${N}\n  mode: ${N}\n  timeout: ${N}"),
+        &[("N", "s3cret")]
+    );
+}
+
+#[test]
+fn problems_as_json() {
+    let text = with_tool("- name: a\n  max_instance: 3");
+    let found = load_with(Some(&text), &[("SWITCHBOARD__X", "1")]).unwrap_err();
+    assert_eq!(
+        found.to_json(),
+        serde_json::json!([
+            {
+                "severity": "error",
+                "message": "unknown key `max_instance` in switchboard.toolbox.tools[0]",
+                "path": "switchboard.toolbox.tools[0].max_instance",
+                "notes": [],
+                "help": "did you mean `max_instances`?",
+                "file": "switchboard.yaml",
+                "line": 5,
+                "column": 9,
+            },
+            {
+                "severity": "error",
+                "message": "environment variable SWITCHBOARD__X leads nowhere: there is no `x` in switchboard",
+                "path": "switchboard",
+                "notes": [],
+                "help": "known keys: toolbox",
+                "variable": "SWITCHBOARD__X",
+            },
+        ])
+    );
+    assert_eq!((&found).into_iter().count(), found.count());
+}
+
+#[test]
+fn all_problems_of_a_file_come_together() {
+    check!(
+        "many_problems",
+        "\
+switchboard:
+  toolbox:
+    max_concurrent: many
+    tools:
+      - name: sum
+        max_instance: 3
+        timeout: 0s
+      - name: sum
+    mcps:
+      - name: customers
+        url: nowhere
+        mode: dynamic
+        foo: 1
+      - name: customers
+        mod: strict
+        url: http://h/
+      - 5
+",
+        &[("SWITCHBOARD__TOOLBOX__MAX", "1")]
+    );
+}

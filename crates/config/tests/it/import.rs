@@ -1,0 +1,243 @@
+//! Server lists of other programs, and putting them into a file.
+
+use pretty_assertions::assert_eq;
+use switchboard_config::{Imported, import_servers, merge_into};
+use switchboard_model::AdmissionMode::{Dynamic, Strict};
+
+use crate::support::load_with;
+
+const CLAUDE: &str = r#"{
+  // Claude Desktop
+  "mcpServers": {
+    "filesystem": {
+      "command": "npx",
+      "args": ["-y", "server-filesystem", 7, "${workspaceFolder}"],
+      "env": {"LEVEL": "debug", "PORT": 80, "LIST": [], "": "x"},
+      "cwd": "/tmp/x",
+      "alwaysAllow": ["read"],
+    },
+    "My API": {
+      "type": "http",
+      "url": "https://api.example.com/mcp",
+      "headers": {"Authorization": "Bearer ${env:API_TOKEN}", "X-Team": "blue", "x-team": "b", "bad name": "x"},
+      "command": "ignored"
+    },
+    "old": {"transport": "sse", "url": "http://localhost:1/sse", "headers": {"Authorization": "Basic abc"}},
+    "off": {"command": "x", "disabled": true},
+    "nothing": {},
+    "both": {"command": "x", "url": "http://h"},
+    "odd": {"type": "ws", "url": "ws://h"},
+    "unreachable": {"url": "nowhere"},
+    "empty": {"type": "stdio", "command": " ", "url": "http://h"},
+    "text": "x", /* the end */
+  },
+}"#;
+
+const CODE: &str = r#"{
+  "servers": {
+    "github": {
+      "type": "http",
+      "url": "https://api.githubcopilot.com/mcp/",
+      "headers": {"Authorization": "Bearer ${input:github-token}"},
+      "envFile": "${workspaceFolder}/.env"
+    }
+  },
+  "inputs": [{"id": "github-token", "type": "promptString"}]
+}"#;
+
+const ENV: [(&str, &str); 3] =
+    [("API_TOKEN", "t"), ("GITHUB_TOKEN", "t"), ("workspaceFolder", "/w")];
+
+fn import(text: &str) -> Imported {
+    import_servers("servers.json", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn a_claude_file() {
+    let imported = import(CLAUDE);
+    let yaml = imported.to_yaml(Dynamic);
+    assert_eq!(
+        yaml,
+        r#"switchboard:
+  toolbox:
+    mcps:
+      - name: filesystem
+        transport: stdio
+        command: npx
+        args:
+          - "-y"
+          - server-filesystem
+          - "7"
+          - ${workspaceFolder}
+        env:
+          LEVEL: debug
+          PORT: "80"
+        cwd: /tmp/x
+        mode: dynamic
+        default_tool_config:
+          max_instances: 5
+          timeout: 30s
+      - name: My-API
+        transport: streamable_http
+        url: https://api.example.com/mcp
+        headers:
+          X-Team: blue
+        auth:
+          bearer: ${API_TOKEN}
+        mode: dynamic
+        default_tool_config:
+          max_instances: 5
+          timeout: 30s
+      - name: old
+        transport: sse
+        url: http://localhost:1/sse
+        headers:
+          Authorization: "Basic abc"
+        mode: dynamic
+        default_tool_config:
+          max_instances: 5
+          timeout: 30s
+"#
+    );
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("claude_notes", imported.notes.join("\n"));
+    });
+    load_with(Some(&yaml), &ENV).unwrap();
+    load_with(Some(&imported.to_yaml(Strict)), &ENV).unwrap();
+    assert!(!format!("{imported:?}").contains("Basic abc"));
+}
+
+#[test]
+fn a_vs_code_file() {
+    let imported = import(CODE);
+    assert!(imported.to_yaml(Strict).contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n"));
+    assert_eq!(
+        imported.notes,
+        [
+            "github: set the variable GITHUB_TOKEN, which the editor used to ask for",
+            "github: `envFile` is not read: put its variables below `env`",
+        ]
+    );
+    load_with(Some(&imported.to_yaml(Dynamic)), &ENV).unwrap();
+    let nested = import(r#"{"mcp": {"servers": {"a": {"command": "x"}}}}"#);
+    assert_eq!(nested.servers[0].name, "a");
+    let none = import(r#"{"mcpServers": {}}"#);
+    load_with(Some(&none.to_yaml(Dynamic)), &[]).unwrap();
+}
+
+#[test]
+fn a_file_that_is_something_else() {
+    let all: Vec<_> = [
+        r#"{"mcp_servers": {}}"#,
+        r#"{"tools": {}}"#,
+        r#"{"servers": []}"#,
+        "[]",
+        "{\"mcpServers\": {\n  \"a\" {}\n}}",
+        "{\"mcpServers\": {\"a\": {\"token\": \"s3cret\" x}}}",
+    ]
+    .iter()
+    .map(|text| import_servers("servers.json", text).unwrap_err().to_string())
+    .collect();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("not_a_list", all.join("\n\n"));
+    });
+}
+
+/// Merges one server into `text`; what is added is marked with `+`.
+fn merge(text: &str) -> String {
+    let imported = import(r#"{"mcpServers": {"new": {"command": "x"}, "old": {"command": "y"}}}"#);
+    let text = text.replace("OLD", "{name: old, command: y, mode: strict}");
+    match merge_into("mine.yaml", &text, &imported, Strict) {
+        Err(problems) => problems.to_string(),
+        Ok(merged) => {
+            load_with(Some(&merged.text), &[]).unwrap_or_else(|p| panic!("{p}\n{}", merged.text));
+            assert!(!format!("{merged:?}").contains("command"));
+            let mut rest = text.lines().peekable();
+            let mut out = String::new();
+            for line in merged.text.lines() {
+                let kept = rest.next_if_eq(&line).is_some();
+                out.push_str(if kept { "  " } else { "+ " });
+                out.push_str(line);
+                out.push('\n');
+            }
+            let lost: Vec<_> = rest.map(|line| format!("- {line}\n")).collect();
+            format!("{out}{}{}", lost.concat(), merged.notes.join("\n"))
+        }
+    }
+}
+
+#[test]
+fn new_servers_are_put_behind_the_others() {
+    let rows = [
+        (
+            "block_list",
+            "switchboard:\n  toolbox:\n    mcps:\n      - name: old  # mine\n        command: y\n        mode: strict\n        # end\n\n    # tools\n    tools: []\n",
+        ),
+        ("same_column", "myai:\n  toolbox:\n    mcps:\n    - OLD\n    max_concurrent: 3"),
+        (
+            "own_line_dash",
+            "switchboard:\n  toolbox:\n    mcps:\n      -\n        name: old\n        command: y\n        mode: strict\n",
+        ),
+        (
+            "block_scalar",
+            "switchboard:\n  toolbox:\n    mcps:\n      - name: old\n        mode: strict\n        command: |-\n          a\n          # part of it\n        # a comment\n\n    tools: []\n",
+        ),
+        (
+            "multi_line_flow_item",
+            "switchboard:\n  toolbox:\n    mcps:\n      - {name: old,\n         command: y, mode: strict\n        }\n",
+        ),
+        ("windows", "switchboard:\r\n  toolbox:\r\n    mcps:\r\n      - OLD\r\n    tools: []\r\n"),
+    ];
+    let all: Vec<_> =
+        rows.iter().map(|(name, text)| format!("== {name}\n{}", merge(text))).collect();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("behind_the_others", all.join("\n\n"));
+    });
+}
+
+#[test]
+fn a_list_is_made_where_there_is_none() {
+    let rows = [
+        ("empty_file", ""),
+        ("comment", "# mine"),
+        ("null_root", "switchboard:\n"),
+        ("empty_root", "switchboard: {}  # nothing yet\n"),
+        ("null_toolbox", "switchboard:\n  toolbox: ~\n"),
+        ("no_list", "switchboard:\n    toolbox:\n        tools: []\n        # end\n"),
+        ("null_list", "switchboard:\n  toolbox:\n    mcps:  # none\n    tools: []\n"),
+        ("empty_list", "switchboard:\n  toolbox:\n    mcps: [ ]  # none\n    tools: []\n"),
+    ];
+    let all: Vec<_> =
+        rows.iter().map(|(name, text)| format!("== {name}\n{}", merge(text))).collect();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("a_new_list", all.join("\n\n"));
+    });
+}
+
+#[test]
+fn what_cannot_be_added_to() {
+    let rows = [
+        ("flow_list", "switchboard:\n  toolbox:\n    mcps: [OLD]\n"),
+        ("flow_toolbox", "switchboard:\n  toolbox: {tools: []}\n"),
+        ("flow_over_lines", "switchboard:\n  toolbox: {\n  }\n"),
+        ("text", "switchboard:\n  toolbox: x\n"),
+        ("no_root", "other: 1\n"),
+        ("duplicate", "switchboard:\nswitchboard:\n"),
+        ("broken", "switchboard: [\n"),
+        ("end_marker", "---\n...\n"),
+    ];
+    let all: Vec<_> =
+        rows.iter().map(|(name, text)| format!("== {name}\n{}", merge(text))).collect();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("cannot_be_added_to", all.join("\n\n"));
+    });
+}
+
+#[test]
+fn nothing_new_changes_nothing() {
+    let text = "switchboard:\n  toolbox:\n    mcps: [{name: a}]";
+    let imported = import(r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    let merged = merge_into("mine.yaml", text, &imported, Dynamic).unwrap();
+    assert_eq!(merged.text, text);
+    assert_eq!(merged.notes, ["a: left out, a server of this name is already there"]);
+}

@@ -1,0 +1,11 @@
+//! The crate through its front door.
+
+mod bad_input;
+mod effective;
+mod environment;
+mod import;
+mod properties;
+mod secrets;
+mod seed;
+mod support;
+mod warnings;

@@ -1,0 +1,149 @@
+//! No secret comes out of anything that can be printed.
+
+use switchboard_config::{Loaded, Problems};
+use switchboard_model::Endpoint;
+
+use crate::support::{API_KEY, BEARER, EVERYTHING, EVERYTHING_ENV, load_with, with_server};
+
+const SECRET: &str = "hunter2-s3cret";
+
+/// Everything that the outcome of a load can print.
+fn printed(outcome: &Result<Loaded, Problems>) -> String {
+    match outcome {
+        Ok(loaded) => {
+            let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+            format!(
+                "{loaded:?}\n{loaded:#?}\n{}\n{}\n{}",
+                loaded.to_yaml(),
+                loaded.to_json(),
+                warnings.join("\n")
+            )
+        }
+        Err(problems) => format!("{problems}\n{problems:?}\n{}", problems.to_json()),
+    }
+}
+
+fn check(entry: &str, env: &[(&str, &str)]) {
+    let text = with_server(entry);
+    let outcome = load_with(Some(&text), env);
+    let printed = printed(&outcome);
+    assert!(!printed.contains(SECRET), "{entry}\n{printed}");
+    // The second word alone is in none of our words either, so no part is quoted.
+    assert!(!printed.contains("s3cret"), "{entry}\n{printed}");
+}
+
+#[test]
+fn a_valid_file_shows_none() {
+    let loaded = load_with(Some(EVERYTHING), &EVERYTHING_ENV);
+    let Endpoint::StreamableHttp { headers, bearer, .. } =
+        &loaded.as_ref().unwrap().plan.servers[0].spec.endpoint
+    else {
+        panic!("http")
+    };
+    assert_eq!(headers["X-Api-Key"].expose(), API_KEY);
+    assert_eq!(bearer.as_ref().unwrap().expose(), BEARER);
+    let printed = printed(&loaded);
+    for secret in [API_KEY, BEARER, "w0rk", "blue", "debug"] {
+        assert!(!printed.contains(secret), "{secret} in {printed}");
+    }
+}
+
+#[test]
+fn literal_secrets_in_every_place_and_in_every_kind_of_mistake() {
+    let rows = [
+        "- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: hunter2-s3cret}",
+        "- name: a\n  url: http://h.example\n  mode: strict\n  auth:\n    bearer: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth: [hunter2-s3cret]",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    bearr: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth: {token: hunter2-s3cret}",
+        "- name: a\n  url: http://h\n  mode: strict\n  authh: {bearer: hunter2-s3cret}",
+        "- name: a\n  url: http://h\n  mode: strict\n  bearer: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers: {X: hunter2-s3cret}",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers: {'X Y': hunter2-s3cret}",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    X: [hunter2-s3cret]",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    X: \"hunter2-s3cret\\n\"",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    X: |\n      hunter2-s3cret\n      hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    X: hunter2-s3cret\n    X: hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  headers:\n    X: \"hunter2-s3cret",
+        "- name: a\n  url: http://h\n  mode: strict\n  env: {X: hunter2-s3cret}",
+        "- name: a\n  command: x\n  mode: strict\n  env: {X: hunter2-s3cret, 'a=b': hunter2-s3cret}",
+        "- name: a\n  command: x\n  mode: strict\n  envs:\n    X: hunter2-s3cret",
+        "- name: a\n  url: http://u:hunter2-s3cret@h/\n  mode: strict",
+        "- name: a\n  url: ftp://u:hunter2-s3cret@h/\n  mode: strict",
+        "- name: a\n  url: http://h/?key=hunter2-s3cret\n  mode: strict\n  command: x",
+        "- {name: a, url: 'http://h', mode: strict, auth: {bearer: hunter2-s3cret}, foo: 1}",
+        "- {name: a, command: x, mode: strict, \"\\x65nv\": {X: hunter2-s3cret}, foo: 1}",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: 'hunter2-s3cret${NONE}'}",
+        "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    bearer: ${NONE:-hunter2-s3cret\u{1}}",
+    ];
+    for entry in rows {
+        check(entry, &[]);
+    }
+}
+
+#[test]
+fn expanded_values_in_every_field() {
+    let env = [("S", SECRET)];
+    let fields = [
+        "mode",
+        "transport",
+        "url",
+        "command",
+        "cwd",
+        "toolset",
+        "era",
+        "connect_timeout",
+        "required",
+        "default_tool_config",
+        "args",
+        "prompts",
+        "poll_interval",
+        "headers",
+        "auth",
+        "env",
+        "nonsense",
+    ];
+    for field in fields {
+        check(&format!("- name: a\n  {field}: ${{S}}"), &env);
+        check(&format!("- name: a\n  {field}: x${{S}}y"), &env);
+        check(&format!("- name: a\n  {field}: [\"${{S}}\"]"), &env);
+    }
+    check(
+        "- name: a\n  command: ${S}\n  args: ['${S}']\n  cwd: ${S}\n  mode: strict\n  toolset: ${S}",
+        &env,
+    );
+    check("- name: a\n  url: http://${S}/${S}?x=${S}\n  mode: strict", &env);
+    // A name, too, although nobody should keep a secret there.
+    let named = "- name: ${S}\n  url: http://h.example\n  mode: dynamic\n  auth: {bearer: '${S}'}";
+    check(named, &env);
+    check(&format!("{named}\n{named}"), &env);
+    check(
+        "- name: ${S}\n  url: http://h.example\n  mode: strict\n  default_tool_config: {}\n  auth: {bearer: '${S}'}",
+        &env,
+    );
+}
+
+#[test]
+fn values_of_overriding_variables() {
+    let base = "- name: a\n  url: http://h\n  mode: strict";
+    for path in ["AUTH__BEARER", "AUTH", "HEADERS__X", "HEADERS", "HEADERS__A B", "ENV__X", "ENV"] {
+        let name = format!("SWITCHBOARD__TOOLBOX__MCPS__0__{path}");
+        check(base, &[(&name, SECRET)]);
+        check(base, &[(&name, &format!("{{\"x\": \"{SECRET}\""))]);
+        check(base, &[(&name, &format!("[\"{SECRET}\"]"))]);
+    }
+}
+
+#[test]
+fn an_expanded_value_is_not_expanded_again() {
+    let text = with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: '${T}'}");
+    for value in ["file:/etc/switchboard/token.txt", "${API_KEY}"] {
+        let loaded = load_with(Some(&text), &[("T", value), ("API_KEY", "x")]).unwrap();
+        let Endpoint::StreamableHttp { bearer, .. } = &loaded.plan.servers[0].spec.endpoint else {
+            panic!("http")
+        };
+        assert_eq!(bearer.as_ref().unwrap().expose(), value);
+    }
+}
