@@ -1,0 +1,58 @@
+//! Errors as RFC 9457 has them.
+
+use serde::{Deserialize, Serialize};
+
+/// `type` is this and the kind; it names the problem and need not lead anywhere.
+pub const PROBLEM_TYPE_BASE: &str = "urn:switchboard:problem:";
+
+/// An error, for programs (`kind`) and for people (`detail`, `hint`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    #[serde(rename = "type")]
+    pub kind_uri: String,
+    pub title: String,
+    pub status: u16,
+    pub detail: String,
+    /// The way out, when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The id of the failed call, when it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+impl Problem {
+    /// Names the problem by its kind, such as `unknown_tool`.
+    pub fn new(kind: &str, status: u16, detail: impl Into<String>) -> Self {
+        Self {
+            kind_uri: format!("{PROBLEM_TYPE_BASE}{kind}"),
+            title: kind.replace('_', " "),
+            status,
+            detail: detail.into(),
+            hint: None,
+            call: None,
+        }
+    }
+
+    /// The kind, without the prefix of the type.
+    pub fn kind(&self) -> &str {
+        self.kind_uri.strip_prefix(PROBLEM_TYPE_BASE).unwrap_or(&self.kind_uri)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_written_as_the_standard_says_and_read_back() {
+        let problem = Problem::new("unknown_tool", 404, "there is no tool 'x'");
+        let text = serde_json::to_string(&problem).unwrap();
+        assert_eq!(
+            text,
+            r#"{"type":"urn:switchboard:problem:unknown_tool","title":"unknown tool","status":404,"detail":"there is no tool 'x'"}"#
+        );
+        let read: Problem = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.kind(), &read), ("unknown_tool", &problem));
+    }
+}

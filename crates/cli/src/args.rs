@@ -1,0 +1,234 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use switchboard_model::AdmissionMode;
+use switchboard_telemetry::LogFormat;
+
+/// One board between models and tools.
+#[derive(Debug, Parser)]
+#[command(name = "switchboard", version, about, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 done; 1 configuration or start failed; 2 usage; \
+                        3 the tool answered with an error; 4 unreachable, refused or timed out.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Globals {
+    /// The configuration file [default: $SWITCHBOARD_CONFIG, ./switchboard.yaml, or the user's configuration directory]
+    #[arg(long, short, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where call records and what servers had are kept
+    #[arg(long, global = true, value_name = "DIR", env = "SWITCHBOARD_DATA_DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Talk to a running instance instead of starting the board here
+    #[arg(long, global = true, value_name = "URL", env = "SWITCHBOARD_URL")]
+    pub(crate) url: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Log more; twice for details, three times for everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Log less
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "verbose")]
+    quiet: u8,
+    /// How log lines look
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormatArgument,
+}
+
+impl Globals {
+    pub(crate) fn verbosity(&self) -> i8 {
+        let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
+        count(self.verbose).saturating_sub(count(self.quiet))
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LogFormatArgument {
+    Text,
+    Json,
+}
+
+impl From<LogFormatArgument> for LogFormat {
+    fn from(format: LogFormatArgument) -> Self {
+        match format {
+            LogFormatArgument::Text => Self::Text,
+            LogFormatArgument::Json => Self::Json,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Connect all servers and serve the board until it is stopped
+    Serve(ServeArguments),
+    /// Check the configuration, and with --connect the servers too
+    Check(CheckArguments),
+    /// Show the configuration, or the schema of its file
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Turn the server list of another program into our configuration
+    Import(ImportArguments),
+    /// Look at servers
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Look at tools and call them
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// Show recent calls, or a large result that was kept
+    Calls(CallsArguments),
+    /// Find out what is wrong
+    Doctor,
+    /// Print a completion script for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Run a small MCP server to try things with
+    DemoServer(DemoArguments),
+    /// Run a command and end it, with everything it started, when the parent ends
+    #[command(hide = true)]
+    Guard(GuardArguments),
+}
+
+impl Command {
+    /// A long-running command tells the news; a single one only warns.
+    pub(crate) fn tells_the_news(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420")]
+    pub(crate) listen: SocketAddr,
+    /// How many seconds running calls may take to finish at the end
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) drain: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Also connect every server and decide about its tools
+    #[arg(long)]
+    pub(crate) connect: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every value that is in force and where it comes from, without secrets
+    Show,
+    /// The JSON Schema of the configuration file, for editors
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// A file with `mcpServers` (Claude Desktop, Cursor, .mcp.json) or `servers` (VS Code)
+    pub(crate) file: PathBuf,
+    /// Add the servers to this configuration file instead of printing one; it is made when missing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) merge: Option<PathBuf>,
+    /// The admission mode of the new servers
+    #[arg(long, default_value = "dynamic")]
+    pub(crate) mode: ModeArgument,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ModeArgument {
+    Strict,
+    Dynamic,
+}
+
+impl From<ModeArgument> for AdmissionMode {
+    fn from(mode: ModeArgument) -> Self {
+        match mode {
+            ModeArgument::Strict => Self::Strict,
+            ModeArgument::Dynamic => Self::Dynamic,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// All servers and how they are doing
+    List,
+    /// Connect one server and show everything about it
+    Test { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolCommand {
+    /// All tools of the catalog
+    List {
+        /// Only those of one server
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+    },
+    /// One tool: limits, where they come from, arguments
+    Show { name: String },
+    /// Call a tool
+    Call(ToolCallArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolCallArguments {
+    /// `tool` or `server.tool`
+    pub(crate) name: String,
+    /// The arguments as a JSON object; `-` reads it from standard input
+    #[arg(conflicts_with = "arg")]
+    pub(crate) arguments: Option<String>,
+    /// One argument, as `name=value`; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) arg: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallsArguments {
+    /// How many
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub(crate) limit: u32,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls that ended so, such as `ok`, `tool_error` or `timeout`
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+    /// Print the large result that was kept under this handle
+    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["tool", "outcome"])]
+    pub(crate) result: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Where to listen for HTTP; the server answers at /mcp
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8421")]
+    pub(crate) listen: SocketAddr,
+    /// Speak over standard input and output instead
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardArguments {
+    pub(crate) parent: u32,
+    pub(crate) command: String,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
+    }
+}

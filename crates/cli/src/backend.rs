@@ -1,0 +1,116 @@
+//! Whoever answers a command: a running instance, or a board of our own.
+
+use std::sync::Arc;
+
+use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
+use switchboard_http::present;
+use switchboard_model::{Face, Plan, ServerName};
+use switchboard_runtime::{Board, CallRequest, Memory};
+
+use crate::args::Globals;
+use crate::embedded::{end_board, load_config, open_store, start_board};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::Remote;
+
+/// Answers commands.
+pub(crate) enum Backend {
+    Remote(Remote),
+    Embedded(Arc<Board>),
+}
+
+impl Backend {
+    /// A running instance where `--url` names one, else a board with all servers.
+    pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
+        Self::open_for(globals, output, |_| {}).await
+    }
+
+    /// The same for one tool: `server.tool` needs only that server.
+    pub(crate) async fn open_for_tool(
+        globals: &Globals,
+        output: Output,
+        tool: &str,
+    ) -> Result<Self, Failure> {
+        Self::open_for(globals, output, |plan| keep_needed_servers(plan, tool)).await
+    }
+
+    async fn open_for(
+        globals: &Globals,
+        output: Output,
+        narrow: impl FnOnce(&mut Plan),
+    ) -> Result<Self, Failure> {
+        if let Some(url) = &globals.url {
+            return Ok(Self::Remote(Remote::new(url)?));
+        }
+        let mut plan = load_config(globals, output)?.plan;
+        narrow(&mut plan);
+        let store = open_store(globals).await?;
+        Ok(Self::Embedded(start_board(plan, store, Memory::ReadOnly).await?))
+    }
+
+    pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {
+        match self {
+            Self::Remote(remote) => remote.servers().await,
+            Self::Embedded(board) => Ok(present::servers(board)),
+        }
+    }
+
+    pub(crate) async fn tools(&self) -> Result<ToolList, Failure> {
+        match self {
+            Self::Remote(remote) => remote.tools().await,
+            Self::Embedded(board) => Ok(present::tools(board)),
+        }
+    }
+
+    pub(crate) async fn tool(&self, name: &str) -> Result<ToolView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.tool(name).await,
+            Self::Embedded(board) => present::tool(board, name).map_err(|hint| {
+                let mut problem =
+                    Problem::new("unknown_tool", 404, format!("there is no tool '{name}'"));
+                problem.hint = hint;
+                problem.into()
+            }),
+        }
+    }
+
+    pub(crate) async fn call(&self, name: &str, body: CallBody) -> Result<CallView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.call(name, &body).await,
+            Self::Embedded(board) => {
+                let request = CallRequest {
+                    tool: name.to_owned(),
+                    arguments: body.arguments,
+                    face: Face::Cli,
+                    progress: None,
+                };
+                let report = board.call(request).await;
+                present::call(&report).map_err(|error| {
+                    let mut problem = Problem::new(error.kind.as_str(), 0, &*error.message);
+                    problem.hint.clone_from(&error.hint);
+                    problem.into()
+                })
+            }
+        }
+    }
+
+    /// Ends what was started for the command.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Remote(_) => {}
+            Self::Embedded(board) => end_board(&board).await,
+        }
+    }
+}
+
+/// Leaves out servers that cannot be meant: starting forty of them for one call of a named one helps nobody.
+fn keep_needed_servers(plan: &mut Plan, tool: &str) {
+    let is_of = |server: &ServerName| {
+        tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if is_of(&ServerName::local()) {
+        plan.servers.clear();
+    } else if plan.servers.iter().any(|server| is_of(&server.spec.name)) {
+        plan.servers.retain(|server| is_of(&server.spec.name));
+    }
+}

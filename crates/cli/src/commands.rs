@@ -1,0 +1,53 @@
+//! The commands, one file each.
+
+mod calls;
+mod check;
+mod config;
+mod demo_server;
+mod doctor;
+mod import;
+mod serve;
+mod server_list;
+mod server_test;
+mod tool_call;
+mod tool_list;
+mod tool_show;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Arguments, Command, ServerCommand, ToolCommand};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Does what the command line says.
+pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Failure> {
+    let globals = &arguments.globals;
+    match arguments.command {
+        Command::Serve(wanted) => serve::run(globals, &wanted, output).await,
+        Command::Check(wanted) => check::run(globals, &wanted, output).await,
+        Command::Config(wanted) => config::run(globals, &wanted, output),
+        Command::Import(wanted) => import::run(&wanted, output),
+        Command::Server(ServerCommand::List) => server_list::run(globals, output).await,
+        Command::Server(ServerCommand::Test { name }) => {
+            server_test::run(globals, &name, output).await
+        }
+        Command::Tool(ToolCommand::List { server }) => {
+            tool_list::run(globals, server.as_deref(), output).await
+        }
+        Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
+        Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
+        Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
+        Command::Doctor => doctor::run(globals, output).await,
+        Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "switchboard", &mut script);
+            output.bytes(&script);
+            Ok(ExitCode::SUCCESS)
+        }
+        // Handled before anything else starts.
+        Command::Guard(_) => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,46 @@
+//! `check`: is the configuration sound, and with `--connect`, would it start?
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use switchboard_http::present;
+use switchboard_runtime::Memory;
+
+use crate::args::{CheckArguments, Globals};
+use crate::embedded::{config_source, end_board, load_config, open_store, start_board};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &CheckArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let loaded = load_config(globals, output)?;
+    let source = config_source(globals);
+    let file =
+        source.path().map_or_else(|| "the environment".into(), |path| path.display().to_string());
+    let (servers, tools) = (loaded.plan.servers.len(), loaded.plan.tools.len());
+    let warnings: Vec<_> = loaded.warnings.iter().map(|warning| warning.to_json()).collect();
+    if !wanted.connect {
+        if output.is_json() {
+            let document = json!({"file": file, "servers": servers, "tool_entries": tools, "warnings": warnings});
+            output.json(&document);
+        } else {
+            output.data(&format!("{file} is valid: {servers} servers, {tools} tool entries"));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let store = open_store(globals).await?;
+    let board = start_board(loaded.plan, store, Memory::ReadOnly).await?;
+    let (servers, readiness) = (present::servers(&board), present::readiness(&board));
+    if output.is_json() {
+        let document = json!({"file": file, "warnings": warnings, "readiness": readiness, "servers": servers.servers});
+        output.json(&document);
+    } else {
+        super::server_list::show(&servers, output);
+        output.data(&format!("{file} would start {}: {} tools", readiness.status, readiness.tools));
+    }
+    end_board(&board).await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,25 @@
+//! `demo-server`: a small MCP server to try things with.
+
+use std::process::ExitCode;
+
+use switchboard_mcp::demo;
+
+use crate::args::DemoArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(crate) async fn run(wanted: &DemoArguments, output: Output) -> Result<ExitCode, Failure> {
+    if wanted.stdio {
+        demo::serve_stdio().await.map_err(Failure::start)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stopped = async {
+        // Without signals there is only the kill; then nothing needs to be waited for.
+        let _cannot_hear = tokio::signal::ctrl_c().await;
+    };
+    let ready = |address| output.data(&format!("the demo server answers at http://{address}/mcp"));
+    demo::serve_http(wanted.listen, stopped, ready)
+        .await
+        .map_err(|error| Failure::start(format!("cannot listen on {}: {error}", wanted.listen)))?;
+    Ok(ExitCode::SUCCESS)
+}

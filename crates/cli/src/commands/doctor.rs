@@ -1,0 +1,120 @@
+//! `doctor`: looks at everything that could be wrong, one line each.
+
+use std::process::ExitCode;
+
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+use owo_colors::OwoColorize;
+use serde::Serialize;
+use switchboard_mcp::{ConnectOptions, Connection};
+use switchboard_model::{Plan, ServerPlan, render_duration};
+use switchboard_store::Store;
+
+use crate::args::Globals;
+use crate::data_dir::data_directory;
+use crate::embedded::{config_source, own_program};
+use crate::failure::{EXIT_START, Failure};
+use crate::output::Output;
+
+/// What one look found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    subject: String,
+    is_well: bool,
+    says: String,
+    hint: Option<String>,
+}
+
+impl Finding {
+    fn well(subject: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { subject: subject.into(), is_well: true, says: says.into(), hint: None }
+    }
+
+    fn ill(subject: impl Into<String>, says: impl Into<String>, hint: Option<String>) -> Self {
+        Self { subject: subject.into(), is_well: false, says: says.into(), hint }
+    }
+}
+
+pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
+    let (mut findings, plan) = look_at_configuration(globals);
+    findings.push(look_at_store(globals).await);
+    if let Some(plan) = plan {
+        let looks: FuturesOrdered<_> = plan.servers.iter().map(look_at_server).collect();
+        findings.extend(looks.collect::<Vec<_>>().await);
+    }
+    let is_well = findings.iter().all(|finding| finding.is_well);
+    if output.is_json() {
+        output.json(&serde_json::json!({"is_well": is_well, "findings": findings}));
+    } else {
+        findings.iter().for_each(|finding| show(finding, output));
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
+}
+
+fn show(finding: &Finding, output: Output) {
+    let mark = if finding.is_well { "ok  ".green().to_string() } else { "FAIL".red().to_string() };
+    output.data(&format!("{mark} {}: {}", finding.subject, finding.says));
+    if let Some(hint) = &finding.hint {
+        output.data(&format!("     hint: {hint}"));
+    }
+}
+
+fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Plan>) {
+    let source = config_source(globals);
+    let subject = source.path().map_or_else(
+        || "configuration".to_owned(),
+        |path| format!("configuration {}", path.display()),
+    );
+    match source.load() {
+        Ok(loaded) => {
+            let plan = loaded.plan;
+            let says = format!("{} servers, {} tool entries", plan.servers.len(), plan.tools.len());
+            let mut findings = vec![Finding::well(subject, says)];
+            findings.extend(
+                loaded
+                    .warnings
+                    .iter()
+                    .map(|warning| Finding::well("warning", warning.message.clone())),
+            );
+            (findings, Some(plan))
+        }
+        Err(error) => (vec![Finding::ill(subject, error.to_string(), None)], None),
+    }
+}
+
+async fn look_at_store(globals: &Globals) -> Finding {
+    let directory = data_directory(globals.data_dir.clone());
+    let subject = format!("store {}", directory.display());
+    match Store::open(&directory).await {
+        Ok(store) => {
+            store.close().await;
+            Finding::well(subject, "opens")
+        }
+        Err(error) => Finding::ill(subject, error.to_string(), error.hint()),
+    }
+}
+
+async fn look_at_server(server: &ServerPlan) -> Finding {
+    let subject = format!("server {} at {}", server.spec.name, server.spec.endpoint);
+    let options = ConnectOptions { guard: own_program(), known_era: None };
+    let start = tokio::time::Instant::now();
+    match Connection::open(&server.spec, &options).await {
+        Ok((connection, list)) => {
+            let took = render_duration(std::time::Duration::from_millis(
+                u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ));
+            let era = connection.era().as_str();
+            connection.close().await;
+            let says = format!("{} tools, {era} era, connected in {took}", list.tools.len());
+            match list.dropped.first() {
+                None => Finding::well(subject, says),
+                Some(reason) => Finding::ill(
+                    subject,
+                    format!("{says}; {} tools left out: {reason}", list.dropped.len()),
+                    None,
+                ),
+            }
+        }
+        Err(error) => Finding::ill(subject, error.message, error.hint),
+    }
+}

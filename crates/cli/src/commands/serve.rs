@@ -1,0 +1,117 @@
+//! `serve`: the board, until it is stopped.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use comfy_table::Cell;
+use serde_json::json;
+use switchboard_api::ServerView;
+use switchboard_http::{ServeOptions, is_loopback, present};
+use switchboard_runtime::{Board, Memory, watch_config};
+use switchboard_telemetry::install_metrics;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::args::{Globals, ServeArguments};
+use crate::embedded::{config_source, load_config, open_store, start_board};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &ServeArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    if !is_loopback(&wanted.listen) {
+        return Err(Failure::start(format!(
+            "{} can be reached from other machines, and this board asks nobody for credentials",
+            wanted.listen
+        ))
+        .with_hint(Some("listen on 127.0.0.1 or [::1]".into())));
+    }
+    let metrics = install_metrics();
+    let plan = load_config(globals, output)?.plan;
+    // A taken port should be known before forty servers are connected.
+    let listener = TcpListener::bind(wanted.listen).await.map_err(|error| {
+        Failure::start(format!("cannot listen on {}: {error}", wanted.listen))
+            .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
+    })?;
+    let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
+    let tasks = TaskTracker::new();
+    let stop = stop_on_signals(&tasks)?;
+    let store = open_store(globals).await?;
+    let starting = start_board(plan, store, Memory::Keep);
+    let Some(board) = stop.run_until_cancelled(starting).await else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let board = board?;
+    show_start(&board, &format!("http://{address}"), output);
+
+    tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
+    let drain = Duration::from_secs(wanted.drain);
+    let options = ServeOptions { board: board.clone(), metrics, drain };
+    let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned()).await;
+    stop.cancel();
+    tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
+    board.shutdown(drain).await;
+    served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first signal asks for an orderly end, the second one does not ask.
+fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
+    let cannot = |error: std::io::Error| Failure::start(format!("cannot hear signals: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    tasks.spawn(async move {
+        for is_first in [true, false] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if is_first {
+                asked.cancel();
+            } else {
+                #[expect(
+                    clippy::exit,
+                    reason = "the user asked twice; children end through their guards"
+                )]
+                std::process::exit(130);
+            }
+        }
+    });
+    Ok(stop)
+}
+
+fn show_start(board: &Board, url: &str, output: Output) {
+    let servers = present::servers(board).servers;
+    let readiness = present::readiness(board);
+    if output.is_json() {
+        return output.json(&json!({"url": url, "readiness": readiness, "servers": servers}));
+    }
+    if !servers.is_empty() {
+        let header = ["server", "era", "transport", "mode", "tools", "time"];
+        output.table(&header, servers.iter().map(row).collect());
+        output.data("");
+    }
+    let local = readiness.tools - servers.iter().map(|server| server.tools).sum::<usize>();
+    output.data(&format!(
+        "{}: {} tools ({local} local) at revision {}, serving at {url}",
+        readiness.status, readiness.tools, readiness.revision
+    ));
+}
+
+fn row(server: &ServerView) -> Vec<Cell> {
+    let time = match (&server.error, server.connect_ms) {
+        (Some(error), _) => format!("unavailable: {}", error.lines().next().unwrap_or_default()),
+        (None, Some(ms)) => format!("{ms} ms"),
+        (None, None) => String::new(),
+    };
+    let era = server.era.as_deref().unwrap_or("-");
+    let tools = server.tools.to_string();
+    [&server.name, era, &server.transport, &server.mode, &tools, &time].map(Cell::new).to_vec()
+}

@@ -1,0 +1,48 @@
+//! `server list`.
+
+use std::process::ExitCode;
+
+use comfy_table::Cell;
+use switchboard_api::ServerList;
+
+use crate::args::Globals;
+use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::output::{Output, state_cell};
+
+pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
+    let backend = Backend::open(globals, output).await?;
+    let servers = backend.servers().await?;
+    if output.is_json() {
+        output.json(&servers);
+    } else {
+        show(&servers, output);
+    }
+    backend.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn show(list: &ServerList, output: Output) {
+    if list.servers.is_empty() {
+        return output.note("no servers are configured");
+    }
+    let header = ["server", "state", "era", "transport", "mode", "tools", "time", "place"];
+    let rows = list.servers.iter().map(|server| {
+        vec![
+            Cell::new(&server.name),
+            state_cell(&server.state),
+            Cell::new(server.era.as_deref().unwrap_or("-")),
+            Cell::new(&server.transport),
+            Cell::new(&server.mode),
+            Cell::new(server.tools),
+            Cell::new(server.connect_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms"))),
+            Cell::new(&server.place),
+        ]
+    });
+    output.table(&header, rows.collect());
+    for server in &list.servers {
+        if let Some(error) = &server.error {
+            output.note(&format!("{}: {error}", server.name));
+        }
+    }
+}

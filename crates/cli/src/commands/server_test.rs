@@ -1,0 +1,86 @@
+//! `server test`: everything about one server, in words.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::json;
+use switchboard_mcp::{ConnectOptions, Connection};
+use switchboard_model::{ServerPlan, render_duration};
+
+use crate::args::Globals;
+use crate::embedded::{load_config, own_program};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    name: &str,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let plan = load_config(globals, output)?.plan;
+    let Some(server) = plan.servers.iter().find(|server| server.spec.name.as_str() == name) else {
+        let known: Vec<_> =
+            plan.servers.iter().map(|server| format!("'{}'", server.spec.name)).collect();
+        return Err(Failure::usage(format!("no server '{name}' is configured"))
+            .with_hint(Some(format!("configured are {}", known.join(", ")))));
+    };
+    let options = ConnectOptions { guard: own_program(), known_era: None };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a wall clock reading for a person, not for logic"
+    )]
+    let start = Instant::now();
+    let (connection, list) = Connection::open(&server.spec, &options).await.map_err(|error| {
+        let place = &server.spec.endpoint;
+        Failure::unreachable(format!(
+            "Failed to connect to MCP server '{name}' at {place}\nError: {error}"
+        ))
+        .with_hint(error.hint)
+    })?;
+    let took = start.elapsed();
+    show(server, &connection, &list.tools, &list.dropped, took, output);
+    connection.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(
+    server: &ServerPlan,
+    connection: &Connection,
+    tools: &[switchboard_model::ToolDescriptor],
+    dropped: &[String],
+    took: std::time::Duration,
+    output: Output,
+) {
+    let info = connection.info();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    if output.is_json() {
+        return output.json(&json!({
+            "server": server.spec.name.as_str(),
+            "place": server.spec.endpoint.to_string(),
+            "transport": server.spec.endpoint.transport().as_str(),
+            "era": connection.era().as_str(),
+            "protocol": info.protocol,
+            "reported_name": info.name,
+            "reported_version": info.version,
+            "connect_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "tools": names,
+            "left_out": dropped,
+            "stderr": connection.stderr(),
+        }));
+    }
+    let called = [info.name.as_deref(), info.version.as_deref()];
+    let called: Vec<_> = called.into_iter().flatten().collect();
+    output.data(&format!("server     {}", server.spec.name));
+    output.data(&format!("place      {}", server.spec.endpoint));
+    output.data(&format!("transport  {}", server.spec.endpoint.transport().as_str()));
+    output.data(&format!("era        {} ({})", connection.era().as_str(), info.protocol));
+    output.data(&format!("calls itself  {}", called.join(" ")));
+    output.data(&format!("connected  in {}", render_duration(took)));
+    output.data(&format!("tools      {}: {}", names.len(), names.join(", ")));
+    for reason in dropped {
+        output.data(&format!("left out   {reason}"));
+    }
+    if let Some(stderr) = connection.stderr() {
+        output.data(&format!("its error output:\n{stderr}"));
+    }
+}

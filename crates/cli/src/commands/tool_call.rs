@@ -1,0 +1,131 @@
+//! `tool call`.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+use switchboard_api::{CallBody, CallView};
+
+use crate::args::{Globals, ToolCallArguments};
+use crate::backend::Backend;
+use crate::failure::{EXIT_TOOL_ERROR, Failure};
+use crate::output::Output;
+
+/// More than this is no argument list any more.
+const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &ToolCallArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    // What can be wrong with the command line is said before any server is started.
+    let given = given_arguments(wanted)?;
+    let backend = Backend::open_for_tool(globals, output, &wanted.name).await?;
+    let called = async {
+        let arguments = match given {
+            Given::Whole(arguments) => arguments,
+            Given::Pairs(pairs) => typed(pairs, &backend.tool(&wanted.name).await?.input_schema),
+        };
+        backend.call(&wanted.name, CallBody { arguments }).await
+    };
+    let called = called.await;
+    backend.close().await;
+    let call = called?;
+    if output.is_json() {
+        output.json(&call);
+    } else {
+        show(&call, output);
+    }
+    Ok(if call.outcome == "ok" { ExitCode::SUCCESS } else { ExitCode::from(EXIT_TOOL_ERROR) })
+}
+
+enum Given {
+    Whole(Value),
+    Pairs(Vec<(String, String)>),
+}
+
+fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
+    let text = match wanted.arguments.as_deref() {
+        None => {
+            let pairs = wanted.arg.iter().map(|pair| {
+                let (name, value) = pair.split_once('=').ok_or_else(|| {
+                    Failure::usage(format!("--arg {pair} is not of the form name=value"))
+                })?;
+                Ok((name.to_owned(), value.to_owned()))
+            });
+            return pairs.collect::<Result<_, _>>().map(Given::Pairs);
+        }
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin()
+                .take(MAX_STDIN_BYTES)
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::usage(format!("cannot read the arguments: {error}")))?;
+            text
+        }
+        Some(text) => text.to_owned(),
+    };
+    serde_json::from_str(&text).map(Given::Whole).map_err(|error| {
+        Failure::usage(format!("the arguments are not JSON: {error}"))
+            .with_hint(Some("write them as '{\"a\": 1}', or use --arg a=1".into()))
+    })
+}
+
+/// `a=1` is a number where the schema wants one, and text where it wants text.
+fn typed(pairs: Vec<(String, String)>, schema: &Value) -> Value {
+    let is_text = |name: &str| {
+        schema.pointer("/properties").and_then(|properties| properties.get(name)?.get("type"))
+            == Some(&Value::String("string".into()))
+    };
+    let arguments: Map<_, _> = pairs
+        .into_iter()
+        .map(|(name, text)| {
+            let value = match serde_json::from_str(&text) {
+                Ok(value) if !is_text(&name) => value,
+                _ => Value::String(text),
+            };
+            (name, value)
+        })
+        .collect();
+    Value::Object(arguments)
+}
+
+/// Text as it is, everything else as JSON.
+fn show(call: &CallView, output: Output) {
+    let content = call.result.get("content").and_then(Value::as_array);
+    let mut has_text = false;
+    for block in content.into_iter().flatten() {
+        match block.get("text").and_then(Value::as_str) {
+            Some(text) => {
+                has_text = true;
+                output.data(text);
+            }
+            None => output.data(&block.to_string()),
+        }
+    }
+    if let Some(structured) = call.result.get("structuredContent").filter(|_| !has_text) {
+        output.json(structured);
+    }
+    if call.outcome != "ok" {
+        output.note(&format!("the tool {} answered with an error", call.tool));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pairs_are_typed_by_the_schema() {
+        let schema = json!({"properties": {"n": {"type": "number"}, "s": {"type": "string"}}});
+        let pairs = [("n", "1"), ("s", "1"), ("o", "{\"a\":true}"), ("w", "plain words")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        assert_eq!(
+            typed(pairs, &schema),
+            json!({"n": 1, "s": "1", "o": {"a": true}, "w": "plain words"})
+        );
+    }
+}

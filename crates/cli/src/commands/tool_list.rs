@@ -1,0 +1,45 @@
+//! `tool list`.
+
+use std::process::ExitCode;
+
+use comfy_table::Cell;
+
+use crate::args::Globals;
+use crate::backend::Backend;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// More of a description than this does not fit beside the rest.
+const SHOWN_DESCRIPTION: usize = 60;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    server: Option<&str>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let backend = Backend::open(globals, output).await?;
+    let mut list = backend.tools().await?;
+    if let Some(server) = server {
+        list.tools.retain(|tool| tool.server == server);
+    }
+    if output.is_json() {
+        output.json(&list);
+    } else if list.tools.is_empty() {
+        output.note("no tools are registered");
+    } else {
+        let header = ["tool", "limits", "configured", "description"];
+        let rows = list.tools.iter().map(|tool| {
+            let limits = format!("{} x {}", tool.limits.max_instances, tool.limits.timeout);
+            let about = tool.description.as_deref().unwrap_or_default();
+            let mut about: String =
+                about.lines().next().unwrap_or_default().chars().take(SHOWN_DESCRIPTION).collect();
+            if !tool.available {
+                about = format!("(unavailable) {about}");
+            }
+            [tool.name.clone(), limits, tool.configured.clone(), about].map(Cell::new).to_vec()
+        });
+        output.table(&header, rows.collect());
+    }
+    backend.close().await;
+    Ok(ExitCode::SUCCESS)
+}

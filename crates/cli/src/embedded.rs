@@ -1,0 +1,62 @@
+//! A board inside a single command.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_config::Loaded;
+use switchboard_model::Plan;
+use switchboard_runtime::{Board, BoardOptions, ConfigSource, LocalTools, Memory};
+use switchboard_store::Store;
+
+use crate::args::Globals;
+use crate::data_dir::data_directory;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::ConnectProgress;
+
+/// Where the configuration is.
+pub(crate) fn config_source(globals: &Globals) -> ConfigSource {
+    let environment = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    ConfigSource::find(globals.config.clone(), environment)
+}
+
+/// The configuration, with its warnings told.
+pub(crate) fn load_config(globals: &Globals, output: Output) -> Result<Loaded, Failure> {
+    let loaded = config_source(globals).load()?;
+    for warning in &loaded.warnings {
+        output.note(&warning.to_string());
+    }
+    Ok(loaded)
+}
+
+/// The store in the data directory.
+pub(crate) async fn open_store(globals: &Globals) -> Result<Store, Failure> {
+    Ok(Store::open(&data_directory(globals.data_dir.clone())).await?)
+}
+
+/// Starts a board, with its progress shown.
+pub(crate) async fn start_board(
+    plan: Plan,
+    store: Store,
+    memory: Memory,
+) -> Result<Arc<Board>, Failure> {
+    let progress = ConnectProgress::start(plan.servers.len());
+    let local_tools = LocalTools::built_in();
+    let options = BoardOptions { store, memory, local_tools, guard: own_program() };
+    let started = Board::start(plan, options, |event| progress.note(&event)).await;
+    progress.finish();
+    Ok(started?)
+}
+
+/// Ends the board of a single command.
+pub(crate) async fn end_board(board: &Board) {
+    board.shutdown(Duration::ZERO).await;
+}
+
+/// This very program guards the children, where the system can.
+pub(crate) fn own_program() -> Option<PathBuf> {
+    if cfg!(target_os = "linux") { std::env::current_exe().ok() } else { None }
+}

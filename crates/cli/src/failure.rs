@@ -1,0 +1,124 @@
+//! Why a command failed, and the exit code that says so.
+
+use serde_json::{Value, json};
+use switchboard_api::Problem;
+use switchboard_runtime::{ConfigError, StartError, StartFailure};
+use switchboard_store::StoreError;
+
+/// The configuration is wrong, or the start failed.
+pub(crate) const EXIT_START: u8 = 1;
+/// The command line, a name or an argument is wrong.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// The tool answered with an error.
+pub(crate) const EXIT_TOOL_ERROR: u8 = 3;
+/// Unreachable, refused or timed out.
+pub(crate) const EXIT_UNREACHABLE: u8 = 4;
+
+/// A command that could not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    kind: String,
+    message: String,
+    hint: Option<String>,
+    /// What `--json` shows besides.
+    details: Option<Value>,
+    /// The message already says `error:` where it should.
+    is_rendered: bool,
+}
+
+impl Failure {
+    fn new(code: u8, kind: &str, message: impl Into<String>) -> Self {
+        let (kind, message) = (kind.to_owned(), message.into());
+        Self { code, kind, message, hint: None, details: None, is_rendered: false }
+    }
+
+    pub(crate) fn start(message: impl Into<String>) -> Self {
+        Self::new(EXIT_START, "start_failed", message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(EXIT_USAGE, "usage", message)
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(EXIT_UNREACHABLE, "unreachable", message)
+    }
+
+    pub(crate) fn with_hint(self, hint: Option<String>) -> Self {
+        Self { hint: hint.or(self.hint), ..self }
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let prefix = if self.is_rendered { "" } else { "error: " };
+        let hint = self.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        format!("{prefix}{}{hint}", self.message)
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        let mut error = json!({"kind": self.kind, "message": self.message, "hint": self.hint});
+        if let (Some(object), Some(details)) = (error.as_object_mut(), &self.details) {
+            object.insert("details".into(), details.clone());
+        }
+        json!({ "error": error })
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Invalid(problems) => Self {
+                details: Some(problems.to_json()),
+                is_rendered: true,
+                ..Self::new(EXIT_START, "invalid_configuration", problems.to_string())
+            },
+            other => Self::new(EXIT_START, "no_configuration", other.to_string()),
+        }
+    }
+}
+
+impl From<switchboard_config::Problems> for Failure {
+    fn from(problems: switchboard_config::Problems) -> Self {
+        ConfigError::Invalid(problems).into()
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let each = error.failures.iter().map(|failure| {
+            let (kind, server, tool) = match failure {
+                StartFailure::Connect { server, .. } => ("connect", Some(server.to_string()), None),
+                StartFailure::Violation(violation) => {
+                    let server = violation.server().map(ToString::to_string);
+                    ("not_configured", server, Some(violation.tool().to_owned()))
+                }
+                StartFailure::Store(_) => ("store", None, None),
+            };
+            json!({"kind": kind, "server": server, "tool": tool, "message": failure.to_string()})
+        });
+        let details = Value::Array(each.collect());
+        Self { details: Some(details), ..Self::start(error.to_string()) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint();
+        Self::start(error.to_string()).with_hint(hint)
+    }
+}
+
+/// A problem that a call ended in, here or at a running instance.
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let code = match problem.kind() {
+            "unknown_tool" | "invalid_arguments" | "unknown_result" | "bad_request" => EXIT_USAGE,
+            "upstream_error" => EXIT_TOOL_ERROR,
+            "internal_error" | "store" => EXIT_START,
+            _ => EXIT_UNREACHABLE,
+        };
+        Self::new(code, problem.kind(), &*problem.detail).with_hint(problem.hint)
+    }
+}

@@ -1,0 +1,42 @@
+//! The `switchboard` program: parses the command line, does what it says, and turns the outcome into an exit
+//! code. One file per command in `commands`.
+
+mod args;
+mod backend;
+mod commands;
+mod data_dir;
+mod embedded;
+mod failure;
+mod output;
+mod progress;
+mod remote;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use switchboard_telemetry::{LogOptions, init_logging};
+
+use crate::args::{Arguments, Command};
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Command::Guard(guard) = &arguments.command {
+        // The guard must stay small: no logging, no threads but its own.
+        return switchboard_mcp::run_guard(guard.parent, &guard.command, &guard.arguments);
+    }
+    let verbosity = arguments.globals.verbosity() + i8::from(arguments.command.tells_the_news());
+    init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
+    let output = Output::new(arguments.globals.json);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output.fail(&failure::Failure::start(error.to_string())),
+    };
+    let outcome = runtime.block_on(commands::run(arguments, output));
+    // Whatever still blocks, such as a read from a dead terminal, must not keep the program alive.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => output.fail(&failure),
+    }
+}

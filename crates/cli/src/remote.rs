@@ -1,0 +1,112 @@
+//! A running instance, over its HTTP API.
+
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder, Response};
+use serde::de::DeserializeOwned;
+use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
+
+use crate::args::CallsArguments;
+use crate::failure::Failure;
+
+/// A running instance.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    http: Client,
+    base: reqwest::Url,
+}
+
+impl Remote {
+    pub(crate) fn new(url: &str) -> Result<Self, Failure> {
+        let base = reqwest::Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| Failure::usage(format!("'{url}' is not an http or https URL")))?;
+        let http = Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .build()
+            .map_err(|error| Failure::start(error.to_string()))?;
+        Ok(Self { http, base })
+    }
+
+    pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {
+        self.read(self.http.get(self.at(&["servers"]))).await
+    }
+
+    pub(crate) async fn tools(&self) -> Result<ToolList, Failure> {
+        self.read(self.http.get(self.at(&["tools"]))).await
+    }
+
+    pub(crate) async fn tool(&self, name: &str) -> Result<ToolView, Failure> {
+        self.read(self.http.get(self.at(&["tools", name]))).await
+    }
+
+    pub(crate) async fn call(&self, name: &str, body: &CallBody) -> Result<CallView, Failure> {
+        self.read(self.http.post(self.at(&["tools", name, "call"])).json(body)).await
+    }
+
+    pub(crate) async fn calls(&self, wanted: &CallsArguments) -> Result<RecordList, Failure> {
+        let mut url = self.at(&["calls"]);
+        url.query_pairs_mut().append_pair("limit", &wanted.limit.to_string());
+        for (key, value) in [("tool", &wanted.tool), ("outcome", &wanted.outcome)] {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(key, value);
+            }
+        }
+        self.read(self.http.get(url)).await
+    }
+
+    /// A slice of a kept result, and how long the whole is.
+    pub(crate) async fn result(
+        &self,
+        handle: &str,
+        offset: u64,
+    ) -> Result<(Vec<u8>, u64), Failure> {
+        let mut url = self.at(&["results", handle]);
+        url.query_pairs_mut().append_pair("offset", &offset.to_string());
+        let response = self.send(self.http.get(url)).await?;
+        let total = response.headers().get("x-result-bytes").and_then(|value| value.to_str().ok());
+        let total = total.and_then(|total| total.parse().ok()).unwrap_or_default();
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Ok((bytes.to_vec(), total))
+    }
+
+    fn at(&self, path: &[&str]) -> reqwest::Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        url
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        match response.json::<Problem>().await {
+            Ok(problem) => Err(problem.into()),
+            Err(_) => Err(Failure::unreachable(format!(
+                "{} answered HTTP {status}; is it a Switchboard?",
+                self.base
+            ))),
+        }
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
+        let response = self.send(request).await?;
+        response.json().await.map_err(|error| {
+            Failure::unreachable(format!("{} gave an answer of another kind: {error}", self.base))
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        Failure::unreachable(format!("cannot reach {}: {cause}", self.base))
+            .with_hint(Some("is `switchboard serve` running there?".into()))
+    }
+}

@@ -1,0 +1,12 @@
+//! The board over HTTP: health, metrics, a JSON API and a page for people.
+
+mod calls;
+mod health;
+mod inspect;
+mod page;
+pub mod present;
+mod problem;
+mod same_host;
+mod server;
+
+pub use server::{ServeOptions, is_loopback, router, serve};

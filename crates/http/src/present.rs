@@ -1,0 +1,166 @@
+//! The board's own types as the API shows them. The CLI shows the same when it works without a server.
+
+use std::time::Duration;
+
+use switchboard_api::{
+    CallView, LimitsView, Readiness, RecordView, ServerList, ServerView, ToolList, ToolView,
+};
+use switchboard_model::{
+    CallError, CallRecord, ServerPlan, ServerState, ToolLimits, render_duration,
+};
+use switchboard_registry::CatalogTool;
+use switchboard_runtime::{Board, CallReport, ServerStatus};
+
+/// How ready the board is.
+pub fn readiness(board: &Board) -> Readiness {
+    let catalog = board.catalog();
+    let unavailable: Vec<_> = board
+        .servers()
+        .into_iter()
+        .filter(|(_, status)| status.state != ServerState::Ready)
+        .map(|(_, status)| status.name.to_string())
+        .collect();
+    Readiness {
+        status: if unavailable.is_empty() { "ready" } else { "degraded" }.into(),
+        revision: catalog.revision(),
+        tools: catalog.tools().len(),
+        unavailable,
+    }
+}
+
+/// Every server.
+pub fn servers(board: &Board) -> ServerList {
+    let servers = board.servers();
+    ServerList {
+        servers: servers.iter().map(|(plan, status)| server(board, plan, status)).collect(),
+    }
+}
+
+/// One server.
+pub fn server(board: &Board, plan: &ServerPlan, status: &ServerStatus) -> ServerView {
+    let admitted = board.catalog().tools_of(&status.name).count();
+    ServerView { tools: admitted, ..offered_server(plan, status) }
+}
+
+/// One server as it is by itself, before any tool is admitted.
+fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
+    let protocol = Some(status.info.protocol.clone()).filter(|protocol| !protocol.is_empty());
+    ServerView {
+        name: status.name.to_string(),
+        state: status.state.as_str().into(),
+        transport: plan.spec.endpoint.transport().as_str().into(),
+        place: plan.spec.endpoint.to_string(),
+        mode: plan.mode.as_str().into(),
+        required: plan.required,
+        era: status.era.map(|era| era.as_str().into()),
+        protocol,
+        reported_name: status.info.name.clone(),
+        reported_version: status.info.version.clone(),
+        offered_tools: status.offered,
+        tools: 0,
+        connect_ms: status.connect_time.map(whole_ms),
+        error: status.error.as_ref().map(|error| error.message.clone()),
+        hint: status.error.as_ref().and_then(|error| error.hint.clone()),
+        stderr: None,
+    }
+}
+
+/// The whole catalog.
+pub fn tools(board: &Board) -> ToolList {
+    let catalog = board.catalog();
+    let away = unavailable_servers(board);
+    let tools = catalog.tools().iter().map(|tool| tool_view(tool, &away)).collect();
+    ToolList { revision: catalog.revision(), tools }
+}
+
+/// One tool by its canonical or bare name; an error holds a hint.
+pub fn tool(board: &Board, name: &str) -> Result<ToolView, Option<String>> {
+    let catalog = board.catalog();
+    match catalog.resolve(name) {
+        Ok(tool) => Ok(tool_view(tool, &unavailable_servers(board))),
+        Err(unresolved) => {
+            let nearest: Vec<_> =
+                unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
+            Err((!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(" or "))))
+        }
+    }
+}
+
+fn unavailable_servers(board: &Board) -> Vec<String> {
+    board
+        .servers()
+        .into_iter()
+        .filter(|(_, status)| status.state != ServerState::Ready)
+        .map(|(_, status)| status.name.to_string())
+        .collect()
+}
+
+fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
+    let server = tool.name.server().to_string();
+    let descriptor = &tool.descriptor;
+    ToolView {
+        name: tool.name.to_string(),
+        available: !away.contains(&server),
+        server,
+        tool: tool.name.tool().into(),
+        title: descriptor.title.clone(),
+        description: descriptor.description.clone(),
+        mode: tool.mode.as_str().into(),
+        configured: tool.configured.as_str().into(),
+        limits: limits(&tool.limits),
+        toolset: tool.toolset.clone(),
+        expose_as: tool.expose_as.clone(),
+        input_schema: (*descriptor.input_schema).clone(),
+        output_schema: descriptor.output_schema.as_deref().cloned(),
+        annotations: descriptor.annotations.as_deref().cloned(),
+    }
+}
+
+fn limits(limits: &ToolLimits) -> LimitsView {
+    LimitsView {
+        max_instances: limits.max_instances,
+        timeout: render_duration(limits.timeout),
+        queue_timeout: render_duration(limits.queue_timeout),
+        inactivity_timeout: limits.inactivity_timeout.map(render_duration),
+        max_result_bytes: limits.max_result_bytes,
+    }
+}
+
+/// A call that the tool answered, or why it did not.
+pub fn call(report: &CallReport) -> Result<CallView, &CallError> {
+    let result = report.result.as_ref()?;
+    Ok(CallView {
+        id: report.id.to_string(),
+        tool: report.tool.as_ref().map(ToString::to_string).unwrap_or_default(),
+        revision: report.revision,
+        outcome: if result.is_error { "tool_error" } else { "ok" }.into(),
+        result: result.to_value(),
+        wait_ms: whole_ms(report.wait),
+        run_ms: whole_ms(report.run),
+        result_handle: report.whole_result.as_ref().map(ToString::to_string),
+    })
+}
+
+/// What stays of a call.
+pub fn record(record: &CallRecord) -> RecordView {
+    let started = jiff::Timestamp::from_millisecond(record.started_at_ms).unwrap_or_default();
+    RecordView {
+        id: record.id.to_string(),
+        started_at: format!("{started:.3}"),
+        face: record.face.as_str().into(),
+        requested: record.requested.clone(),
+        tool: record.tool.as_ref().map(ToString::to_string),
+        revision: record.revision,
+        argument_digest: record.argument_digest.clone(),
+        outcome: record.outcome.as_str().into(),
+        message: record.message.clone(),
+        wait_ms: record.wait.as_secs_f64() * 1000.0,
+        run_ms: record.run.as_secs_f64() * 1000.0,
+        result_bytes: record.result_bytes,
+        result_handle: record.result_handle.clone(),
+    }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

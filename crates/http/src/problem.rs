@@ -1,0 +1,80 @@
+//! Errors as `application/problem+json`.
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use switchboard_api::Problem;
+use switchboard_model::{CallError, CallErrorKind, CallId};
+use switchboard_store::StoreError;
+
+/// A problem on its way out.
+#[derive(Debug)]
+pub(crate) struct ProblemResponse(pub(crate) Problem);
+
+impl IntoResponse for ProblemResponse {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self.0).unwrap_or_default();
+        let kind = HeaderValue::from_static("application/problem+json");
+        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+impl ProblemResponse {
+    pub(crate) fn new(kind: &str, status: StatusCode, detail: impl Into<String>) -> Self {
+        Self(Problem::new(kind, status.as_u16(), detail))
+    }
+
+    /// A call that has no result.
+    pub(crate) fn of_call(error: &CallError, call: &CallId) -> Self {
+        let mut problem =
+            Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
+        problem.hint.clone_from(&error.hint);
+        problem.call = Some(call.to_string());
+        Self(problem)
+    }
+}
+
+fn status_of(kind: CallErrorKind) -> StatusCode {
+    match kind {
+        CallErrorKind::UnknownTool => StatusCode::NOT_FOUND,
+        CallErrorKind::InvalidArguments => StatusCode::UNPROCESSABLE_ENTITY,
+        CallErrorKind::QueueTimeout | CallErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        CallErrorKind::Timeout | CallErrorKind::InactivityTimeout => StatusCode::GATEWAY_TIMEOUT,
+        CallErrorKind::Upstream => StatusCode::BAD_GATEWAY,
+        // Nobody waits for the answer of a cancelled call; the code is for the log.
+        CallErrorKind::Cancelled => StatusCode::BAD_REQUEST,
+        CallErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<StoreError> for ProblemResponse {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the store failed");
+        // The message names a file of this machine: it belongs into the log, not into an answer.
+        Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, "the store failed; the log says why")
+    }
+}
+
+impl From<JsonRejection> for ProblemResponse {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new("bad_request", rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for ProblemResponse {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new("bad_request", rejection.status(), rejection.body_text())
+    }
+}
+
+pub(crate) async fn not_found(uri: Uri) -> ProblemResponse {
+    let detail = format!("there is nothing at {}", uri.path());
+    ProblemResponse::new("not_found", StatusCode::NOT_FOUND, detail)
+}
+
+pub(crate) async fn method_not_allowed(uri: Uri) -> ProblemResponse {
+    let detail = format!("{} does not answer to this method", uri.path());
+    ProblemResponse::new("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, detail)
+}

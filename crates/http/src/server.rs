@@ -1,0 +1,99 @@
+//! Binds the routes to a listener and ends gracefully.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use switchboard_runtime::Board;
+use switchboard_telemetry::MetricsPage;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{calls, health, inspect, page, problem, same_host};
+
+/// The largest request body. Arguments of a tool call fit many times over.
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// How often gathered metrics are folded while nobody reads them.
+const FOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// What serving needs.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    pub board: Arc<Board>,
+    pub metrics: MetricsPage,
+    /// How long running requests may take once the end has come.
+    pub drain: Duration,
+}
+
+/// What the handlers share.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) board: Arc<Board>,
+    pub(crate) metrics: MetricsPage,
+}
+
+/// All routes, behind the check that a browser of another site is not the one who asks.
+pub fn router(board: Arc<Board>, metrics: MetricsPage) -> Router {
+    Router::new()
+        .route("/", get(page::index))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .route("/api/v1/servers", get(inspect::servers))
+        .route("/api/v1/tools", get(inspect::tools))
+        .route("/api/v1/tools/{name}", get(inspect::tool))
+        .route("/api/v1/tools/{name}/call", post(calls::call))
+        .route("/api/v1/calls", get(calls::recent))
+        .route("/api/v1/results/{handle}", get(calls::result))
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(axum::middleware::from_fn(same_host::check))
+        .with_state(Shared { board, metrics })
+}
+
+/// Serves until `shutdown`, then lets running requests finish for at most `drain`.
+pub async fn serve(
+    listener: TcpListener,
+    options: ServeOptions,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let ending = CancellationToken::new();
+    let folding = fold_regularly(options.metrics.clone());
+    let router = router(options.board, options.metrics);
+    // Small answers on kept connections would wait for the peer's delayed acknowledgement.
+    let listener = listener.tap_io(|stream| {
+        let _unsupported = stream.set_nodelay(true);
+    });
+    let ended = ending.clone();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        shutdown.await;
+        ended.cancel();
+    });
+    let cut_off = async {
+        ending.cancelled().await;
+        tokio::time::sleep(options.drain).await;
+    };
+    tokio::select! {
+        served = serving.into_future() => served,
+        () = cut_off => Ok(()),
+        () = folding => Ok(()),
+    }
+}
+
+async fn fold_regularly(metrics: MetricsPage) {
+    loop {
+        tokio::time::sleep(FOLD_EVERY).await;
+        metrics.fold();
+    }
+}
+
+/// Whether only this machine can reach the address.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().is_loopback()
+}
