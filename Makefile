@@ -1,0 +1,44 @@
+# Two commands matter: `make run` and `make test`. Both say what they do and install what they need.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export SWITCHBOARD_BIN ?= $(CURDIR)/target/release/switchboard
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: run
+run: build ## Build everything and serve the quick-start board on 127.0.0.1:8420
+	@scripts/what-to-try
+	@exec $(SWITCHBOARD_BIN) --config examples/quickstart.yaml --data-dir .tools/quickstart-data serve
+
+.PHONY: build
+build: ## Build the release binary
+	@scripts/need-build-tools
+	@echo "building switchboard (the first build takes some minutes)"
+	@cargo build --quiet --release --package switchboard-cli --bin switchboard
+
+.PHONY: test
+test: ## Everything: format, lints, documentation, unit, integration, end-to-end and browser tests
+	@scripts/test
+
+.PHONY: e2e-peers
+e2e-peers: ## Install the real MCP servers that the end-to-end tests talk to
+	@e2e/install-peers.sh
+
+.PHONY: fmt
+fmt: ## Format the code
+	@cargo fmt --all
+
+.PHONY: generate
+generate: ## Write the files that are made from the code
+	@cargo xtask generate
+
+.PHONY: bench
+bench: build ## Print what starting, idling and calling cost
+	@cargo run --quiet --release --package switchboard-bench -- $(SWITCHBOARD_BIN)
+
+.PHONY: coverage
+coverage: ## Line coverage of the pure crates; fails below 90 %
+	@scripts/coverage

@@ -1,0 +1,7 @@
+//! What is generated and committed, and what is checked about the workspace itself.
+
+mod generated;
+mod tidy;
+
+pub use generated::{GeneratedFile, generated_files, workspace_root};
+pub use tidy::{Package, broken_arrows, broken_habits, packages, tracked_files};

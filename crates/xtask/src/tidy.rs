@@ -1,0 +1,137 @@
+//! Who may know whom, and a few habits that no lint checks.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+/// A crate of the workspace and what it needs to be built.
+#[derive(Debug)]
+pub struct Package {
+    pub name: String,
+    /// Normal dependencies, not those of its tests.
+    pub dependencies: Vec<String>,
+}
+
+/// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
+const LEVELS: &[&[&str]] = &[
+    &["model", "api", "telemetry"],
+    &["schema", "config", "registry"],
+    &["mcp", "store"],
+    &["runtime"],
+    &["http"],
+    &["cli"],
+];
+
+const PREFIX: &str = "switchboard-";
+
+/// These run, measure or check the others; nothing of the product knows them.
+const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
+
+/// Pure crates: no network, clock, disk or task below them.
+const PURE: &[&str] = &["model", "api", "schema", "config", "registry"];
+const IMPURE_DEPENDENCIES: &[&str] =
+    &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
+
+/// Every sentence names a crate and what is wrong with its dependencies.
+pub fn broken_arrows(packages: &[Package]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for package in packages {
+        let name = package.name.strip_prefix(PREFIX).unwrap_or(&package.name);
+        if OUTSIDE.contains(&name) {
+            continue;
+        }
+        let Some(own) = level(name) else {
+            broken.push(format!("{name} has no level: add it to the list in xtask"));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            broken.extend(broken_arrow(name, own, dependency));
+        }
+    }
+    broken
+}
+
+fn broken_arrow(name: &str, own: usize, dependency: &str) -> Option<String> {
+    if let Some(ours) = dependency.strip_prefix(PREFIX) {
+        return match level(ours) {
+            Some(theirs) if theirs < own => None,
+            Some(_) => Some(format!("{name} knows {ours}, which is not below it")),
+            None => Some(format!("{name} knows {ours}, which is not part of the product")),
+        };
+    }
+    if dependency == "rmcp" && name != "mcp" {
+        return Some(format!("{name} names rmcp; only mcp may"));
+    }
+    let is_impure = PURE.contains(&name) && IMPURE_DEPENDENCIES.contains(&dependency);
+    is_impure.then(|| format!("{name} is pure and must not use {dependency}"))
+}
+
+fn level(name: &str) -> Option<usize> {
+    LEVELS.iter().position(|crates| crates.contains(&name))
+}
+
+/// Every sentence names a file and the habit that it breaks.
+pub fn broken_habits(root: &Path, files: &[String]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        if matches!(name, "utils.rs" | "helpers.rs" | "common.rs" | "manager.rs") {
+            broken.push(format!("{file}: a file is named after what it holds"));
+        }
+        let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
+        if file.starts_with("crates/")
+            && name == "Cargo.toml"
+            && !text.contains("[lints]\nworkspace = true")
+        {
+            broken.push(format!("{file}: every crate takes the lints of the workspace"));
+        }
+        // This file names what it looks for.
+        if !file.ends_with("tidy.rs") {
+            for forbidden in
+                ["/root/"]
+            {
+                if text.contains(forbidden) {
+                    broken
+                        .push(format!("{file}: holds {forbidden:?}, which is of one machine only"));
+                }
+            }
+        }
+    }
+    broken
+}
+
+/// The crates of the workspace, as cargo knows them.
+pub fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata does not start")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(packages
+        .iter()
+        .map(|package| Package {
+            name: text(&package["name"]),
+            dependencies: package["dependencies"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|dependency| dependency["kind"].is_null())
+                .map(|dependency| text(&dependency["name"]))
+                .collect(),
+        })
+        .collect())
+}
+
+/// What git tracks; nothing where there is no git, as in an unpacked archive.
+pub fn tracked_files(root: &Path) -> Vec<String> {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
+    let listed = listed.map(|output| output.stdout).unwrap_or_default();
+    let names = String::from_utf8_lossy(&listed);
+    names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
