@@ -18,8 +18,8 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<Vec<Row>> {
     );
     let empty = resident_kib(program, LOCAL_ONLY).await?;
     let full = resident_kib(program, &with_tools).await?;
-    let shown = |kib: u64| format!("{:.1} MB", kib as f64 / 1024.0);
-    let per_tool = full.saturating_sub(empty) as f64 / 1000.0;
+    let shown = |kib: f64| format!("{:.1} MB", kib / 1024.0);
+    let per_tool = (full - empty) / 1000.0;
     Ok(vec![
         Row { what: "idle RSS, no servers".into(), measured: shown(empty), aim: "" },
         Row { what: "idle RSS, 1,000 catalog tools".into(), measured: shown(full), aim: "< 25 MB" },
@@ -31,7 +31,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-async fn resident_kib(program: &Path, yaml: &str) -> anyhow::Result<u64> {
+async fn resident_kib(program: &Path, yaml: &str) -> anyhow::Result<f64> {
     let directory = tempfile::tempdir()?;
     let config = directory.path().join("switchboard.yaml");
     std::fs::write(&config, yaml)?;
