@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Connection;
-use crate::error::error_chain;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::{CLOSED, UNREADABLE, describe_transport};
 
 /// A sign of life of a running call.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,34 +45,44 @@ impl Connection {
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let handle = self
-            .peer()
-            .send_request_with_option(request, PeerRequestOptions::no_options())
-            .await
-            .map_err(|error| self.describe(&error))?;
+        let handle =
+            self.peer().send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = match handle {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.describe(&error).await),
+        };
         self.progress().insert(handle.progress_token.clone(), progress);
         let mut running = Running { handle: Some(handle), connection: self };
         let answer = running.answer().await;
         running.finish();
-        let result = match answer {
-            Ok(answer) => answer.map_err(|error| self.describe(&error))?,
-            Err(_closed) => return Err(self.describe(&ServiceError::TransportClosed)),
-        };
-        read_result(&result)
+        match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
+            Ok(result) => read_result(&result),
+            Err(error) => Err(self.describe(&error).await),
+        }
     }
 
-    fn describe(&self, error: &ServiceError) -> CallFailure {
+    async fn describe(&self, error: &ServiceError) -> CallFailure {
         match error {
+            ServiceError::McpError(error) if error.code == UNREADABLE => {
+                CallFailure::BadAnswer(error.message.to_string())
+            }
             ServiceError::McpError(error) => {
                 CallFailure::Rpc { code: error.code.0, message: error.message.to_string() }
             }
-            ServiceError::TransportClosed => {
-                CallFailure::Unavailable(format!("the connection closed: {}", self.end_reason()))
+            error => {
+                let found = describe_service_error(error);
+                if let Some(child) = self.lost_child(&found).await {
+                    let message = format!("the connection closed: {}", child.reason());
+                    return CallFailure::Unavailable(message);
+                }
+                match found.kind {
+                    ConnectErrorKind::Protocol => CallFailure::BadAnswer(found.message),
+                    ConnectErrorKind::Unreachable
+                    | ConnectErrorKind::Unauthorized
+                    | ConnectErrorKind::Timeout
+                    | ConnectErrorKind::Process => CallFailure::Unavailable(found.message),
+                }
             }
-            ServiceError::TransportSend(_) => {
-                CallFailure::Unavailable(describe_service_error(error))
-            }
-            other => CallFailure::BadAnswer(describe_service_error(other)),
         }
     }
 }
@@ -143,15 +154,51 @@ fn read_result(result: &ServerResult) -> Result<ToolResult, CallFailure> {
     Ok(ToolResult { content, structured, is_error, extra: whole })
 }
 
-/// A failure in words, without the names of rmcp's internals.
-pub(crate) fn describe_service_error(error: &ServiceError) -> String {
+/// A failure that is no answer, in words, without the names of rmcp's internals.
+pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Unreachable};
     match error {
-        ServiceError::TransportSend(error) => {
-            let text = error_chain(error.error.as_ref());
-            text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
+        ServiceError::TransportSend(error) => describe_transport(error),
+        ServiceError::TransportClosed => ConnectError::new(Unreachable, CLOSED),
+        ServiceError::UnexpectedResponse => {
+            ConnectError::new(Protocol, "an answer of another kind than the request asks for")
         }
-        ServiceError::TransportClosed => "the connection closed".into(),
-        ServiceError::UnexpectedResponse => "the server gave an answer of another kind".into(),
-        other => other.to_string(),
+        other => ConnectError::new(Protocol, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::CustomResult;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Result<ToolResult, String> {
+        let result = ServerResult::CustomResult(CustomResult::new(value));
+        read_result(&result).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_result_keeps_what_it_is_not_asked_about() {
+        let result = read(json!({
+            "resultType": "complete", "content": [{"type": "hologram"}], "isError": true, "weather": "fine",
+        }))
+        .unwrap();
+        let expected =
+            json!({"weather": "fine", "content": [{"type": "hologram"}], "isError": true});
+        assert_eq!(result.to_value(), expected);
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused() {
+        for (value, expected) in [
+            (json!([1]), "the result is not an object"),
+            (json!({"weather": "fine"}), "the result has no content"),
+            (json!({"content": "text"}), "the result has no content"),
+            (json!({"resultType": "task", "content": []}), "a result of the unknown type \"task\""),
+        ] {
+            assert_eq!(read(value).unwrap_err(), expected);
+        }
     }
 }

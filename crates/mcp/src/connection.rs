@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use reqwest::RequestBuilder;
 use rmcp::RoleClient;
-use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::model::{ErrorCode, ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
-    serve_client_with_lifecycle_and_ct,
+    ServiceError, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
@@ -24,7 +24,7 @@ use url::Url;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::handler::{ProgressTable, UpstreamHandler};
-use crate::http_client::BoundedClient;
+use crate::http_client::{BoundedClient, describe_transport};
 use crate::listing::list_tools;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
@@ -32,6 +32,9 @@ use crate::stdio::{ChildProcess, CommandLine};
 
 /// Our own limits decide how many calls run; the transport must not be narrower than they are.
 const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
+
+/// How much of a dead child's error output goes into a message; [`Connection::stderr`] has more.
+const MAX_LAST_WORDS: usize = 2000;
 
 type Service = RunningService<RoleClient, UpstreamHandler>;
 
@@ -78,6 +81,13 @@ impl Connection {
         let step = Step::default();
         let opening = async {
             let mut opened = open_in_known_era(spec, options, &step).await;
+            if let Err(error) = &mut opened
+                && error.kind == ConnectErrorKind::Protocol
+                && matches!(spec.era, EraChoice::Fixed(_))
+            {
+                let hint = "the configuration fixes `era`; without it the server is asked";
+                error.hint.get_or_insert_with(|| hint.into());
+            }
             if opened.is_err() && options.known_era.is_some() {
                 // What we remember may be out of date: ask again before giving up.
                 let afresh = ConnectOptions { known_era: None, ..options.clone() };
@@ -96,7 +106,10 @@ impl Connection {
 
     /// The server's whole list of tools.
     pub async fn list_tools(&self) -> Result<ToolList, ConnectError> {
-        list_tools(&self.peer).await
+        match list_tools(&self.peer).await {
+            Ok(list) => Ok(list),
+            Err(error) => Err(self.lost_child(&error).await.map_or(error, process_error)),
+        }
     }
 
     /// The server's name in the configuration.
@@ -153,6 +166,13 @@ impl Connection {
         }
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// The child, if it is behind this failure. It may take a moment to be seen to end.
+    pub(crate) async fn lost_child(&self, error: &ConnectError) -> Option<&ChildProcess> {
+        let child = self.child.as_ref().filter(|_| error.kind == ConnectErrorKind::Unreachable)?;
+        child.settle().await;
+        child.is_gone().then_some(child)
     }
 
     pub(crate) fn peer(&self) -> &Peer<RoleClient> {
@@ -233,19 +253,7 @@ async fn open_in_known_era(
             guard.disarm();
             Ok((connection, list))
         }
-        Err(error) if connection.is_closed() => Err(connection_lost(&connection, error).await),
         Err(error) => Err(error),
-    }
-}
-
-/// A child that dies while it lists says why on its error output.
-async fn connection_lost(connection: &Connection, error: ConnectError) -> ConnectError {
-    match &connection.child {
-        None => error,
-        Some(child) => {
-            child.settle().await;
-            process_error(child)
-        }
     }
 }
 
@@ -435,19 +443,29 @@ fn describe_peer(peer: &Peer<RoleClient>) -> (ServerInfo, Era, bool) {
 /// Keeps one subscription open. Servers and proxies close these at will, so it is opened again with patience,
 /// and each time the list may have changed in between.
 async fn listen_for_changes(peer: Peer<RoleClient>, changed: Arc<Notify>, stop: CancellationToken) {
-    const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+    const LONGEST_PAUSE: Duration = Duration::from_mins(1);
     let mut pause = Duration::from_millis(500);
     let listening = async {
         loop {
             let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            if let Ok(mut subscription) = peer.listen(filter).await {
-                pause = Duration::from_millis(500);
-                while let Ok(Some(notification)) = subscription.next().await {
-                    if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
-                        changed.notify_one();
+            match peer.listen(filter).await {
+                Ok(mut subscription) => {
+                    pause = Duration::from_millis(500);
+                    while let Ok(Some(notification)) = subscription.next().await {
+                        if matches!(
+                            notification,
+                            ServerNotification::ToolListChangedNotification(_)
+                        ) {
+                            changed.notify_one();
+                        }
                     }
+                    changed.notify_one();
                 }
-                changed.notify_one();
+                // Some servers announce what they cannot do; their list is asked for from time to time anyway.
+                Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                    return;
+                }
+                Err(_) => {}
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -491,15 +509,27 @@ fn child_error(error: &ClientInitializeError, child: &ChildProcess) -> ConnectEr
 
 /// What a dead child leaves: how it ended, and its last words.
 fn process_error(child: &ChildProcess) -> ConnectError {
-    let (reason, stderr) = (child.reason(), child.stderr());
-    let message = if stderr.is_empty() { reason } else { format!("{reason}; it said:\n{stderr}") };
+    if let Some(failure) = child.start_failure() {
+        return failure;
+    }
+    let (reason, said) = (child.reason(), child.stderr());
+    let said = last_bytes(&said, MAX_LAST_WORDS);
+    let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)
         .with_hint("run the command by hand to see whether it starts and waits for input")
 }
 
+fn last_bytes(text: &str, limit: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
+    text.get(start..).unwrap_or_default()
+}
+
 fn handshake_error(error: &ClientInitializeError) -> ConnectError {
     let message = match error {
-        ClientInitializeError::TransportError { error, .. } => error_chain(error.error.as_ref()),
+        ClientInitializeError::TransportError { error, .. } => return describe_transport(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return handshake_error(fallback);
+        }
         ClientInitializeError::JsonRpcError(error) => {
             format!("the server refused the handshake: {}", error.message)
         }
@@ -511,7 +541,9 @@ fn handshake_error(error: &ClientInitializeError) -> ConnectError {
             format!("no common protocol version; the server speaks {}", versions.join(", "))
         }
         ClientInitializeError::ExpectedInitResponse(_)
-        | ClientInitializeError::ExpectedInitResult(_) => {
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
             "the server answered the handshake with something else".into()
         }
         other => error_chain(other),

@@ -239,7 +239,7 @@ async fn wait(time: Duration, context: &RequestContext<RoleServer>) {
     let token = context.meta.get_progress_token();
     let start = tokio::time::Instant::now();
     while start.elapsed() < time {
-        tokio::time::sleep(STEP.min(time - start.elapsed().min(time))).await;
+        tokio::time::sleep(STEP.min(time.saturating_sub(start.elapsed()))).await;
         if let Some(token) = &token {
             let progress = start.elapsed().min(time).as_secs_f64();
             let params = ProgressNotificationParam::new(token.clone(), progress)

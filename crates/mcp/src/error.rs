@@ -53,3 +53,19 @@ pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Layer(&'static str, #[source] Option<Box<Layer>>);
+
+    #[test]
+    fn a_cause_that_was_already_told_is_not_told_again() {
+        let root = || Some(Box::new(Layer("refused", None)));
+        assert_eq!(error_chain(&Layer("cannot send: refused", root())), "cannot send: refused");
+        assert_eq!(error_chain(&Layer("cannot send", root())), "cannot send: refused");
+    }
+}

@@ -8,6 +8,9 @@
 
 use std::process::ExitCode;
 
+/// The exit code of a guard that could not start its command.
+pub(crate) const GUARD_FAILED: u8 = 127;
+
 /// Runs `command` under guard until it ends or `parent` does. The exit code is the command's.
 #[cfg(target_os = "linux")]
 pub fn run_guard(parent: u32, command: &str, arguments: &[String]) -> ExitCode {
@@ -50,7 +53,7 @@ mod linux {
             Ok(Err(error)) | Err(error) => {
                 // Nobody is left to tell if standard error is gone too.
                 let _unheard = writeln!(std::io::stderr(), "cannot start `{command}`: {error}");
-                ExitCode::from(127)
+                ExitCode::from(super::GUARD_FAILED)
             }
         }
     }

@@ -14,7 +14,11 @@ use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, Response};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -27,6 +31,11 @@ use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 
 const ACCEPTED: &str = "application/json, text/event-stream";
 const EVENT_STREAM: &str = "text/event-stream";
+
+/// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
+pub(crate) const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
+/// Deeper JSON than this is refused by the parser.
+const MAX_DEPTH: usize = 127;
 
 /// What went wrong with one HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +87,10 @@ impl BoundedClient {
         headers: HashMap<HeaderName, HeaderValue>,
         max_event: usize,
     ) -> PostResult {
-        let wants_answer = matches!(message, JsonRpcMessage::Request(_));
+        let awaited = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
         if let JsonRpcMessage::Request(request) = &message
             && matches!(request.request, ClientRequest::InitializeRequest(_))
             && self.handshaken.swap(true, Ordering::Relaxed)
@@ -100,9 +112,10 @@ impl BoundedClient {
         let session = header_text(&response, HEADER_SESSION_ID);
         if status.is_success() && content_type(&response).starts_with(EVENT_STREAM) {
             let events = bounded_events(response.bytes_stream(), max_event);
+            let events = events.map(move |event| readable(event, awaited.as_ref())).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        match self.read_answer(response, wants_answer).await? {
+        match self.read_answer(response, awaited.is_some()).await? {
             Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             None => Ok(StreamableHttpPostResponse::Accepted),
         }
@@ -131,10 +144,9 @@ impl BoundedClient {
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(message @ JsonRpcMessage::Error(_)) => Ok(Some(message)),
             Ok(message) if status.is_success() => Ok(Some(message)),
-            Ok(_) => Err(self.fault(describe_answer(status, &kind, &body))),
             Err(_) if !wants_answer && status.is_success() => Ok(None),
             Err(error) if status.is_success() => Err(self.fault(describe_non_rpc(&error, &body))),
-            Err(_) => Err(self.fault(describe_answer(status, &kind, &body))),
+            Ok(_) | Err(_) => Err(self.fault(describe_answer(status, &kind, &body))),
         }
     }
 }
@@ -260,6 +272,55 @@ pub(crate) async fn read_bounded(
     Ok(body)
 }
 
+/// Why a stream of events cannot be read on.
+#[derive(Debug, thiserror::Error)]
+enum EventFault<E> {
+    #[error("{0}")]
+    Lost(#[source] E),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// An event that cannot be read becomes an error for the request that waits. rmcp would skip it, or fetch it
+/// again and again.
+fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result<Sse, SseError> {
+    let reason = match &event {
+        Err(SseError::Body(fault)) => fault
+            .downcast_ref::<EventFault<reqwest::Error>>()
+            .filter(|fault| matches!(fault, EventFault::TooLarge(_)))
+            .map(ToString::to_string),
+        Ok(event) => event.data.as_deref().filter(|data| is_too_deep(data)).map(|_| too_deep()),
+        Err(_) => None,
+    };
+    let (Some(reason), Some(id)) = (reason, awaited) else { return event };
+    let error = ErrorData::new(UNREADABLE, reason, None);
+    let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+    Ok(Sse::default().data(serde_json::to_string(&message).unwrap_or_default()))
+}
+
+/// Whether brackets outside of strings are nested deeper than the parser goes.
+fn is_too_deep(json: &str) -> bool {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest > MAX_DEPTH
+}
+
+fn too_deep() -> String {
+    format!("the answer is nested deeper than {MAX_DEPTH} levels")
+}
+
 /// Server-sent events, none of which may be larger than `limit`.
 pub(crate) fn bounded_events<S, B, E>(
     bytes: S,
@@ -273,7 +334,7 @@ where
     let mut since_event = 0usize;
     let mut last_was_newline = false;
     let bounded = bytes.map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
+        let chunk = chunk.map_err(EventFault::Lost)?;
         for byte in chunk.as_ref() {
             since_event += 1;
             // An empty line ends an event; a carriage return before it does not count as content.
@@ -285,7 +346,7 @@ where
             }
         }
         if since_event > limit {
-            return Err(std::io::Error::other(format!("an event is larger than {limit} bytes")));
+            return Err(EventFault::TooLarge(limit));
         }
         Ok(chunk.into())
     });
@@ -304,22 +365,80 @@ fn header_text(response: &Response, name: &str) -> Option<String> {
 pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
     let kind =
         if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    // The URL is left out: it may hold credentials, and the caller names the place anyway.
+    // The URL is left out: it may hold credentials, and the caller names the place anyway. So are the layers
+    // of the HTTP client: what went wrong is below them.
     let mut chain = String::new();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         let message = inner.to_string();
-        if !chain.contains(&message) {
+        let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
+        if !is_layer && !chain.contains(&message) {
             let separator = if chain.is_empty() { "" } else { ": " };
             chain = format!("{chain}{separator}{message}");
         }
         cause = inner.source();
     }
-    if chain.is_empty() {
-        chain = if error.is_timeout() { "timed out".into() } else { "the request failed".into() };
+    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
+        (true, _) => "cannot connect",
+        (_, true) => "the answer broke off",
+        _ => "no answer",
+    };
+    let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
+    let described = ConnectError::new(kind, message);
+    if error.is_connect() {
+        return described.with_hint("check host and port of `url`, and whether the server runs");
     }
-    ConnectError::new(kind, chain)
+    described
 }
+
+/// A failure that rmcp hands back, without the words that it puts around ours.
+pub(crate) fn describe_transport(error: &DynamicTransportError) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Timeout, Unreachable};
+    use StreamableHttpError as E;
+    let error = error.error.as_ref();
+    if let Some(HttpFault(fault)) = error.downcast_ref() {
+        return fault.clone();
+    }
+    match error.downcast_ref::<E<HttpFault>>() {
+        Some(E::Client(HttpFault(fault))) => fault.clone(),
+        Some(E::SessionExpired) => {
+            let message = "HTTP 404 Not Found within a session that the server had just opened";
+            ConnectError::new(Protocol, message)
+        }
+        Some(E::ReinitializationFailed(error)) => {
+            let message = format!("the session was lost, and a new one refused: {}", error.message);
+            ConnectError::new(Protocol, message)
+        }
+        Some(E::SessionRecoveryTimeout) => {
+            ConnectError::new(Timeout, "the session was lost, and no new one came in time")
+        }
+        Some(E::TransportChannelClosed | E::UnexpectedEndOfStream) => {
+            ConnectError::new(Unreachable, CLOSED)
+        }
+        _ if is_broken_pipe(error) => {
+            ConnectError::new(Unreachable, "the process no longer reads its input")
+        }
+        _ => ConnectError::new(Unreachable, error_chain(error)),
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// What is said when an answer did not come to its end and nobody knows more.
+pub(crate) const CLOSED: &str = "the connection closed before the answer was complete";
+
+/// How the messages of the HTTP client's layers begin.
+const LAYERS: [&str; 5] = [
+    "client error (",
+    "tcp connect error",
+    "error trying to connect",
+    "request or response body error",
+    "error reading a body from connection",
+];
 
 /// An answer whose status or type says that it is no MCP message.
 pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {
@@ -340,12 +459,20 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
             ConnectError::new(Protocol, message)
                 .with_hint("this looks like a login or start page; check `url` and the credentials")
         }
-        _ => ConnectError::new(Protocol, format!("{said}, not an MCP answer (content type {content_type:?})")),
+        status if status.is_success() => {
+            let quoted = quote(body, content_type);
+            let message = format!("HTTP {status} with content type {content_type:?} instead of an MCP answer{quoted}");
+            ConnectError::new(Protocol, message)
+        }
+        _ => ConnectError::new(Protocol, said),
     }
 }
 
 fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
-    let message = format!("the answer is not a JSON-RPC message: {error}{}", quote(body, ""));
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return ConnectError::new(ConnectErrorKind::Protocol, too_deep());
+    }
+    let message = format!("the answer is not a JSON-RPC message ({error}){}", quote(body, ""));
     ConnectError::new(ConnectErrorKind::Protocol, message)
 }
 
@@ -360,4 +487,96 @@ fn quote(body: &[u8], content_type: &str) -> String {
         return String::new();
     }
     format!(": {head}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(error: &ConnectError) -> String {
+        let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
+        format!("{:?}: {error}{hint}", error.kind)
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_described_by_its_status_and_type() {
+        let described = |status: u16, kind: &str, body: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            shown(&describe_answer(status, kind, body.as_bytes()))
+        };
+        let rows = [
+            (
+                described(400, "text/plain", "bad\r\nsession\u{1b}[0m"),
+                "Protocol: HTTP 400 Bad Request: bad  session [0m",
+            ),
+            (described(502, "text/html", "<html>"), "Unreachable: HTTP 502 Bad Gateway"),
+            (described(410, "", ""), "Protocol: HTTP 410 Gone"),
+            (
+                described(200, "text/plain", "hello"),
+                "Protocol: HTTP 200 OK with content type \"text/plain\" instead of an MCP answer: hello",
+            ),
+            (
+                described(403, "text/html; charset=utf-8", "<html>"),
+                "Unauthorized: HTTP 403 Forbidden -> give the server's credentials in `auth.bearer` or `headers`",
+            ),
+        ];
+        for (described, expected) in rows {
+            assert_eq!(described, expected);
+        }
+    }
+
+    #[test]
+    fn a_body_is_quoted_only_in_part_and_in_one_line() {
+        let quoted = quote("é".repeat(500).as_bytes(), "text/plain");
+        assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
+        assert_eq!(quote(b"  \n ", "text/plain"), "");
+        assert_eq!(quote(b"<html>", "text/html"), "");
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(!is_too_deep(&nested(MAX_DEPTH)));
+        assert!(is_too_deep(&nested(MAX_DEPTH + 1)));
+        assert!(!is_too_deep(&format!(r#"{{"a\"{}":1}}"#, "[{".repeat(200))));
+        assert!(!is_too_deep(&"[],".repeat(500)));
+        // The parser goes exactly as far.
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
+    }
+
+    async fn events(chunks: &[&str], limit: usize) -> Vec<Result<String, String>> {
+        let chunks: Vec<_> = chunks
+            .iter()
+            .map(|chunk| Ok::<_, std::io::Error>((*chunk).to_owned().into_bytes()))
+            .collect();
+        bounded_events(futures::stream::iter(chunks), limit)
+            .map(|event| match event {
+                Ok(event) => Ok(event.data.unwrap_or_default()),
+                Err(error) => Err(error.to_string()),
+            })
+            .collect()
+            .await
+    }
+
+    #[tokio::test]
+    async fn the_bound_is_for_one_event_and_not_for_the_stream() {
+        let small = ["data: 1234\n\n", "data: 12", "34\r\n\r\ndata: 1234\n", "\n"];
+        assert_eq!(events(&small, 20).await, vec![Ok("1234".to_owned()); 3]);
+        let large = ["data: 1\n\n", "data: 0123456789", "0123456789"];
+        let read = events(&large, 20).await;
+        assert_eq!(read.first(), Some(&Ok("1".to_owned())));
+        let error = read.get(1).and_then(|event| event.as_ref().err()).unwrap();
+        assert!(error.ends_with("the answer is larger than 20 bytes"), "{error}");
+    }
+
+    #[test]
+    fn an_unreadable_event_fails_the_request_that_waits_and_no_other() {
+        let deep = || Sse::default().data("[".repeat(500));
+        let replaced = readable(Ok(deep()), Some(&RequestId::Number(7))).unwrap();
+        let message: serde_json::Value =
+            serde_json::from_str(&replaced.data.unwrap_or_default()).unwrap();
+        assert_eq!((&message["id"], &message["error"]["code"]), (&7.into(), &UNREADABLE.0.into()));
+        assert_eq!(readable(Ok(deep()), None).unwrap(), deep());
+    }
 }

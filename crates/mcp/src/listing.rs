@@ -13,6 +13,7 @@ use switchboard_model::{ToolDescriptor, ToolList};
 use crate::bounds::{MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER};
 use crate::call::describe_service_error;
 use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::UNREADABLE;
 
 /// All pages, or an error: half a list is worse than the last whole one.
 pub(crate) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ToolList, ConnectError> {
@@ -41,11 +42,8 @@ pub(crate) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ToolList, Conn
 async fn fetch_page(peer: &Peer<RoleClient>, cursor: Option<&str>) -> Result<Value, ConnectError> {
     let params =
         cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned())));
-    let request = ClientRequest::ListToolsRequest(ListToolsRequest {
-        method: Default::default(),
-        params,
-        extensions: Default::default(),
-    });
+    let request =
+        ClientRequest::ListToolsRequest(ListToolsRequest { params, ..ListToolsRequest::default() });
     let answer = async {
         peer.send_request_with_option(request, PeerRequestOptions::no_options())
             .await?
@@ -56,10 +54,13 @@ async fn fetch_page(peer: &Peer<RoleClient>, cursor: Option<&str>) -> Result<Val
         // As JSON again: one tool that rmcp's types cannot hold must not cost the others.
         Ok(ServerResult::CustomResult(result)) => Ok(result.0),
         Ok(result) => serde_json::to_value(&result).map_err(|error| broken(error.to_string())),
+        Err(ServiceError::McpError(error)) if error.code == UNREADABLE => {
+            Err(broken(error.message))
+        }
         Err(ServiceError::McpError(error)) => {
             Err(broken(format!("the server refused to list its tools: {}", error.message)))
         }
-        Err(error) => Err(broken(describe_service_error(&error))),
+        Err(error) => Err(describe_service_error(&error)),
     }
 }
 

@@ -20,9 +20,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::bounds::{KEPT_STDERR_BYTES, MAX_MESSAGE_BYTES};
 use crate::error::{ConnectError, ConnectErrorKind};
+use crate::guard::GUARD_FAILED;
 
 /// How long a child may take to end after its input was closed, and again after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the rest of a child's error output may take to arrive after it ended.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+const START_HINT: &str = "`command` is looked up in PATH; give a full path or check `cwd`";
 
 /// What a child inherits of our environment. Not all of it: our own credentials are none of its business.
 const INHERITED: &[&str] = &[
@@ -92,7 +98,19 @@ impl ChildProcess {
             status: Arc::default(),
             fault: fault.clone(),
         };
-        tasks.spawn(process.stderr.clone().fill(stderr));
+        let reading = process.stderr.clone().fill(stderr);
+        let exited = process.exited.clone();
+        tasks.spawn(async move {
+            // A grandchild may hold the stream open for ever; the last words of the child itself come at once.
+            let ended = async {
+                exited.cancelled().await;
+                tokio::time::sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                () = reading => {}
+                () = ended => {}
+            }
+        });
         tasks.spawn(watch(
             child,
             process.terminate.clone(),
@@ -114,10 +132,18 @@ impl ChildProcess {
             return fault;
         }
         match *self.status.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(status) if status.code() == Some(127) => "the command could not be started".into(),
             Some(status) => format!("the process ended ({status})"),
             None => "the process closed its output".into(),
         }
+    }
+
+    /// What the guard said if it could not start the command: the same as we would have said.
+    pub(crate) fn start_failure(&self) -> Option<ConnectError> {
+        let status = *self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.stderr();
+        let is_ours = status.is_some_and(|status| status.code() == Some(i32::from(GUARD_FAILED)))
+            && said.starts_with("cannot start `");
+        is_ours.then(|| ConnectError::new(ConnectErrorKind::Process, said).with_hint(START_HINT))
     }
 
     /// Whether it ended, or was cut off.
@@ -178,13 +204,12 @@ fn command_for(line: &CommandLine<'_>, guard: Option<&Path>) -> Command {
 }
 
 fn cannot_start(line: &CommandLine<'_>, error: &io::Error) -> ConnectError {
-    let place = match line.cwd {
-        Some(cwd) if !cwd.is_dir() => format!(" in {} (no such directory)", cwd.display()),
-        Some(_) | None => String::new(),
+    let reason = match line.cwd {
+        Some(cwd) if !cwd.is_dir() => format!("there is no directory {}", cwd.display()),
+        Some(_) | None => error.to_string(),
     };
-    let message = format!("cannot start `{}`{place}: {error}", line.command);
-    ConnectError::new(ConnectErrorKind::Process, message)
-        .with_hint("`command` is looked up in PATH; give a full path or check `cwd`")
+    let message = format!("cannot start `{}`: {reason}", line.command);
+    ConnectError::new(ConnectErrorKind::Process, message).with_hint(START_HINT)
 }
 
 async fn watch(
@@ -241,8 +266,7 @@ impl StderrTail {
     }
 
     async fn settle(&self) {
-        let _still_open =
-            tokio::time::timeout(Duration::from_millis(100), self.closed.cancelled()).await;
+        let _still_open = tokio::time::timeout(LAST_WORDS, self.closed.cancelled()).await;
     }
 
     fn text(&self) -> String {

@@ -31,6 +31,8 @@ pub enum Fault {
     LoginPage(Stage),
     /// Status 200, called JSON, that is no JSON.
     NotJson(Stage),
+    /// Status 307 to this address.
+    Redirect(Stage, String),
     /// Half of an answer, then the connection closes.
     CloseMidBody(Stage),
     /// Every page of the list names another one.
@@ -63,6 +65,7 @@ impl Fault {
             | Self::RateLimited(at, _)
             | Self::LoginPage(at)
             | Self::NotJson(at)
+            | Self::Redirect(at, _)
             | Self::CloseMidBody(at) => *at == Stage::Any || *at == stage,
             Self::DelayInitialize(_) => matches!(stage, Stage::Initialize | Stage::Discover),
             Self::Refuse

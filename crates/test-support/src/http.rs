@@ -133,6 +133,10 @@ async fn struck(shared: &Shared, stage: Stage) -> Option<Response> {
             let body = Body::from("{ this is not JSON at all");
             Some(([(header::CONTENT_TYPE, "application/json")], body).into_response())
         }
+        Fault::Redirect(_, address) => {
+            let location = [(header::LOCATION, address)];
+            Some((StatusCode::TEMPORARY_REDIRECT, location).into_response())
+        }
         Fault::CloseMidBody(_) => Some(frame::as_json(stream::iter([Frame::Break]).boxed()).await),
         Fault::DelayInitialize(delay) => {
             tokio::time::sleep(delay).await;

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::frame::{self, Frame, received};
 use crate::http::{call_response, header_text, meta_version, single_response, unknown_tool};
 use crate::listing::{page, rpc_error, server_info};
-use crate::state::{MODERN_VERSION, Shared, Wire, subscription_meta};
+use crate::state::{MODERN_VERSION, Shared, Subscriptions, Wire, subscription_meta};
 
 const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -43,7 +43,9 @@ pub(crate) async fn post(shared: &Arc<Shared>, parts: &Parts, message: &Value) -
                 Err(error) => single_response(shared, error).await,
             }
         }
-        Some("subscriptions/listen") => listen(shared, id, params),
+        Some("subscriptions/listen") if shared.script.subscriptions == Subscriptions::Served => {
+            listen(shared, id, params)
+        }
         Some(_) | None => {
             frame::json(StatusCode::NOT_FOUND, &rpc_error(id, -32601, "Method not found"))
         }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::fault::Fault;
 use crate::http::router;
 use crate::listener::ScriptedListener;
-use crate::state::{Answers, Era, Script, Sessions, Shared, Transport};
+use crate::state::{Answers, Era, Script, Sessions, Shared, Subscriptions, Transport};
 use crate::stats::Stats;
 use crate::tool::Tool;
 
@@ -80,6 +80,14 @@ impl ScriptedServerBuilder {
     #[must_use]
     pub fn without_sessions(mut self) -> Self {
         self.script.sessions = Sessions::None;
+        self
+    }
+
+    /// Modern that announces changes of its list, but does not know `subscriptions/listen`,
+    /// as some real servers do.
+    #[must_use]
+    pub fn without_subscriptions(mut self) -> Self {
+        self.script.subscriptions = Subscriptions::Unknown;
         self
     }
 
@@ -165,6 +173,7 @@ impl ScriptedServer {
             cache_scope: "private".to_owned(),
             tools_per_page: None,
             generated_pages: 0,
+            subscriptions: Subscriptions::Served,
         };
         ScriptedServerBuilder { script, tools: Vec::new(), fault: None }
     }

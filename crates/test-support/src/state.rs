@@ -45,6 +45,13 @@ pub(crate) enum Sessions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subscriptions {
+    Served,
+    /// Announced, but the method is unknown.
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
     /// JSON, and events only where progress or a second answer needs them.
     Json,
@@ -65,6 +72,7 @@ pub(crate) struct Script {
     pub(crate) cache_scope: String,
     pub(crate) tools_per_page: Option<usize>,
     pub(crate) generated_pages: usize,
+    pub(crate) subscriptions: Subscriptions,
 }
 
 #[derive(Debug)]

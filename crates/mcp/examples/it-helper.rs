@@ -1,0 +1,63 @@
+//! What the integration tests need as a process of its own.
+//!
+//! - `it-helper guard PARENT -- COMMAND ARGS`: what `switchboard guard` is in the product.
+//! - `it-helper hold COMMAND ARGS`: opens a guarded stdio connection and keeps it until it is killed.
+//! - `it-helper weigh URL`: opens a connection, says how that went and how much memory it took at most.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a program for tests")]
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use switchboard_mcp::{ConnectOptions, Connection, run_guard};
+use switchboard_model::{Endpoint, EraChoice, ServerName, ServerSpec};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["guard", parent, "--", command, ..] => {
+            let parent = parent.parse().expect("a process id");
+            return run_guard(parent, command, arguments.get(4..).unwrap_or_default());
+        }
+        ["hold", command, ..] => {
+            hold((*command).to_owned(), arguments.get(2..).unwrap_or_default().to_vec());
+        }
+        ["weigh", url] => weigh(url),
+        _ => return ExitCode::from(2),
+    }
+    ExitCode::SUCCESS
+}
+
+#[tokio::main]
+async fn hold(command: String, args: Vec<String>) {
+    let guard = std::env::current_exe().expect("a running program has a path");
+    let options = ConnectOptions { guard: Some(guard), ..ConnectOptions::default() };
+    let endpoint = Endpoint::Stdio { command, args, env: BTreeMap::new(), cwd: None };
+    let opened = Connection::open(&spec(endpoint), &options).await;
+    let (_connection, list) = opened.expect("the server can be reached");
+    println!("{} tools", list.tools.len());
+    std::future::pending::<()>().await;
+}
+
+#[tokio::main]
+async fn weigh(url: &str) {
+    let url = url.parse().expect("a URL");
+    let endpoint = Endpoint::StreamableHttp { url, headers: BTreeMap::new(), bearer: None };
+    match Connection::open(&spec(endpoint), &ConnectOptions::default()).await {
+        Ok((_, list)) => println!("{} tools", list.tools.len()),
+        Err(error) => println!("{error}"),
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    println!("{}", peak.trim());
+}
+
+fn spec(endpoint: Endpoint) -> ServerSpec {
+    ServerSpec {
+        name: ServerName::new("held"),
+        endpoint,
+        era: EraChoice::Auto,
+        connect_timeout: Duration::from_secs(5),
+    }
+}

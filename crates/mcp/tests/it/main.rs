@@ -1,0 +1,10 @@
+//! Connections to real sockets and real children, most of which misbehave.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+
+mod calls;
+mod changes;
+mod guarded;
+mod http_eras;
+mod http_faults;
+mod stdio;
+mod support;
