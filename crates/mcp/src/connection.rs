@@ -11,7 +11,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ErrorCode, ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
-    ServiceError, serve_client_with_lifecycle_and_ct,
+    ServiceError, Subscription, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
@@ -70,6 +70,8 @@ pub struct Connection {
     tasks: TaskTracker,
     stop: CancellationToken,
     closed: CancellationToken,
+    unsubscribe: CancellationToken,
+    unsubscribed: CancellationToken,
 }
 
 impl Connection {
@@ -159,6 +161,9 @@ impl Connection {
 
     /// Ends the connection and everything that belongs to it. A child gets a moment to end by itself.
     pub async fn close(&self) {
+        // A server may wait for its open requests before it ends, and a subscription never ends by itself.
+        self.unsubscribe.cancel();
+        self.unsubscribed.cancelled().await;
         self.stop.cancel();
         self.closed.cancelled().await;
         if let Some(child) = &self.child {
@@ -381,6 +386,7 @@ impl Opening<'_> {
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let (info, era, announces_changes) = describe_peer(&peer);
         let closed = CancellationToken::new();
+        let (unsubscribe, unsubscribed) = (self.stop.child_token(), CancellationToken::new());
         let connection = Arc::new(Connection {
             server: self.spec.name.clone(),
             era,
@@ -393,14 +399,20 @@ impl Opening<'_> {
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
             closed: closed.clone(),
+            unsubscribe: unsubscribe.clone(),
+            unsubscribed: unsubscribed.clone(),
         });
         self.tasks.spawn(async move {
             // How it ended does not matter here: the child or the next request says why.
             let _quit_reason = opened.service.waiting().await;
             closed.cancel();
         });
+        let done = unsubscribed.drop_guard();
         if era == Era::Modern && announces_changes {
-            self.tasks.spawn(listen_for_changes(peer, self.handler.changed, self.stop));
+            self.tasks.spawn(async move {
+                listen_for_changes(peer, self.handler.changed, unsubscribe).await;
+                drop(done);
+            });
         }
         connection
     }
@@ -445,33 +457,41 @@ fn describe_peer(peer: &Peer<RoleClient>) -> (ServerInfo, Era, bool) {
 async fn listen_for_changes(peer: Peer<RoleClient>, changed: Arc<Notify>, stop: CancellationToken) {
     const LONGEST_PAUSE: Duration = Duration::from_mins(1);
     let mut pause = Duration::from_millis(500);
-    let listening = async {
-        loop {
-            let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            match peer.listen(filter).await {
-                Ok(mut subscription) => {
-                    pause = Duration::from_millis(500);
-                    while let Ok(Some(notification)) = subscription.next().await {
-                        if matches!(
-                            notification,
-                            ServerNotification::ToolListChangedNotification(_)
-                        ) {
-                            changed.notify_one();
-                        }
-                    }
-                    changed.notify_one();
-                }
-                // Some servers announce what they cannot do; their list is asked for from time to time anyway.
-                Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                    return;
-                }
-                Err(_) => {}
+    loop {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        match stop.run_until_cancelled(peer.listen(filter)).await {
+            Some(Ok(subscription)) => {
+                pause = Duration::from_millis(500);
+                follow(subscription, &changed, &stop).await;
+                changed.notify_one();
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            // Some servers announce what they cannot do; their list is asked for from time to time anyway.
+            Some(Err(ServiceError::McpError(error)))
+                if error.code == ErrorCode::METHOD_NOT_FOUND =>
+            {
+                return;
+            }
+            Some(Err(_)) => {}
+            None => return,
         }
-    };
-    stop.run_until_cancelled(listening).await;
+        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Passes on changes until the subscription ends, or ends it when it is told to.
+async fn follow(mut subscription: Subscription, changed: &Notify, stop: &CancellationToken) {
+    while let Some(next) = stop.run_until_cancelled(subscription.next()).await {
+        match next {
+            Ok(Some(ServerNotification::ToolListChangedNotification(_))) => changed.notify_one(),
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return,
+        }
+    }
+    // A server that does not take it is about to lose the connection anyway.
+    let _unheard = tokio::time::timeout(Duration::from_millis(300), subscription.cancel()).await;
 }
 
 fn header_map(
