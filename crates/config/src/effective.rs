@@ -90,6 +90,9 @@ fn collect(doc: &Doc, path: String, settings: &mut Vec<Setting>) {
             let origin = place.clone().unwrap_or(Place::Default);
             settings.push(Setting { path, value, origin });
         }
+        Doc::Template(text, place) => {
+            settings.push(Setting { path, value: text.clone(), origin: place.clone() });
+        }
         Doc::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 collect(item, format!("{path}[{index}]"), settings);

@@ -12,6 +12,8 @@ use crate::place::Place;
 pub(crate) enum Doc {
     /// A single value, or an empty list; with its origin when that is to be told.
     Value(Json, Option<Place>),
+    /// A text in which `${VAR}` means a variable; it is never escaped.
+    Template(String, Place),
     List(Vec<Doc>),
     Map(Vec<(String, Doc)>),
 }
@@ -32,7 +34,7 @@ impl Doc {
     pub(crate) fn lines(&self, indent: usize) -> Vec<String> {
         let margin = " ".repeat(indent);
         match self {
-            Self::Value(..) => vec![format!("{margin}{}", self.inline())],
+            Self::Value(..) | Self::Template(..) => vec![format!("{margin}{}", self.inline())],
             Self::List(items) => items.iter().flat_map(|item| item.item_lines(indent)).collect(),
             Self::Map(entries) => entries
                 .iter()
@@ -53,6 +55,7 @@ impl Doc {
     pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Value(json, _) => json.clone(),
+            Self::Template(text, _) => Json::String(text.clone()),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
             Self::Map(entries) => {
                 entries.iter().map(|(key, value)| (key.clone(), value.to_json())).collect()
@@ -66,7 +69,7 @@ impl Doc {
             Self::Value(Json::String(text), place) => {
                 Self::Value(Json::String(change(text)), place.clone())
             }
-            Self::Value(..) => self.clone(),
+            Self::Value(..) | Self::Template(..) => self.clone(),
             Self::List(items) => {
                 Self::List(items.iter().map(|item| item.map_text(change)).collect())
             }
@@ -90,7 +93,7 @@ impl Doc {
 
     fn is_inline(&self) -> bool {
         match self {
-            Self::Value(..) => true,
+            Self::Value(..) | Self::Template(..) => true,
             Self::List(items) => items.is_empty(),
             Self::Map(entries) => entries.is_empty(),
         }
@@ -107,6 +110,9 @@ impl Doc {
                     Some(place) => format!("{value}  # {}", one_line(&place.to_string())),
                     None => value,
                 }
+            }
+            Self::Template(text, place) => {
+                format!("{}  # {}", plain_or_quoted(text), one_line(&place.to_string()))
             }
             Self::List(_) => "[]".into(),
             Self::Map(_) => "{}".into(),

@@ -40,7 +40,9 @@ impl Expander<'_> {
                 Ok(Some(expanded)) => {
                     node.loose = true;
                     node.sensitive |= expanded.substituted;
-                    node.value = Value::Text(expanded.text);
+                    let written = std::mem::replace(text, expanded.text);
+                    // What stands in a secret field may hold the secret's other half.
+                    node.template = (!path.is_secret()).then_some(written);
                 }
                 Ok(None) => {}
                 Err(problem) => {

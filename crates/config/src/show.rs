@@ -11,6 +11,7 @@ use switchboard_model::{
 use crate::emit::Doc;
 use crate::place::Place;
 use crate::plan::At;
+use crate::plan::endpoint::redact_address;
 use crate::source::Source;
 
 const REDACTED: &str = "***";
@@ -195,8 +196,13 @@ impl<'a> Fields<'a> {
 
     fn value(&self, at: Option<&At<'_>>, value: Json) -> Doc {
         let place = at.map_or(Place::Default, |at| self.source.place(&at.node.origin));
-        let sensitive = at.is_some_and(|at| at.node.sensitive);
-        Doc::Value(if sensitive { json!(REDACTED) } else { value }, Some(place))
+        match at.filter(|at| at.node.sensitive) {
+            None => Doc::Value(value, Some(place)),
+            Some(at) => match at.node.template.as_deref().map(redact_address) {
+                Some(template) => Doc::Template(template, place),
+                None => Doc::Value(json!(REDACTED), Some(place)),
+            },
+        }
     }
 
     fn done(self) -> Doc {

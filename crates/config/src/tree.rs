@@ -15,6 +15,8 @@ pub(crate) struct Node {
     pub(crate) loose: bool,
     /// Must never be shown.
     pub(crate) sensitive: bool,
+    /// What stood here before a variable was put in its place. That may be shown.
+    pub(crate) template: Option<String>,
 }
 
 /// What a node holds.
@@ -41,7 +43,7 @@ pub(crate) struct Entry {
 
 impl Node {
     pub(crate) fn new(value: Value, origin: Origin) -> Self {
-        Self { value, origin, loose: false, sensitive: false }
+        Self { value, origin, loose: false, sensitive: false, template: None }
     }
 
     /// The entry of a map.
@@ -133,7 +135,7 @@ impl Node {
                 Value::Map(map.into_iter().map(entry).collect())
             }
         };
-        Self { value, origin: origin.clone(), loose: true, sensitive: false }
+        Self { value, origin: origin.clone(), loose: true, sensitive: false, template: None }
     }
 }
 

@@ -56,6 +56,7 @@ async fn weigh(url: &str) {
 fn spec(endpoint: Endpoint) -> ServerSpec {
     ServerSpec {
         name: ServerName::new("held"),
+        place: endpoint.to_string(),
         endpoint,
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),

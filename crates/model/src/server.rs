@@ -19,6 +19,8 @@ pub struct ServerSpec {
     pub name: ServerName,
     /// Where it is.
     pub endpoint: Endpoint,
+    /// Where it is, as it may be shown: without credentials, and with `${VAR}` as it was written.
+    pub place: String,
     /// Which protocol era to speak.
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
@@ -52,7 +54,8 @@ impl Endpoint {
     }
 }
 
-/// The place as it may be shown: credentials redacted; a child as its command line.
+/// The place with its credentials redacted; a child as its command line. What people see is
+/// [`ServerSpec::place`], which does not show what a variable held either.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -97,7 +97,7 @@ fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
         dropped.map(|reason| Notice::Dropped { server: server.clone(), reason: reason.clone() }),
     );
     if listed.is_empty() && offer.available {
-        let place = offer.plan.spec.endpoint.to_string();
+        let place = offer.plan.spec.place.clone();
         admission.notices.push(Notice::NoTools { server: server.clone(), place });
     }
     notice_unmatched_lists(offer.plan, listed, admission);

@@ -31,6 +31,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
                 env: std::collections::BTreeMap::new(),
                 cwd: None,
             },
+            place: format!("{name}-command"),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
         },

@@ -1,10 +1,13 @@
-//! What the program says about itself: log lines on standard error and metrics for Prometheus.
+//! What the program says about itself: log lines on standard error, metrics for Prometheus, and
+//! spans for an OpenTelemetry collector.
 
 mod logging;
 mod metrics;
+mod spans;
 
 pub use logging::{LogFormat, LogOptions, init_logging};
 pub use metrics::{
     CallFinished, MetricsPage, call_started, catalog_published, install_metrics, records_dropped,
     server_state,
 };
+pub use spans::{Tracing, call_span};

@@ -4,10 +4,13 @@ use std::fmt;
 use std::io::IsTerminal;
 
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt};
+
+use crate::spans::Tracing;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,8 +30,9 @@ pub struct LogOptions {
     pub verbosity: i8,
 }
 
-/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Only the first call counts.
-pub fn init_logging(options: LogOptions) {
+/// Starts logging to standard error, and tracing to a collector where one is named. `RUST_LOG` overrides the
+/// verbosity of the log. Only the first call counts. Dropping what it returns sends the last spans.
+pub fn init_logging(options: LogOptions) -> Tracing {
     let level = match options.verbosity {
         ..=-2 => "off",
         -1 => "error",
@@ -41,17 +45,18 @@ pub fn init_logging(options: LogOptions) {
     let default =
         if options.verbosity >= 3 { level.to_owned() } else { format!("off,switchboard={level}") };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let set = match options.format {
-        LogFormat::Text => {
-            let colored = std::io::stderr().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            builder.event_format(PlainLine { colored }).try_init()
-        }
-        LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
+    let colored = std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored);
+    let lines = match options.format {
+        LogFormat::Text => lines.event_format(PlainLine { colored }).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_target(false).boxed(),
     };
+    let (spans, tracing) = Tracing::from_environment();
+    let set = tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans).try_init();
     // Somebody else, such as a test, already listens.
     let _already_set = set;
+    tracing
 }
 
 struct PlainLine {

@@ -42,6 +42,7 @@ pub fn install_metrics() -> MetricsPage {
         let handle = recorder.handle();
         let installed = metrics::set_global_recorder(recorder).is_ok();
         describe();
+        gauge!(IN_FLIGHT).set(0.0);
         MetricsPage(installed.then_some(handle))
     })
     .clone()

@@ -184,3 +184,32 @@ impl Planner<'_> {
         }
     }
 }
+
+/// The place of a server as it may be shown: an expanded value stands as it was written.
+pub(super) fn shown_place(at: &At<'_>, endpoint: &Endpoint) -> String {
+    let template = |at: &At<'_>| at.node.template.as_deref().map(redact_address);
+    match endpoint {
+        Endpoint::StreamableHttp { .. } | Endpoint::Sse { .. } => {
+            let written = at.get("url").and_then(|url| template(&url));
+            written.unwrap_or_else(|| endpoint.to_string())
+        }
+        Endpoint::Stdio { command, args, .. } => {
+            let command = at.get("command").and_then(|at| template(&at)).unwrap_or(command.clone());
+            let written = at.items("args");
+            let args = args.iter().enumerate().map(|(index, arg)| {
+                written.get(index).and_then(template).unwrap_or_else(|| arg.clone())
+            });
+            std::iter::once(command).chain(args).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// An address as it was written, without the credentials that may be written in it.
+pub(crate) fn redact_address(written: &str) -> String {
+    let Some((scheme, rest)) = written.split_once("://") else { return written.to_owned() };
+    let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |at| rest.split_at(at));
+    let host =
+        authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("***@{host}"));
+    let path = path.split_once('?').map_or(path.to_owned(), |(path, _)| format!("{path}?***"));
+    format!("{scheme}://{host}{path}")
+}

@@ -3,7 +3,7 @@
 //! Entries are read one by one and every check runs on whatever part of an entry is sound, so a
 //! misspelt key in one server does not hide the missing defaults of another.
 
-mod endpoint;
+pub(crate) mod endpoint;
 mod server;
 mod tool;
 mod warnings;

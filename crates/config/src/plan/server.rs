@@ -4,6 +4,7 @@ use switchboard_model::{
     DEFAULT_CONNECT_TIMEOUT, Era, EraChoice, LimitsOverlay, ServerName, ServerPlan, ServerSpec,
 };
 
+use super::endpoint::shown_place;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::problem::Problem;
 use crate::raw::{RawEra, RawMode, RawServer, RawToolDefaults};
@@ -22,6 +23,7 @@ impl Planner<'_> {
         Some(ServerPlan {
             spec: ServerSpec {
                 name: ServerName::new(name?),
+                place: shown_place(at, endpoint.as_ref()?),
                 endpoint: endpoint?,
                 era: era(raw.era),
                 connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),

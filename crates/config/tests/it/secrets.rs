@@ -1,6 +1,8 @@
 //! No secret comes out of anything that can be printed.
 
-use switchboard_config::{Loaded, Problems};
+use std::path::Path;
+
+use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
 use switchboard_model::Endpoint;
 
 use crate::support::{API_KEY, BEARER, EVERYTHING, EVERYTHING_ENV, load_with, with_server};
@@ -146,4 +148,28 @@ fn an_expanded_value_is_not_expanded_again() {
         };
         assert_eq!(bearer.as_ref().unwrap().expose(), value);
     }
+}
+
+/// A place is shown as it was written: neither what a variable held nor what an address was given.
+#[test]
+fn a_place_shows_no_expanded_value() {
+    let yaml = "
+switchboard:
+  toolbox:
+    mcps:
+      - {name: web, url: 'http://me:pw@h/${TOKEN}/mcp?k=v', mode: strict}
+      - {name: plain, url: 'http://me:pw@h/mcp?k=v', mode: strict}
+      - {name: child, command: run, args: [--token, '${TOKEN}', plain], mode: strict}
+";
+    let env = [("TOKEN".to_owned(), "hunter2".to_owned())];
+    let file = SourceFile { name: "c.yaml", directory: Path::new("."), text: yaml };
+    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let loaded = load(&Input { file: Some(file), env: &env, read_secret: &nothing }).unwrap();
+    let places: Vec<_> = loaded.plan.servers.iter().map(|server| &*server.spec.place).collect();
+    assert_eq!(
+        places,
+        ["http://***@h/${TOKEN}/mcp?***", "http://***@h/mcp?k=***", "run --token ${TOKEN} plain"]
+    );
+    assert!(!loaded.to_yaml().contains("hunter2") && !loaded.to_yaml().contains("pw@"));
+    assert!(loaded.to_yaml().contains("${TOKEN}"), "what was written may be shown");
 }

@@ -25,6 +25,7 @@ pub(crate) type Opened = Result<(Arc<Connection>, ToolList), ConnectError>;
 pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
     ServerSpec {
         name: ServerName::new("tested"),
+        place: endpoint.to_string(),
         endpoint,
         era: EraChoice::Auto,
         connect_timeout: PATIENCE,

@@ -1,0 +1,79 @@
+//! The documents are tested: their examples run, their configurations load, their references are complete,
+//! their links lead somewhere.
+//!
+//! `UPDATE_DOCS=1 cargo test -p switchboard-cli --test docs` writes the generated parts anew.
+#![expect(clippy::expect_used, reason = "tests, and what they are made of")]
+
+mod compare;
+mod generated;
+mod links;
+mod page;
+mod reference;
+mod stage;
+
+use crate::page::{Marker, all_pages, blocks};
+use crate::stage::Stage;
+
+/// A page with more of these is not tested any more, it is excused.
+const MAX_SKIPPED: usize = 12;
+
+macro_rules! pages {
+    ($($name:ident: $page:literal,)*) => {
+        const PAGES_WITH_EXAMPLES: &[&str] = &[$($page),*];
+
+        $(#[test]
+        fn $name() {
+            perform($page);
+        })*
+    };
+}
+
+pages! {
+    readme: "README.md",
+    contributing: "CONTRIBUTING.md",
+    getting_started: "docs/getting-started.md",
+    configuration: "docs/configuration.md",
+    running_calls: "docs/running-calls.md",
+    troubleshooting: "docs/troubleshooting.md",
+    security: "docs/security.md",
+    cli: "docs/reference/cli.md",
+    environment: "docs/reference/environment.md",
+    http: "docs/reference/http.md",
+    metrics: "docs/reference/metrics.md",
+}
+
+fn perform(page: &str) {
+    let mut stage = Stage::new();
+    let mut wrong = Vec::new();
+    for block in blocks(page).iter().filter(|block| !block.is_skipped()) {
+        if let Err(why) = stage.perform(block) {
+            wrong.push(format!("{}\n{why}", block.place));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn no_page_with_examples_is_forgotten() {
+    let is_example = |language: &str| matches!(language, "console" | "sh" | "yaml");
+    for page in all_pages() {
+        let has_examples = blocks(&page).iter().any(|block| is_example(&block.language));
+        let is_listed = PAGES_WITH_EXAMPLES.contains(&page.as_str());
+        assert!(is_listed || !has_examples, "{page} has examples and is not in `pages!`");
+    }
+}
+
+#[test]
+fn few_examples_are_skipped_and_each_says_why() {
+    let skipped: Vec<_> = all_pages()
+        .iter()
+        .flat_map(|page| blocks(page))
+        .filter_map(|block| {
+            block.markers.into_iter().find_map(|marker| match marker {
+                Marker::Skip(reason) => Some(format!("{}: {reason}", block.place)),
+                _ => None,
+            })
+        })
+        .collect();
+    assert!(skipped.len() <= MAX_SKIPPED, "{}", skipped.join("\n"));
+}

@@ -1,0 +1,186 @@
+//! The reference pages name everything there is: every key, command, route and metric.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::generated;
+use crate::page::{read, workspace};
+use crate::stage::Stage;
+
+fn printed(arguments: &[&str]) -> String {
+    let output = Stage::new().command("switchboard").args(arguments).output();
+    let output = output.expect("switchboard can be started");
+    assert!(output.status.success(), "{arguments:?} failed");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+#[test]
+fn every_key_of_the_configuration_is_on_its_page() {
+    let schema: Value = serde_json::from_str(&printed(&["config", "schema"])).expect("JSON");
+    let definitions = schema["$defs"].as_object().expect("the schema has definitions");
+    let tables = definitions
+        .iter()
+        .filter_map(|(name, definition)| Some((name.clone(), key_table(definition)?)))
+        .collect();
+    generated::check("docs/reference/configuration.md", &tables);
+}
+
+fn key_table(definition: &Value) -> Option<String> {
+    let properties = definition.get("properties")?.as_object()?;
+    let required = definition["required"].as_array().cloned().unwrap_or_default();
+    let mut table = "\n| key | type | default | meaning |\n|---|---|---|---|\n".to_owned();
+    for (key, property) in properties {
+        let default = match (&property["default"], required.iter().any(|name| name == key)) {
+            (_, true) => "required".to_owned(),
+            (Value::Null, false) => "-".to_owned(),
+            (Value::String(text), false) => format!("`{text}`"),
+            (default, false) => format!("`{default}`"),
+        };
+        let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let kind = kind_of(property);
+        writeln!(table, "| `{key}` | {kind} | {default} | {meaning} |").expect("text grows");
+    }
+    table.push('\n');
+    Some(table)
+}
+
+fn kind_of(property: &Value) -> String {
+    if let Some(name) = property["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
+        return if name == "Duration" {
+            "duration".into()
+        } else {
+            format!("[{name}](#{})", name.to_lowercase())
+        };
+    }
+    if let Some(words) = property["enum"].as_array() {
+        let words: Vec<_> =
+            words.iter().map(|word| format!("`{}`", word.as_str().unwrap_or("?"))).collect();
+        return words.join(", ");
+    }
+    let lowest =
+        property["minimum"].as_u64().map(|least| format!(", at least {least}")).unwrap_or_default();
+    match &property["type"] {
+        Value::String(kind) if kind == "array" => {
+            format!("list of {}", kind_of(&property["items"]))
+        }
+        Value::String(kind) if kind == "object" => {
+            format!("map of {}", kind_of(&property["additionalProperties"]))
+        }
+        Value::String(kind) => format!("{kind}{lowest}"),
+        Value::Array(_) => "`all`, or list of string".into(),
+        _ => "any".into(),
+    }
+}
+
+/// Options that every command has; the page describes them once.
+const GLOBAL: &[&str] = &[
+    "--config",
+    "--data-dir",
+    "--url",
+    "--json",
+    "--verbose",
+    "--quiet",
+    "--log-format",
+    "--help",
+    "--version",
+];
+
+const COMMANDS: &[&str] = &[
+    "serve",
+    "check",
+    "config show",
+    "config schema",
+    "import",
+    "server list",
+    "server test",
+    "tool list",
+    "tool show",
+    "tool call",
+    "calls",
+    "doctor",
+    "completions",
+    "demo-server",
+];
+
+#[test]
+fn every_command_and_option_is_on_its_page() {
+    let whole = printed(&["--help"]);
+    for command in listed_commands(&whole) {
+        let is_documented = |known: &&str| known.split(' ').next() == Some(command.as_str());
+        assert!(
+            COMMANDS.iter().any(|known| is_documented(&known)),
+            "`{command}` is not documented"
+        );
+    }
+    let mut parts = BTreeMap::from([("switchboard".to_owned(), fenced(&whole))]);
+    for command in COMMANDS {
+        let mut arguments: Vec<_> = command.split(' ').collect();
+        arguments.push("--help");
+        parts.insert((*command).to_owned(), fenced(&without_global_options(&printed(&arguments))));
+    }
+    generated::check("docs/reference/cli.md", &parts);
+}
+
+fn listed_commands(help: &str) -> Vec<String> {
+    let commands = help.split_once("Commands:\n").expect("the help lists commands").1;
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+fn without_global_options(help: &str) -> String {
+    let Some((head, options)) = help.split_once("Options:\n") else { return help.to_owned() };
+    let mut kept = String::new();
+    let mut is_kept = false;
+    for line in options.lines() {
+        if line.trim_start().starts_with('-') {
+            is_kept = !GLOBAL
+                .iter()
+                .any(|option| line.split(' ').any(|word| word.trim_end_matches("...") == *option));
+        }
+        if is_kept {
+            kept.extend([line, "\n"]);
+        }
+    }
+    let options = if kept.is_empty() { String::new() } else { format!("Options:\n{kept}") };
+    format!("{head}{options}")
+}
+
+fn fenced(text: &str) -> String {
+    let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
+    format!("\n```text\n{}\n```\n\n", lines.join("\n"))
+}
+
+#[test]
+fn every_route_is_on_its_page() {
+    let source =
+        std::fs::read_to_string(workspace().join("crates/http/src/server.rs")).expect("the routes");
+    let page = read("docs/reference/http.md");
+    let routes: Vec<_> = source
+        .split(".route(\"")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once('"')?.0))
+        .collect();
+    assert!(routes.len() > 5, "the routes are where they were");
+    for route in routes {
+        assert!(page.contains(&format!("{route}`")), "{route} is not documented");
+    }
+}
+
+#[test]
+fn every_metric_is_on_its_page() {
+    let source = std::fs::read_to_string(workspace().join("crates/telemetry/src/metrics.rs"))
+        .expect("the names");
+    let page = read("docs/reference/metrics.md");
+    let names: Vec<_> = source
+        .lines()
+        .filter(|line| line.starts_with("const ") && line.contains(": &str"))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert!(names.len() > 5, "the names are where they were");
+    for name in names {
+        assert!(page.contains(&format!("| `{name}` |")), "{name} is not documented");
+    }
+}

@@ -1,0 +1,207 @@
+//! Where the examples of one page run: a directory of their own, the built program first in `PATH`, the
+//! quick start configuration as `switchboard.yaml`, and a running server where a block asks for one.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::compare::is_as_written;
+use crate::page::{Block, Marker, workspace};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_switchboard");
+/// The address that the pages write, whatever port the server of the test really has.
+const WRITTEN_ADDRESS: &str = "127.0.0.1:8420";
+/// Separates the outputs of the commands of one block.
+const SEPARATOR: &str = "=== the next command ===";
+
+pub(crate) struct Stage {
+    directory: TempDir,
+    server: Option<Served>,
+    /// What earlier blocks exported: a reader keeps the terminal open.
+    exported: Vec<(String, String)>,
+}
+
+struct Served {
+    child: Child,
+    address: String,
+    /// What it printed while it started.
+    said: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself; its children end with it.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let quickstart = fs::read_to_string(workspace().join("examples/quickstart.yaml"));
+        let quickstart = quickstart.expect("the quick start configuration can be read");
+        fs::create_dir(directory.path().join("examples")).expect("a directory can be made");
+        for name in ["switchboard.yaml", "examples/quickstart.yaml"] {
+            fs::write(directory.path().join(name), &quickstart).expect("a file can be written");
+        }
+        Self { directory, server: None, exported: Vec::new() }
+    }
+
+    /// A command in this place, with an environment that holds nothing of ours.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let programs = Path::new(PROGRAM).parent().expect("the program is in a directory");
+        let inherited = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("PATH", format!("{}:{inherited}", programs.display()))
+            .env("HOME", self.directory.path())
+            .env("SWITCHBOARD_DATA_DIR", self.directory.path().join("data"))
+            .envs(self.exported.iter().cloned());
+        command
+    }
+
+    /// Runs or checks a block; says what is wrong.
+    pub(crate) fn perform(&mut self, block: &Block) -> Result<(), String> {
+        for marker in &block.markers {
+            if let Marker::File(name) = marker {
+                fs::write(self.directory.path().join(name), &block.text)
+                    .expect("it can be written");
+            }
+        }
+        match block.language.as_str() {
+            "console" | "sh" => self.run(block),
+            "yaml" => self.check(block),
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&mut self, block: &Block) -> Result<(), String> {
+        let mut commands = block.commands();
+        if block.has(&Marker::Serve) && self.server.is_none() {
+            self.serve()?;
+        }
+        if block.has(&Marker::Serve)
+            && commands.first().is_some_and(|(command, _)| is_serve(command))
+        {
+            let (_, expected) = commands.remove(0);
+            let said = self.server.as_ref().map(|server| server.said.clone()).unwrap_or_default();
+            verdict("switchboard serve", &expected, &said)?;
+        }
+        let mut script = String::from("exec 2>&1\n");
+        for (command, _) in &commands {
+            if let Some((name, value)) =
+                command.strip_prefix("export ").and_then(|set| set.split_once('='))
+            {
+                let value = self.with_real_address(value);
+                self.exported.push((name.to_owned(), value));
+            }
+        }
+        for (command, _) in &commands {
+            let command = self.with_real_address(command);
+            let separate = ["\nstatus=$?; printf '\\n", SEPARATOR, "\\n'; (exit $status)\n"];
+            script.push_str(&command);
+            script.extend(separate);
+        }
+        let output = self.command("sh").arg("-c").arg(script).stdin(Stdio::null()).output();
+        let output = output.expect("sh can be started");
+        let printed = self.with_written_address(&String::from_utf8_lossy(&output.stdout));
+        for ((command, expected), actual) in commands.iter().zip(printed.split(SEPARATOR)) {
+            verdict(command, expected, actual.strip_prefix('\n').unwrap_or(actual))?;
+        }
+        Ok(())
+    }
+
+    /// A configuration is valid, unless the page says that it is not.
+    fn check(&self, block: &Block) -> Result<(), String> {
+        let mut text = block.text.clone();
+        for marker in &block.markers {
+            if let Marker::Fragment(path) = marker {
+                text = below(path, &text);
+            }
+        }
+        fs::write(self.directory.path().join("checked.yaml"), &text).expect("it can be written");
+        let mut command = self.command("switchboard");
+        for marker in &block.markers {
+            if let Marker::Env(name, value) = marker {
+                command.env(name, value);
+            }
+        }
+        let output = command.args(["check", "--config", "checked.yaml"]).output();
+        let output = output.expect("switchboard can be started");
+        if output.status.success() == block.has(&Marker::Fails) {
+            let printed = [output.stdout, output.stderr].concat();
+            return Err(format!("{text}\n{}", String::from_utf8_lossy(&printed)));
+        }
+        Ok(())
+    }
+
+    /// Starts a server on a free port and waits until it says where.
+    pub(crate) fn serve(&mut self) -> Result<String, String> {
+        let log = fs::File::create(self.directory.path().join("serve.log")).expect("a log");
+        let mut child = self
+            .command("switchboard")
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("switchboard can be started");
+        let mut said = String::new();
+        let stdout = child.stdout.take().expect("its output is piped");
+        for line in BufReader::new(stdout).lines() {
+            let line = line.expect("its output is text");
+            said.extend([line.as_str(), "\n"]);
+            if let Some((_, address)) = line.split_once("serving at http://") {
+                let address = address.trim().to_owned();
+                let said = said.replace(&address, WRITTEN_ADDRESS);
+                self.server = Some(Served { child, address: address.clone(), said });
+                return Ok(address);
+            }
+        }
+        let log = fs::read_to_string(self.directory.path().join("serve.log")).unwrap_or_default();
+        Err(format!("serve ended before it served:\n{said}{log}"))
+    }
+
+    fn with_real_address(&self, text: &str) -> String {
+        match &self.server {
+            Some(server) => text.replace(WRITTEN_ADDRESS, &server.address),
+            None => text.to_owned(),
+        }
+    }
+
+    fn with_written_address(&self, text: &str) -> String {
+        match &self.server {
+            Some(server) => text.replace(&server.address, WRITTEN_ADDRESS),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// Whether the page shows the start of the server that the stage has already started.
+fn is_serve(command: &str) -> bool {
+    command.split_whitespace().take(2).eq(["switchboard", "serve"])
+}
+
+fn verdict(command: &str, expected: &str, actual: &str) -> Result<(), String> {
+    if is_as_written(expected, actual) {
+        return Ok(());
+    }
+    Err(format!("$ {command}\n--- the page says\n{expected}--- it printed\n{actual}---"))
+}
+
+/// The fragment, indented below `switchboard:` and the keys of the path.
+fn below(path: &str, fragment: &str) -> String {
+    let mut lines = vec!["switchboard:".to_owned()];
+    for (depth, key) in path.split('.').enumerate() {
+        lines.push(format!("{}{key}:", "  ".repeat(depth + 1)));
+    }
+    let indent = "  ".repeat(lines.len());
+    lines.extend(fragment.lines().map(|line| format!("{indent}{line}")));
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,71 @@
+//! Spans of calls, under the names that the `mcp.*` and `gen_ai.*` conventions give them, for a collector.
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Subscriber;
+use tracing::span::Span;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+
+/// The target of our spans; nothing else goes to the collector.
+const TARGET: &str = "switchboard::spans";
+
+/// The variables that name a collector, as every OpenTelemetry program reads them.
+const ENDPOINT_VARIABLES: [&str; 2] =
+    ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// Sends spans for as long as it lives, where a collector is named.
+#[derive(Debug, Default)]
+pub struct Tracing(Option<SdkTracerProvider>);
+
+impl Tracing {
+    /// A layer for the subscriber, and what keeps it going. Nothing is started without a collector.
+    pub(crate) fn from_environment<S>() -> (Option<impl Layer<S>>, Self)
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if !ENDPOINT_VARIABLES.iter().any(|name| named(&name)) {
+            return (None, Self(None));
+        }
+        let Ok(exporter) = SpanExporter::builder().with_http().build() else {
+            return (None, Self(None));
+        };
+        let us = Resource::builder().with_service_name("switchboard").build();
+        let provider =
+            SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(us).build();
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("switchboard"))
+            .with_filter(filter_fn(|metadata| metadata.target() == TARGET));
+        (Some(layer), Self(Some(provider)))
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        if let Some(provider) = self.0.take() {
+            // A collector that is away costs its spans and nothing else.
+            let _collector_is_away = provider.shutdown();
+        }
+    }
+}
+
+/// The span of one call of a tool. It costs nothing while no collector is named.
+pub fn call_span(server: &str, tool: &str) -> Span {
+    tracing::info_span!(
+        target: TARGET,
+        "tools/call",
+        otel.name = format!("tools/call {tool}"),
+        otel.kind = "client",
+        otel.status_code = tracing::field::Empty,
+        mcp.method.name = "tools/call",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = tool,
+        switchboard.server = server,
+        switchboard.outcome = tracing::field::Empty,
+        error.type = tracing::field::Empty,
+    )
+}
