@@ -1,6 +1,6 @@
 //! The board: everything that runs, behind one handle.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,18 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conductor::{Commit, Conductor, Servers};
+use crate::conductor::{Before, Commit, Conductor, Seen, Servers};
 use crate::local::LocalTools;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
 use crate::start_error::{StartError, StartFailure};
 use crate::supervisor::{Server, ServerStatus, Surroundings};
 use crate::tools::Published;
+
+/// How long calls that were cut off may take to write their records.
+const AFTER_THE_CUT: Duration = Duration::from_secs(2);
+/// Children get two polite requests before they are killed; nothing can take longer than that.
+const CLOSING: Duration = Duration::from_secs(8);
 
 /// Whether what is seen is remembered for the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +71,8 @@ pub struct Board {
     around: Surroundings,
     /// Calls that are waited for at the end.
     pub(crate) calls: TaskTracker,
-    stop: CancellationToken,
+    /// Ends calls that the end does not wait for.
+    pub(crate) cut: CancellationToken,
 }
 
 impl Board {
@@ -80,10 +86,14 @@ impl Board {
         let remembered = options.store.remembered_tools().await?;
         let around = Surroundings {
             store: options.store.clone(),
+            memory: options.memory,
             options: ConnectOptions { guard: options.guard, known_era: None },
             dirty: Arc::new(Notify::new()),
             tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
         };
+        // A start that is given up leaves nothing running either.
+        let unless_started = around.stop.clone().drop_guard();
         let servers = start_servers(&plan.servers, &remembered, &around);
         wait_for_all(&servers, on_event).await;
 
@@ -101,26 +111,29 @@ impl Board {
             plan: plan_sender,
             revision: revision_sender,
             servers: servers.clone(),
-            before: names_of(&remembered),
+            tasks: around.tasks.clone(),
+            before: seen(remembered),
             told: Vec::new(),
         };
         let weighed = conductor.weigh(&plan, &servers);
-        let failures = failures(&plan, &servers, &weighed.admission.violations);
+        let failures = failures(&plan, &servers, weighed.violations());
         if !failures.is_empty() {
-            stop_servers(&servers, &around.tasks).await;
+            around.stop.cancel();
+            around.tasks.close();
+            around.tasks.wait().await;
             return Err(StartError { failures });
         }
+        warn_of_absent(&plan, &servers);
         conductor.publish(&plan, weighed).await;
 
-        let stop = CancellationToken::new();
         let (commits, inbox) = mpsc::channel(1);
-        around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), stop.clone()));
-        let recorder = Recorder::start(options.store.clone(), &around.tasks);
+        around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
+        unless_started.disarm();
         Ok(Arc::new(Self {
             published,
             slots,
+            recorder: Recorder::start(options.store.clone()),
             store: options.store,
-            recorder,
             local_tools: options.local_tools,
             plan: plan_receiver,
             revision,
@@ -128,7 +141,7 @@ impl Board {
             applying: Semaphore::new(1),
             around,
             calls: TaskTracker::new(),
-            stop,
+            cut: CancellationToken::new(),
         }))
     }
 
@@ -166,7 +179,9 @@ impl Board {
 
     /// Has every server's list read again.
     pub fn refresh(&self) {
-        self.published.load().servers.values().for_each(|server| server.suspect());
+        for server in self.published.load().servers.values() {
+            server.suspect();
+        }
     }
 
     /// Takes a new configuration, or refuses it whole and keeps the old one. Only servers whose address or
@@ -181,72 +196,65 @@ impl Board {
             })
         });
         let remembered = self.store.remembered_tools().await?;
-        let fresh = start_servers(changed, &remembered, &self.around);
-        wait_for_all(&fresh, |_| {}).await;
-        let kept = kept.into_iter().filter_map(|server| present.get_key_value(&server.spec.name));
-        let servers: Servers = kept
-            .map(|(name, server)| (name.clone(), server.clone()))
-            .chain(fresh.iter().map(|(name, server)| (name.clone(), server.clone())))
-            .collect();
+        let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
+        wait_for_all(&fresh.0, |_| {}).await;
         // A server that was lost meanwhile is no reason to refuse; one that never came is.
-        let failures = failures(&plan, &fresh, &[]);
+        let failures = failures(&plan, &fresh.0, Vec::new());
         if !failures.is_empty() {
-            fresh.values().for_each(|server| server.stop());
             return Err(StartError { failures });
         }
-        self.commit(Arc::new(plan), servers, &present, &fresh).await
-    }
+        warn_of_absent(&plan, &fresh.0);
+        let kept = kept.into_iter().filter_map(|server| present.get_key_value(&server.spec.name));
+        let kept = kept.map(|(name, server)| (name.clone(), server.clone()));
+        let servers = kept.chain(fresh.0.clone()).collect();
 
-    async fn commit(
-        &self,
-        plan: Arc<Plan>,
-        servers: Servers,
-        present: &Servers,
-        fresh: &Servers,
-    ) -> Result<(), StartError> {
         let (reply, answer) = oneshot::channel();
-        let stays = |server: &&Arc<Server>| servers.values().any(|kept| Arc::ptr_eq(kept, server));
-        let (_, leaving): (Vec<_>, Vec<_>) = present.values().partition(stays);
-        let commit = Commit { plan, servers: servers.clone(), reply };
-        let answer = match self.commits.send(commit).await {
-            Ok(()) => answer.await.unwrap_or(Ok(())),
-            // The board is shutting down; there is nothing left to configure.
-            Err(_) => Ok(()),
-        };
-        match answer {
-            Ok(()) => {
-                for server in leaving {
-                    server.clone().retire(&self.around.tasks);
-                }
-                Ok(())
-            }
-            Err(violations) => {
-                fresh.values().for_each(|server| server.stop());
-                let failures = violations.into_iter().map(StartFailure::Violation).collect();
-                Err(StartError { failures })
-            }
-        }
+        let commit = Commit { plan: Arc::new(plan), servers, reply };
+        // An error, here and below, is a board that is shutting down: there is nothing left to configure.
+        let Ok(place) = self.commits.reserve().await else { return Ok(()) };
+        place.send(commit);
+        fresh.0.clear();
+        let violations = answer.await.unwrap_or(Ok(())).err();
+        violations.map_or(Ok(()), |violations| {
+            let failures = violations.into_iter().map(StartFailure::Violation).collect();
+            Err(StartError { failures })
+        })
     }
 
-    /// Lets running calls finish, for at most `drain`, then closes every connection and writes every record.
+    /// Lets running calls finish, for at most `drain`, then cancels what is left, closes every connection and
+    /// writes every record. Calls that come after this are refused.
     pub async fn shutdown(&self, drain: Duration) {
         self.calls.close();
         if tokio::time::timeout(drain, self.calls.wait()).await.is_err() {
-            tracing::warn!(still_running = self.calls.len(), "calls did not finish in time");
+            tracing::warn!(cancelled = self.calls.len(), "calls did not finish in time");
+            self.cut.cancel();
+            // They end as soon as their callers look at them.
+            let _unwatched = tokio::time::timeout(AFTER_THE_CUT, self.calls.wait()).await;
         }
         self.recorder.flush().await;
-        self.stop.cancel();
-        let published = self.published.load_full();
-        published.servers.values().for_each(|server| server.stop());
+        self.around.stop.cancel();
         self.around.tasks.close();
-        // Children get two polite requests before they are killed; nothing can take longer than that.
-        let all_ended = async {
-            for server in published.servers.values() {
-                server.ended().await;
-            }
-        };
-        let _stuck = tokio::time::timeout(Duration::from_secs(8), all_ended).await;
+        if tokio::time::timeout(CLOSING, self.around.tasks.wait()).await.is_err() {
+            tracing::warn!("connections did not close in time");
+        }
         self.store.close().await;
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.around.stop.cancel();
+    }
+}
+
+/// Servers that were started for a plan. They end with this, unless the plan was handed over.
+struct Candidates(Servers);
+
+impl Drop for Candidates {
+    fn drop(&mut self) {
+        for server in self.0.values() {
+            server.stop();
+        }
     }
 }
 
@@ -278,28 +286,30 @@ async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
     }
 }
 
-async fn stop_servers(servers: &Servers, tasks: &TaskTracker) {
-    servers.values().for_each(|server| server.stop());
-    tasks.close();
-    tasks.wait().await;
-}
-
-fn failures(plan: &Plan, servers: &Servers, violations: &[Violation]) -> Vec<StartFailure> {
+fn failures(plan: &Plan, servers: &Servers, violations: Vec<Violation>) -> Vec<StartFailure> {
     let unreachable = plan.servers.iter().filter(|server| server.required).filter_map(|plan| {
         let status = servers.get(&plan.spec.name)?.status();
         let error = status.error.filter(|_| status.state != ServerState::Ready)?;
         Some(StartFailure::Connect {
             server: plan.spec.name.clone(),
-            place: plan.spec.endpoint.to_string(),
+            place: plan.spec.place.clone(),
             error,
         })
     });
-    unreachable.chain(violations.iter().cloned().map(StartFailure::Violation)).collect()
+    unreachable.chain(violations.into_iter().map(StartFailure::Violation)).collect()
 }
 
-fn names_of(
-    remembered: &HashMap<ServerName, Vec<ToolDescriptor>>,
-) -> HashMap<ServerName, HashSet<String>> {
-    let names = |tools: &Vec<ToolDescriptor>| tools.iter().map(|tool| tool.name.clone()).collect();
-    remembered.iter().map(|(server, tools)| (server.clone(), names(tools))).collect()
+/// What is missing and may be: it is tried again in the background.
+fn warn_of_absent(plan: &Plan, servers: &Servers) {
+    for server in plan.servers.iter().filter(|server| !server.required) {
+        let name = &server.spec.name;
+        let Some(status) = servers.get(name).map(|server| server.status()) else { continue };
+        if let Some(error) = status.error.filter(|_| status.state != ServerState::Ready) {
+            tracing::warn!(server = %name, %error, "MCP server cannot be reached; going on without it");
+        }
+    }
+}
+
+fn seen(remembered: HashMap<ServerName, Vec<ToolDescriptor>>) -> Before {
+    remembered.into_iter().map(|(server, tools)| (server, Seen::new(Arc::new(tools)))).collect()
 }

@@ -16,6 +16,7 @@ use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_telemetry::CallFinished;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Board;
 use crate::results::offload;
@@ -66,7 +67,15 @@ impl Board {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
         let mut ledger = Ledger::open(self, &request, published.catalog.revision());
-        let result = self.run(&published, request, &mut ledger).await;
+        let result = if self.calls.is_closed() {
+            Err(CallError::new(CallErrorKind::Unavailable, "the board is shutting down"))
+        } else {
+            let running = self.run(&published, request, &mut ledger);
+            self.cut.run_until_cancelled(running).await.unwrap_or_else(|| {
+                let message = "the call was cancelled because the board is shutting down";
+                Err(CallError::new(CallErrorKind::Cancelled, message))
+            })
+        };
         ledger.close(result).await
     }
 
@@ -82,6 +91,8 @@ impl Board {
             .map_err(|unresolved| unknown_tool(&request.tool, &unresolved))?;
         ledger.tool = Some(tool.name.clone());
         let arguments = check_arguments(published, tool, request.arguments)?;
+        // Held from here on: a reload while we wait for a slot must not close what we are about to use.
+        let server = self.hold_server(published, tool);
 
         ledger.wait_started = Some(Instant::now());
         let _slots = self.take_slots(tool).await?;
@@ -89,12 +100,27 @@ impl Board {
         let result = if tool.name.server().is_local() {
             self.run_local(tool, arguments).await
         } else {
-            let server = published.servers.get(tool.name.server());
-            let server = server.ok_or_else(|| unavailable(tool, "it is no longer configured"))?;
+            let Some((server, _held)) = &server else {
+                return Err(unavailable(tool, "it is no longer configured"));
+            };
             run_upstream(server, tool, arguments, request.progress).await
         }?;
         ledger.run_ended = Some(Instant::now());
         self.cap(tool, result, ledger).await
+    }
+
+    /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
+    fn hold_server(
+        &self,
+        published: &Published,
+        tool: &CatalogTool,
+    ) -> Option<(Arc<Server>, TaskTrackerToken)> {
+        let held = |published: &Published| {
+            let server = published.servers.get(tool.name.server())?;
+            Some((server.clone(), server.hold()?))
+        };
+        // One that was let go of a moment ago has a successor, unless it was removed.
+        held(published).or_else(|| held(&self.published.load()))
     }
 
     /// First the tool's own slot, then one of all: who waits for a busy tool does not hold up the others.
@@ -136,7 +162,8 @@ impl Board {
         let Some(local) = self.local_tools.get(tool.name.tool()) else {
             return Err(unavailable(tool, "this program does not have it"));
         };
-        let running = AssertUnwindSafe(local.run(arguments)).catch_unwind();
+        // Within the future, so that a tool that panics before it gives one is caught too.
+        let running = AssertUnwindSafe(async { local.run(arguments).await }).catch_unwind();
         match tokio::time::timeout(tool.limits.timeout, running).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(_panic)) => {
@@ -235,6 +262,8 @@ async fn run_upstream(
         tokio::select! {
             biased;
             answer = &mut call => break answer,
+            // Before the signs of life: however many there are, they do not extend the whole time.
+            () = &mut total => return Err(timed_out(tool)),
             Some(sign) = progress.recv() => {
                 silent.as_mut().reset(Instant::now() + silence);
                 if let Some(listener) = &listener {
@@ -242,7 +271,6 @@ async fn run_upstream(
                     let _full = listener.try_send(sign);
                 }
             }
-            () = &mut total => return Err(timed_out(tool)),
             () = &mut silent, if tool.limits.inactivity_timeout.is_some() => {
                 return Err(fell_silent(tool, silence));
             }

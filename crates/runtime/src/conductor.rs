@@ -12,6 +12,7 @@ use switchboard_schema::declare_arguments;
 use switchboard_store::{Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::board::Memory;
 use crate::slots::SlotTable;
@@ -20,6 +21,21 @@ use crate::tools::Published;
 
 /// The servers of a plan, by name.
 pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
+
+/// What each server had when it was last seen, in this run or the last.
+pub(crate) type Before = HashMap<ServerName, Seen>;
+
+/// What one server had.
+pub(crate) struct Seen {
+    names: HashSet<String>,
+    tools: Arc<Vec<ToolDescriptor>>,
+}
+
+impl Seen {
+    pub(crate) fn new(tools: Arc<Vec<ToolDescriptor>>) -> Self {
+        Self { names: tools.iter().map(|tool| tool.name.clone()).collect(), tools }
+    }
+}
 
 /// A new plan with its servers already started.
 pub(crate) struct Commit {
@@ -39,8 +55,8 @@ pub(crate) struct Conductor {
     pub(crate) plan: watch::Sender<Arc<Plan>>,
     pub(crate) revision: watch::Sender<u64>,
     pub(crate) servers: Servers,
-    /// What each server had when it was last seen.
-    pub(crate) before: HashMap<ServerName, HashSet<String>>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) before: Before,
     /// What people have already been told about the present catalog.
     pub(crate) told: Vec<Notice>,
 }
@@ -80,7 +96,7 @@ impl Conductor {
                 plan,
                 tools: listing.tools.as_deref().map(Vec::as_slice),
                 available: listing.is_ready,
-                before: self.before.get(name),
+                before: self.before.get(name).map(|seen| &seen.names),
                 dropped: &listing.dropped,
             })
             .collect();
@@ -89,13 +105,21 @@ impl Conductor {
 
     async fn commit(&mut self, commit: Commit) {
         let weighed = self.weigh(&commit.plan, &commit.servers);
-        let answer = if weighed.admission.violations.is_empty() {
-            self.servers = commit.servers;
+        let violations = weighed.violations();
+        let answer = if violations.is_empty() {
+            let before = std::mem::replace(&mut self.servers, commit.servers);
             self.plan.send_replace(commit.plan.clone());
             self.publish(&commit.plan, weighed).await;
+            // Only now nobody is sent to them any more.
+            for server in missing_from(&self.servers, before) {
+                server.retire(&self.tasks);
+            }
             Ok(())
         } else {
-            Err(weighed.admission.violations)
+            for server in missing_from(&self.servers, commit.servers) {
+                server.stop();
+            }
+            Err(violations)
         };
         // Whoever asked may have stopped waiting; the decision stands.
         let _gone = commit.reply.send(answer);
@@ -104,7 +128,7 @@ impl Conductor {
     async fn reconcile(&mut self) {
         let plan = self.plan.borrow().clone();
         let mut weighed = self.weigh(&plan, &self.servers);
-        let refused = weighed.admission.violations.iter();
+        let refused = weighed.violations().into_iter();
         let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
         weighed.admission.notices.extend(refused);
         self.publish(&plan, weighed).await;
@@ -166,9 +190,11 @@ impl Conductor {
     async fn remember(&mut self, listings: &[(ServerName, Listing)]) {
         for (server, listing) in listings {
             let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
-            let names: HashSet<_> = tools.iter().map(|tool| tool.name.clone()).collect();
-            let is_new = self.before.insert(server.clone(), names.clone()) != Some(names);
-            if is_new && self.memory == Memory::Keep {
+            if self.before.get(server).is_some_and(|seen| seen.tools == *tools) {
+                continue;
+            }
+            self.before.insert(server.clone(), Seen::new(tools.clone()));
+            if self.memory == Memory::Keep {
                 let now = jiff::Timestamp::now().as_millisecond();
                 let kept: Result<(), StoreError> =
                     self.store.remember_tools(server, tools, now).await;
@@ -184,6 +210,23 @@ impl Conductor {
 pub(crate) struct Weighed {
     pub(crate) admission: Admission,
     pub(crate) listings: Vec<(ServerName, Listing)>,
+}
+
+impl Weighed {
+    /// What keeps the plan from being taken. A list that is only remembered from the last run proves nothing.
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        let was_read = |server: &ServerName| {
+            self.listings.iter().any(|(name, listing)| name == server && listing.is_fresh)
+        };
+        let violations = self.admission.violations.iter();
+        violations.filter(|violation| violation.server().is_none_or(was_read)).cloned().collect()
+    }
+}
+
+/// The servers of `these` that are not among `those`.
+fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Server>> {
+    let is_there = |server: &Arc<Server>| those.values().any(|other| Arc::ptr_eq(other, server));
+    these.into_values().filter(move |server| !is_there(server))
 }
 
 /// Lays declared arguments over the server's schema, so that everybody sees the same one.

@@ -22,32 +22,31 @@ pub trait LocalTool: Send + Sync + std::fmt::Debug {
 
 /// All local tools that the program has; which of them are registered is for the configuration to say.
 #[derive(Debug, Clone)]
-pub struct LocalTools(Vec<Arc<dyn LocalTool>>);
+pub struct LocalTools(Vec<(ToolDescriptor, Arc<dyn LocalTool>)>);
 
 impl LocalTools {
     /// Those that come with the program.
     pub fn built_in() -> Self {
-        Self(vec![
-            Arc::new(arithmetic::SumNumbers),
-            Arc::new(arithmetic::MultiplyNumbers),
-            Arc::new(current_time::CurrentTime),
-        ])
+        Self(Vec::new())
+            .with(arithmetic::SumNumbers)
+            .with(arithmetic::MultiplyNumbers)
+            .with(current_time::CurrentTime)
     }
 
     /// The same and one more.
     #[must_use]
     pub fn with(mut self, tool: impl LocalTool + 'static) -> Self {
-        self.0.push(Arc::new(tool));
+        self.0.push((tool.descriptor(), Arc::new(tool)));
         self
     }
 
     /// What each of them says about itself.
     pub fn descriptors(&self) -> Vec<ToolDescriptor> {
-        self.0.iter().map(|tool| tool.descriptor()).collect()
+        self.0.iter().map(|(descriptor, _)| descriptor.clone()).collect()
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn LocalTool>> {
-        self.0.iter().find(|tool| tool.descriptor().name == name)
+        self.0.iter().find(|(descriptor, _)| descriptor.name == name).map(|(_, tool)| tool)
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 const WAITING_RECORDS: usize = 8192;
 const RECORDS_PER_WRITE: usize = 256;
-const PRUNE_EVERY: Duration = Duration::from_secs(600);
+const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 enum Message {
@@ -18,27 +18,31 @@ enum Message {
 }
 
 /// Takes records from callers without making them wait for the disk.
-#[derive(Debug, Clone)]
-pub(crate) struct Recorder(mpsc::Sender<Message>);
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    inbox: mpsc::Sender<Message>,
+    _writer: TaskTracker,
+}
 
 impl Recorder {
-    /// Starts the task that writes. It ends when the last recorder is dropped.
-    pub(crate) fn start(store: Store, tasks: &TaskTracker) -> Self {
-        let (sender, inbox) = mpsc::channel(WAITING_RECORDS);
-        tasks.spawn(write(store, inbox));
-        Self(sender)
+    /// Starts the task that writes. It ends when the recorder is dropped.
+    pub(crate) fn start(store: Store) -> Self {
+        let (inbox, records) = mpsc::channel(WAITING_RECORDS);
+        let writer = TaskTracker::new();
+        writer.spawn(write(store, records));
+        Self { inbox, _writer: writer }
     }
 
     /// Hands over a record; waits only when the store is far behind.
     pub(crate) async fn record(&self, record: CallRecord) {
-        if self.0.send(Message::Record(Box::new(record))).await.is_err() {
+        if self.inbox.send(Message::Record(Box::new(record))).await.is_err() {
             switchboard_telemetry::records_dropped(1);
         }
     }
 
     /// Hands over a record where nobody can wait, such as in a destructor.
     pub(crate) fn record_now(&self, record: CallRecord) {
-        if self.0.try_send(Message::Record(Box::new(record))).is_err() {
+        if self.inbox.try_send(Message::Record(Box::new(record))).is_err() {
             switchboard_telemetry::records_dropped(1);
         }
     }
@@ -46,7 +50,7 @@ impl Recorder {
     /// Returns when everything handed over before is written.
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.0.send(Message::Flush(done)).await.is_ok() {
+        if self.inbox.send(Message::Flush(done)).await.is_ok() {
             // The writer answers or is gone; either way there is nothing left to wait for.
             let _writer_gone = written.await;
         }

@@ -1,5 +1,7 @@
 //! Takes over a changed configuration while the board runs: on a file change and on SIGHUP.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use crate::config_source::ConfigSource;
 
 /// How long a file must stay still before it is read: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(150);
+/// As many links as the system itself follows.
+const MOST_LINKS: usize = 40;
 
 /// What came of a reload.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,8 +62,10 @@ impl Board {
 
 /// Reloads on every change of the file and on SIGHUP, until `stop`. SIGHUP also has every list read again.
 pub async fn watch_config(board: Arc<Board>, source: ConfigSource, stop: CancellationToken) {
-    let (changed, mut changes) = mpsc::channel(1);
-    let _watcher = source.path().and_then(|path| watch_file(path, changed.clone()));
+    stop.run_until_cancelled(watch(&board, &source)).await;
+}
+
+async fn watch(board: &Board, source: &ConfigSource) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
@@ -67,20 +73,41 @@ pub async fn watch_config(board: Arc<Board>, source: ConfigSource, stop: Cancell
             return;
         }
     };
+    let (changed, mut changes) = mpsc::channel(1);
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            Some(()) = changes.recv() => {}
-            Some(()) = hangup.recv() => board.refresh(),
-        }
+        // Links may lead elsewhere by now, so what to watch is found anew. Whatever changed before that,
+        // while the board started for one, is read below.
+        let _watcher = source.path().and_then(|path| watch_file(path, changed.clone()));
+        let seen = stamp(source);
         // Any outcome has been logged; the next change gets its own chance.
-        let _logged = board.reload(&source).await;
+        let _logged = board.reload(source).await;
+        loop {
+            tokio::select! {
+                Some(()) = changes.recv() => {
+                    if stamp(source) != seen {
+                        break;
+                    }
+                }
+                Some(()) = hangup.recv() => {
+                    board.refresh();
+                    break;
+                }
+            }
+        }
     }
 }
 
-/// Watches the directory, not the file: editors and orchestrators replace files and swap links, and a watch
-/// on the file itself would follow the old one. Unrelated files wake us too; an unchanged plan ends it there.
-fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send> {
+/// Tells one state of the file from another. The directory may be busy with files that are no business of
+/// ours, and a file that was refused is not refused again for each of them.
+fn stamp(source: &ConfigSource) -> Option<impl PartialEq + use<>> {
+    let file = std::fs::metadata(source.path()?).ok()?;
+    let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+    Some((file.dev(), file.ino(), file.len(), changed))
+}
+
+/// Watches directories, not the file: editors and orchestrators replace files and swap links, and a watch on
+/// the file itself would follow the old one.
+fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send + use<>> {
     let on_change = move |events: DebounceEventResult| {
         let is_change = |events: &Vec<notify_debouncer_full::DebouncedEvent>| {
             events.iter().any(|event| !event.kind.is_access())
@@ -101,18 +128,25 @@ fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send> {
     Some(debouncer)
 }
 
-/// The directory of the file, and that of what it links to.
-fn watched_directories(path: &Path) -> Vec<PathBuf> {
-    let parent = |path: &Path| {
-        let parent = path.parent().unwrap_or(Path::new("."));
-        if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_owned() }
-    };
-    let mut directories = vec![parent(path)];
-    if let Ok(target) = path.canonicalize() {
-        let target = parent(&target);
-        if directories.first().and_then(|d| d.canonicalize().ok()).as_ref() != Some(&target) {
-            directories.push(target);
-        }
+/// The directories in which a change can make the path lead to something else: that of the file itself, and
+/// that of every link on the way to it.
+fn watched_directories(path: &Path) -> BTreeSet<PathBuf> {
+    let mut directories = BTreeSet::new();
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let mut prefixes = path.ancestors().collect::<Vec<_>>().into_iter().rev();
+        let link = prefixes.find_map(|prefix| Some((prefix, prefix.read_link().ok()?)));
+        let (at, target) = match &link {
+            Some((at, target)) => (*at, Some(target)),
+            None => (path.as_path(), None),
+        };
+        let Some(parent) = at.parent() else { break };
+        directories.insert(parent.to_owned());
+        let Some(target) = target else { break };
+        let rest = path.strip_prefix(at).unwrap_or(Path::new(""));
+        let target = parent.join(target);
+        // Joining nothing would add a slash, and then a file is no file.
+        path = if rest.as_os_str().is_empty() { target } else { target.join(rest) };
     }
     directories
 }

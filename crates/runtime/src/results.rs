@@ -36,10 +36,9 @@ fn preview(result: &ToolResult) -> String {
     let text = result.content.iter().find_map(|block| block.get("text").and_then(Value::as_str));
     match text {
         Some(text) => text.chars().take(PREVIEW_CHARS).collect(),
-        None => result
-            .structured
-            .as_ref()
-            .map(|value| value.to_string().chars().take(PREVIEW_CHARS).collect())
-            .unwrap_or_else(|| "(no text)".into()),
+        None => result.structured.as_ref().map_or_else(
+            || "(no text)".into(),
+            |value| value.to_string().chars().take(PREVIEW_CHARS).collect(),
+        ),
     }
 }

@@ -103,13 +103,14 @@ impl SlotTable {
         &self.all
     }
 
-    /// The slots of a tool; made with `limit` when it has none yet.
+    /// The slots of a tool; made with `limit` when it is no longer, or not yet, in the catalog.
     pub(crate) fn of(&self, tool: &CanonicalName, limit: u32) -> Arc<Slots> {
         let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
         by_tool.entry(tool.clone()).or_insert_with(|| Slots::new(limit)).clone()
     }
 
-    /// Brings every tool to its limit and drops the slots of tools that are gone and unused.
+    /// Brings every tool to its limit and drops the slots of tools that are gone and unused. Slots are made
+    /// here and not by the first call, which may come with the limit of an older catalog.
     pub(crate) fn resize<'a>(
         &self,
         max_concurrent: u32,
@@ -129,6 +130,11 @@ impl SlotTable {
             }
             None => Arc::strong_count(slots) > 1,
         });
+        for (tool, limit) in limits {
+            if !by_tool.contains_key(tool) {
+                by_tool.insert(tool.clone(), Slots::new(limit));
+            }
+        }
     }
 }
 
@@ -196,6 +202,14 @@ mod tests {
         assert_eq!(slots.semaphore.available_permits(), 0);
         drop(held);
         assert_eq!(slots.semaphore.available_permits(), 3);
+    }
+
+    #[test]
+    fn a_first_call_from_an_older_catalog_gets_the_present_limit() {
+        let table = SlotTable::new(2);
+        let name = CanonicalName::new(&switchboard_model::ServerName::new("s"), "t");
+        table.resize(2, std::iter::once((&name, 1)));
+        assert_eq!(table.of(&name, 7).limit(), 1);
     }
 
     #[tokio::test]

@@ -16,17 +16,20 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::board::Memory;
 
 /// How often a server is asked again when neither it nor the configuration says.
-const DEFAULT_POLL: Duration = Duration::from_secs(60);
+const DEFAULT_POLL: Duration = Duration::from_mins(1);
 /// No server is asked more often than this, whatever `ttlMs` it gives.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
 /// How long a burst of change notifications may last before its one listing.
 const SETTLE: Duration = Duration::from_millis(50);
 /// An era that was learned longer ago is asked for again.
 const ERA_MEMORY_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// How long a server that was removed may take to finish its calls.
-const RETIREMENT: Duration = Duration::from_secs(600);
+/// How long a server that was removed, or a connection that was given up, may take to finish its calls.
+const RETIREMENT: Duration = Duration::from_mins(10);
 
 /// How a server is doing, for people and for the API.
 #[derive(Debug, Clone)]
@@ -56,7 +59,7 @@ pub(crate) struct Listing {
 }
 
 #[derive(Debug)]
-struct State {
+struct Condition {
     state: ServerState,
     era: Option<Era>,
     info: ServerInfo,
@@ -73,24 +76,33 @@ struct State {
 pub(crate) struct Server {
     spec: ServerSpec,
     poll: Option<Duration>,
-    state: Mutex<State>,
-    connection: ArcSwapOption<Connection>,
-    /// Calls that hold on to the connection.
+    condition: Mutex<Condition>,
+    open: ArcSwapOption<Open>,
+    /// Calls that were resolved to this server and have not ended.
     users: TaskTracker,
     /// Somebody saw a sign of trouble, or wants the list read again.
     suspect: Notify,
     attempted: CancellationToken,
     stop: CancellationToken,
-    ended: CancellationToken,
+}
+
+/// An open connection and the calls that run over it.
+#[derive(Debug)]
+struct Open {
+    connection: Arc<Connection>,
+    users: TaskTracker,
 }
 
 /// What every supervisor needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) store: Store,
+    pub(crate) memory: Memory,
     pub(crate) options: ConnectOptions,
     pub(crate) dirty: Arc<Notify>,
     pub(crate) tasks: TaskTracker,
+    /// Ends every supervisor.
+    pub(crate) stop: CancellationToken,
 }
 
 impl Server {
@@ -104,7 +116,7 @@ impl Server {
         let server = Arc::new(Self {
             spec,
             poll,
-            state: Mutex::new(State {
+            condition: Mutex::new(Condition {
                 state: ServerState::Connecting,
                 era: None,
                 info: ServerInfo::default(),
@@ -115,12 +127,11 @@ impl Server {
                 error: None,
                 connect_time: None,
             }),
-            connection: ArcSwapOption::empty(),
+            open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
             suspect: Notify::new(),
             attempted: CancellationToken::new(),
-            stop: CancellationToken::new(),
-            ended: CancellationToken::new(),
+            stop: around.stop.child_token(),
         });
         around.tasks.spawn(supervise(server.clone(), around.clone()));
         server
@@ -139,12 +150,17 @@ impl Server {
         self.attempted.cancelled().await;
     }
 
-    /// The connection, while there is one; the token keeps it open.
-    pub(crate) fn connection(
-        &self,
-    ) -> Option<(Arc<Connection>, tokio_util::task::task_tracker::TaskTrackerToken)> {
+    /// Keeps the server from being retired until the token is dropped; `None` when it already was.
+    pub(crate) fn hold(&self) -> Option<TaskTrackerToken> {
+        // In this order: a retirement either waits for the token or is seen here.
         let token = self.users.token();
-        self.connection.load_full().filter(|connection| !connection.is_closed()).map(|c| (c, token))
+        (!self.users.is_closed()).then_some(token)
+    }
+
+    /// The connection, while there is one; the token keeps it open.
+    pub(crate) fn connection(&self) -> Option<(Arc<Connection>, TaskTrackerToken)> {
+        let open = self.open.load_full().filter(|open| !open.connection.is_closed())?;
+        Some((open.connection.clone(), open.users.token()))
     }
 
     /// Has the supervisor look whether the server is still there, and read its list again.
@@ -152,16 +168,20 @@ impl Server {
         self.suspect.notify_one();
     }
 
-    /// Ends the supervisor once the last call has let go of the connection.
+    /// Ends the supervisor once the last call that was resolved to this server has ended.
     pub(crate) fn retire(self: Arc<Self>, tasks: &TaskTracker) {
+        self.users.close();
         tasks.spawn(async move {
-            // A call that found this server a moment ago is still about to take its connection.
-            tokio::time::sleep(Duration::from_millis(250)).await;
-            self.users.close();
-            // After that the calls are cut off; nothing should run for so long unseen.
-            let _still_used = tokio::time::timeout(RETIREMENT, self.users.wait()).await;
+            self.let_finish(&self.users).await;
             self.stop.cancel();
         });
+    }
+
+    /// Waits for calls to end by themselves. After a while they are cut off: nothing should run for so long
+    /// unseen.
+    async fn let_finish(&self, users: &TaskTracker) {
+        let finished = tokio::time::timeout(RETIREMENT, users.wait());
+        let _still_used = self.stop.run_until_cancelled(finished).await;
     }
 
     /// Ends the supervisor now.
@@ -169,64 +189,58 @@ impl Server {
         self.stop.cancel();
     }
 
-    /// Returns when the supervisor has ended and the connection is closed.
-    pub(crate) async fn ended(&self) {
-        self.ended.cancelled().await;
-    }
-
     pub(crate) fn listing(&self) -> Listing {
-        let state = self.state();
+        let condition = self.condition();
         Listing {
-            tools: state.tools.clone(),
-            dropped: state.dropped.clone(),
-            is_ready: state.state == ServerState::Ready,
-            is_fresh: state.is_fresh,
+            tools: condition.tools.clone(),
+            dropped: condition.dropped.clone(),
+            is_ready: condition.state == ServerState::Ready,
+            is_fresh: condition.is_fresh,
         }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
-        let stderr = self.connection.load().as_ref().and_then(|connection| connection.stderr());
-        let state = self.state();
+        let stderr = self.open.load().as_ref().and_then(|open| open.connection.stderr());
+        let condition = self.condition();
         ServerStatus {
             name: self.spec.name.clone(),
-            state: state.state,
-            era: state.era,
-            info: state.info.clone(),
-            offered: state.tools.as_ref().map_or(0, |tools| tools.len()),
-            error: state.error.clone(),
-            connect_time: state.connect_time,
+            state: condition.state,
+            era: condition.era,
+            info: condition.info.clone(),
+            offered: condition.tools.as_ref().map_or(0, |tools| tools.len()),
+            error: condition.error.clone(),
+            connect_time: condition.connect_time,
             stderr,
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn condition(&self) -> std::sync::MutexGuard<'_, Condition> {
+        self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over a list; says whether anything changed.
     fn take_list(&self, list: ToolList) -> bool {
-        let mut state = self.state();
-        let is_same = state.is_fresh
-            && state.state == ServerState::Ready
-            && state.tools.as_deref() == Some(&list.tools)
-            && *state.dropped == list.dropped;
-        (state.is_fresh, state.state, state.error) = (true, ServerState::Ready, None);
-        state.ttl = list.ttl;
+        let mut condition = self.condition();
+        let is_same = condition.is_fresh
+            && condition.state == ServerState::Ready
+            && condition.tools.as_deref() == Some(&list.tools)
+            && *condition.dropped == list.dropped;
+        (condition.is_fresh, condition.state, condition.error) = (true, ServerState::Ready, None);
+        condition.ttl = list.ttl;
         if !is_same {
-            state.tools = Some(Arc::new(list.tools));
-            state.dropped = Arc::new(list.dropped);
+            condition.tools = Some(Arc::new(list.tools));
+            condition.dropped = Arc::new(list.dropped);
         }
         !is_same
     }
 
     fn lose(&self, error: ConnectError) {
-        self.connection.store(None);
-        let mut state = self.state();
-        (state.state, state.error) = (ServerState::Unavailable, Some(error));
+        let mut condition = self.condition();
+        (condition.state, condition.error) = (ServerState::Unavailable, Some(error));
     }
 
     fn pause_between_lists(&self) -> Duration {
-        let ttl = self.state().ttl.filter(|ttl| !ttl.is_zero());
+        let ttl = self.condition().ttl.filter(|ttl| !ttl.is_zero());
         ttl.or(self.poll).unwrap_or(DEFAULT_POLL).max(SHORTEST_POLL)
     }
 
@@ -240,13 +254,12 @@ async fn supervise(server: Arc<Server>, around: Surroundings) {
     let watching = keep_connected(&server, &around);
     server.stop.clone().run_until_cancelled(watching).await;
     server.attempted.cancel();
-    if let Some(connection) = server.connection.swap(None) {
-        connection.close().await;
+    if let Some(open) = server.open.swap(None) {
+        open.connection.close().await;
     }
-    server.ended.cancel();
 }
 
-async fn keep_connected(server: &Server, around: &Surroundings) {
+async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
     let mut backoff = fresh_backoff();
     loop {
         match connect(server, around).await {
@@ -256,11 +269,10 @@ async fn keep_connected(server: &Server, around: &Surroundings) {
                 let error = attend(server, &connection, around).await;
                 tracing::warn!(server = %server.spec.name, %error, "MCP server lost, reconnecting");
                 server.lose(error);
-                // It may be alive and merely broken; what it still holds is given back in the background.
-                around.tasks.spawn(async move { connection.close().await });
+                give_up(server, around);
             }
             Err(error) => {
-                let is_news = server.state().error.as_ref() != Some(&error);
+                let is_news = server.condition().error.as_ref() != Some(&error);
                 if is_news && server.attempted.is_cancelled() {
                     tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
                 }
@@ -271,6 +283,18 @@ async fn keep_connected(server: &Server, around: &Surroundings) {
         let pause = backoff.next().unwrap_or(Duration::from_secs(30));
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Closes the connection in the background. The server may be alive and merely broken: calls that still run
+/// over the connection end by themselves, one way or the other.
+fn give_up(server: &Arc<Server>, around: &Surroundings) {
+    let Some(open) = server.open.swap(None) else { return };
+    let server = server.clone();
+    around.tasks.spawn(async move {
+        open.users.close();
+        server.let_finish(&open.users).await;
+        open.connection.close().await;
+    });
 }
 
 fn announce(server: &Server, around: &Surroundings, is_up: bool) {
@@ -295,23 +319,26 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         around.store.remembered_era(name, &fingerprint, now - ERA_MEMORY_MS).await.ok().flatten();
     let options = ConnectOptions { known_era, ..around.options.clone() };
     let start = Instant::now();
-    tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.endpoint);
+    tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.place);
     let (connection, list) = Connection::open(&server.spec, &options).await?;
     let took = start.elapsed();
     tracing::info!("MCP server '{name}' returned {} tools", list.tools.len());
-    if let Some(era) = connection.learned_era().filter(|era| known_era != Some(*era))
+    if around.memory == Memory::Keep
+        && let Some(era) = connection.learned_era().filter(|era| known_era != Some(*era))
         && let Err(error) = around.store.remember_era(name, &fingerprint, era, now).await
     {
         tracing::warn!(%error, "the protocol era could not be remembered");
     }
     {
-        let mut state = server.state();
-        state.era = Some(connection.era());
-        state.info = connection.info().clone();
-        state.connect_time = Some(took);
+        let mut condition = server.condition();
+        condition.era = Some(connection.era());
+        condition.info = connection.info().clone();
+        condition.connect_time = Some(took);
     }
+    // Whoever sees that the server is ready must find its connection.
+    let open = Open { connection: connection.clone(), users: TaskTracker::new() };
+    server.open.store(Some(Arc::new(open)));
     server.take_list(list);
-    server.connection.store(Some(connection.clone()));
     Ok(connection)
 }
 
@@ -350,8 +377,15 @@ async fn attend(
 
 /// A server that answers, if wrongly, is not lost.
 fn is_still_there(error: &ConnectError) -> bool {
-    error.kind == switchboard_mcp::ConnectErrorKind::Protocol
-        && error.message.starts_with("the server")
+    use switchboard_mcp::ConnectErrorKind::{
+        Process, Protocol, Timeout, Unauthorized, Unreachable,
+    };
+    match error.kind {
+        Protocol => true,
+        // A status such as 429 or 503 says that it would rather not list just now.
+        Unreachable => error.message.starts_with("HTTP "),
+        Process | Timeout | Unauthorized => false,
+    }
 }
 
 fn lost(connection: &Connection) -> ConnectError {

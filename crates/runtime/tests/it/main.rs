@@ -1,0 +1,16 @@
+//! The board as its faces see it, against scripted servers on real sockets.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod calls;
+mod children;
+mod limits;
+mod live;
+mod logs;
+mod many;
+mod memory;
+mod reload;
+mod shutdown;
+mod start;
+mod support;
+mod timeouts;
+mod watch;
