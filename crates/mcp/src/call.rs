@@ -78,6 +78,7 @@ impl Connection {
                 match found.kind {
                     ConnectErrorKind::Protocol => CallFailure::BadAnswer(found.message),
                     ConnectErrorKind::Unreachable
+                    | ConnectErrorKind::Overloaded
                     | ConnectErrorKind::Unauthorized
                     | ConnectErrorKind::Timeout
                     | ConnectErrorKind::Process => CallFailure::Unavailable(found.message),

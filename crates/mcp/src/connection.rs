@@ -24,7 +24,7 @@ use url::Url;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::handler::{ProgressTable, UpstreamHandler};
-use crate::http_client::{BoundedClient, describe_transport};
+use crate::http_client::{BoundedClient, HttpPool, describe_transport};
 use crate::listing::list_tools;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
@@ -45,6 +45,8 @@ pub struct ConnectOptions {
     pub guard: Option<PathBuf>,
     /// The era that the server spoke last time; saves the question.
     pub known_era: Option<Era>,
+    /// Shared between the connections of one board.
+    pub http: HttpPool,
 }
 
 /// What a server says about itself. For display only.
@@ -269,7 +271,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         bearer: Option<&Secret>,
     ) -> Result<Opened, ConnectError> {
-        let client = BoundedClient::new(self.handler.changed.clone())?;
+        let client = BoundedClient::new(&self.options.http, self.handler.changed.clone())?;
         let headers = header_map(headers)?;
         let (era, era_is_certain) = match (self.spec.era, self.options.known_era) {
             (EraChoice::Fixed(era), _) => (era, false),
@@ -304,7 +306,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         bearer: Option<&Secret>,
     ) -> Result<Opened, ConnectError> {
-        let client = BoundedClient::new(self.handler.changed.clone())?;
+        let client = BoundedClient::new(&self.options.http, self.handler.changed.clone())?;
         let headers = header_map(headers)?;
         let bearer = bearer.cloned();
         let request: RequestTo = Box::new(move |method, url| {

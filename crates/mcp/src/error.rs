@@ -7,6 +7,8 @@ use std::error::Error;
 pub enum ConnectErrorKind {
     /// Nobody listens there, the name does not resolve, the network is down.
     Unreachable,
+    /// It answers, but does not want to serve just now (HTTP 429 or 5xx).
+    Overloaded,
     /// The server wants other credentials.
     Unauthorized,
     /// It did not answer in time.

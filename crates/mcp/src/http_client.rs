@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -55,9 +55,12 @@ pub(crate) struct BoundedClient {
 
 impl BoundedClient {
     /// `handshaken_again` is notified when rmcp replaces a lost session: its list must be read anew.
-    pub(crate) fn new(handshaken_again: Arc<Notify>) -> Result<Self, ConnectError> {
+    pub(crate) fn new(
+        pool: &HttpPool,
+        handshaken_again: Arc<Notify>,
+    ) -> Result<Self, ConnectError> {
         Ok(Self {
-            http: build_http()?,
+            http: pool.client()?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
             handshaken_again,
@@ -219,7 +222,18 @@ impl StreamableHttpClient for BoundedClient {
     }
 }
 
-/// One pool for one server: no proxying of credentials to another origin, no waiting for a dead host.
+/// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
+/// of a start. It keeps no cookies, and its connections are kept apart by host.
+#[derive(Debug, Clone, Default)]
+pub struct HttpPool(Arc<OnceLock<Result<Client, ConnectError>>>);
+
+impl HttpPool {
+    fn client(&self) -> Result<Client, ConnectError> {
+        self.0.get_or_init(build_http).clone()
+    }
+}
+
+/// No redirect takes credentials to another origin, and a dead host is not waited for.
 fn build_http() -> Result<Client, ConnectError> {
     Client::builder()
         .connect_timeout(Duration::from_secs(10))
@@ -442,7 +456,7 @@ const LAYERS: [&str; 5] = [
 
 /// An answer whose status or type says that it is no MCP message.
 pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {
-    use ConnectErrorKind::{Protocol, Unauthorized, Unreachable};
+    use ConnectErrorKind::{Overloaded, Protocol, Unauthorized};
     let said = format!("HTTP {status}{}", quote(body, content_type));
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ConnectError::new(Unauthorized, said)
@@ -452,7 +466,7 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
         status if status.is_redirection() => ConnectError::new(Protocol, said)
             .with_hint("the server redirects elsewhere; put the final address into `url`"),
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            ConnectError::new(Unreachable, said)
+            ConnectError::new(Overloaded, said)
         }
         status if status.is_success() && content_type.starts_with("text/html") => {
             let message = format!("{said}: a web page instead of an MCP answer");
@@ -509,7 +523,7 @@ mod tests {
                 described(400, "text/plain", "bad\r\nsession\u{1b}[0m"),
                 "Protocol: HTTP 400 Bad Request: bad  session [0m",
             ),
-            (described(502, "text/html", "<html>"), "Unreachable: HTTP 502 Bad Gateway"),
+            (described(502, "text/html", "<html>"), "Overloaded: HTTP 502 Bad Gateway"),
             (described(410, "", ""), "Protocol: HTTP 410 Gone"),
             (
                 described(200, "text/plain", "hello"),

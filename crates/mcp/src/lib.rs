@@ -23,3 +23,4 @@ pub use call::{CallFailure, Progress};
 pub use connection::{ConnectOptions, Connection, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use guard::run_guard;
+pub use http_client::HttpPool;

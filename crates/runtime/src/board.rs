@@ -87,7 +87,7 @@ impl Board {
         let around = Surroundings {
             store: options.store.clone(),
             memory: options.memory,
-            options: ConnectOptions { guard: options.guard, known_era: None },
+            options: ConnectOptions { guard: options.guard, ..ConnectOptions::default() },
             dirty: Arc::new(Notify::new()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),

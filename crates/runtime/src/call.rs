@@ -13,10 +13,11 @@ use switchboard_model::{
     render_duration,
 };
 use switchboard_registry::{CatalogTool, Unresolved};
-use switchboard_telemetry::CallFinished;
+use switchboard_telemetry::{CallFinished, call_span, end_call_span};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument, Span};
 
 use crate::board::Board;
 use crate::results::offload;
@@ -97,13 +98,15 @@ impl Board {
         ledger.wait_started = Some(Instant::now());
         let _slots = self.take_slots(tool).await?;
         ledger.run_started = Some(Instant::now());
+        let span = call_span(tool.name.server().as_str(), tool.name.tool());
+        ledger.span = span.clone();
         let result = if tool.name.server().is_local() {
-            self.run_local(tool, arguments).await
+            self.run_local(tool, arguments).instrument(span).await
         } else {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured"));
             };
-            run_upstream(server, tool, arguments, request.progress).await
+            run_upstream(server, tool, arguments, request.progress).instrument(span).await
         }?;
         ledger.run_ended = Some(Instant::now());
         self.cap(tool, result, ledger).await
@@ -374,6 +377,7 @@ struct Ledger<'a> {
     revision: u64,
     argument_digest: String,
     tool: Option<CanonicalName>,
+    span: Span,
     wait_started: Option<Instant>,
     run_started: Option<Instant>,
     run_ended: Option<Instant>,
@@ -394,6 +398,7 @@ impl<'a> Ledger<'a> {
             revision,
             argument_digest: digest.to_hex().to_string(),
             tool: None,
+            span: Span::none(),
             wait_started: None,
             run_started: None,
             run_ended: None,
@@ -432,6 +437,7 @@ impl<'a> Ledger<'a> {
         };
         let wait = between(self.wait_started, self.run_started);
         let run = between(self.run_started, self.run_ended);
+        end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
         if let Some(tool) = &self.tool {
             let (server, tool) = (tool.server().as_str(), tool.tool());
             CallFinished { server, tool, outcome: outcome.as_str(), wait, run }.emit();

@@ -377,14 +377,10 @@ async fn attend(
 
 /// A server that answers, if wrongly, is not lost.
 fn is_still_there(error: &ConnectError) -> bool {
-    use switchboard_mcp::ConnectErrorKind::{
-        Process, Protocol, Timeout, Unauthorized, Unreachable,
-    };
+    use switchboard_mcp::ConnectErrorKind as Kind;
     match error.kind {
-        Protocol => true,
-        // A status such as 429 or 503 says that it would rather not list just now.
-        Unreachable => error.message.starts_with("HTTP "),
-        Process | Timeout | Unauthorized => false,
+        Kind::Protocol | Kind::Overloaded => true,
+        Kind::Unreachable | Kind::Process | Kind::Timeout | Kind::Unauthorized => false,
     }
 }
 

@@ -10,4 +10,4 @@ pub use metrics::{
     CallFinished, MetricsPage, call_started, catalog_published, install_metrics, records_dropped,
     server_state,
 };
-pub use spans::{Tracing, call_span};
+pub use spans::{Tracing, call_span, end_call_span};

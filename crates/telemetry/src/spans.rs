@@ -28,7 +28,7 @@ impl Tracing {
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if !ENDPOINT_VARIABLES.iter().any(|name| named(&name)) {
+        if !ENDPOINT_VARIABLES.iter().any(named) {
             return (None, Self(None));
         }
         let Ok(exporter) = SpanExporter::builder().with_http().build() else {
@@ -68,4 +68,13 @@ pub fn call_span(server: &str, tool: &str) -> Span {
         switchboard.outcome = tracing::field::Empty,
         error.type = tracing::field::Empty,
     )
+}
+
+/// Notes how a call ended.
+pub fn end_call_span(span: &Span, outcome: &'static str, is_ok: bool) {
+    span.record("switchboard.outcome", outcome);
+    if !is_ok {
+        span.record("otel.status_code", "ERROR");
+        span.record("error.type", outcome);
+    }
 }

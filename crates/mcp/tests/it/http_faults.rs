@@ -68,7 +68,7 @@ async fn a_status_says_what_to_do() {
         404 | 405 => {
             format!("protocol: HTTP {code} {reason}: {{\"error\":\"{reason}\"}} -> {PATH}")
         }
-        _ => format!("unreachable: HTTP {code} {reason}: {{\"error\":\"{reason}\"}}"),
+        _ => format!("overloaded: HTTP {code} {reason}: {{\"error\":\"{reason}\"}}"),
     };
     let mut cases = Vec::new();
     for (code, reason) in [

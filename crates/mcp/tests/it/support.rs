@@ -116,6 +116,7 @@ pub(crate) fn text(result: &ToolResult) -> &str {
 pub(crate) fn shown(error: &ConnectError) -> String {
     let kind = match error.kind {
         ConnectErrorKind::Unreachable => "unreachable",
+        ConnectErrorKind::Overloaded => "overloaded",
         ConnectErrorKind::Unauthorized => "unauthorized",
         ConnectErrorKind::Timeout => "timeout",
         ConnectErrorKind::Protocol => "protocol",
