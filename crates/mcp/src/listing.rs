@@ -1,14 +1,13 @@
 //! Reads a server's whole list of tools, page by page, within bounds.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
-use switchboard_model::{ToolDescriptor, ToolList};
+use switchboard_model::{JsonText, ToolDescriptor, ToolList};
 
 use crate::bounds::{MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER};
 use crate::call::describe_service_error;
@@ -99,12 +98,12 @@ fn read_tool(tool: &Value) -> Result<ToolDescriptor, String> {
         Some(schema @ (Value::Object(_) | Value::Bool(true))) => schema.clone(),
         Some(_) => return Err(format!("the inputSchema of '{name}' is not an object")),
     };
-    let object = |key: &str| tool.get(key).filter(|value| value.is_object()).cloned().map(Arc::new);
+    let object = |key: &str| tool.get(key).filter(|value| value.is_object()).map(JsonText::from);
     Ok(ToolDescriptor {
         name,
         title: text("title"),
         description: text("description"),
-        input_schema: Arc::new(input_schema),
+        input_schema: JsonText::from(&input_schema),
         output_schema: object("outputSchema"),
         annotations: object("annotations"),
     })

@@ -5,6 +5,7 @@
 //! a database row or an HTTP body looks like is decided at the edge that speaks it.
 
 mod call;
+mod json_text;
 mod limits;
 mod name;
 mod plan;
@@ -15,6 +16,7 @@ mod tool;
 pub use call::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
 };
+pub use json_text::JsonText;
 pub use limits::{
     BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, LimitsOverlay, ToolLimits,
     render_duration,

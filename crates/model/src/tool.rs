@@ -1,21 +1,19 @@
 //! A tool as its server describes it.
 
-use std::sync::Arc;
-
-use serde_json::Value;
+use crate::JsonText;
 
 /// One tool of one server, before any policy.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDescriptor {
     /// The name that the server uses.
     pub name: String,
     pub title: Option<String>,
     pub description: Option<String>,
     /// The JSON Schema of the arguments.
-    pub input_schema: Arc<Value>,
-    pub output_schema: Option<Arc<Value>>,
+    pub input_schema: JsonText,
+    pub output_schema: Option<JsonText>,
     /// The server's hints; never trusted for a decision.
-    pub annotations: Option<Arc<Value>>,
+    pub annotations: Option<JsonText>,
 }
 
 impl ToolDescriptor {
@@ -25,7 +23,7 @@ impl ToolDescriptor {
             name: name.into(),
             title: None,
             description: None,
-            input_schema: Arc::new(serde_json::json!({"type": "object"})),
+            input_schema: JsonText::from(&serde_json::json!({"type": "object"})),
             output_schema: None,
             annotations: None,
         }
@@ -33,7 +31,7 @@ impl ToolDescriptor {
 }
 
 /// What a server answered when it was asked for its tools.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolList {
     pub tools: Vec<ToolDescriptor>,
     /// How long the server calls this list fresh (`ttlMs`), when it says so.

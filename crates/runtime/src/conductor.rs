@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use switchboard_model::{Plan, ServerName, ToolDescriptor};
+use switchboard_model::{JsonText, Plan, ServerName, ToolDescriptor};
 use switchboard_registry::{
     Admission, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
 };
@@ -190,11 +190,10 @@ impl Conductor {
     async fn remember(&mut self, listings: &[(ServerName, Listing)]) {
         for (server, listing) in listings {
             let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
-            if self.before.get(server).is_some_and(|seen| seen.tools == *tools) {
-                continue;
-            }
-            self.before.insert(server.clone(), Seen::new(tools.clone()));
-            if self.memory == Memory::Keep {
+            let seen = Seen::new(tools.clone());
+            let before = self.before.insert(server.clone(), seen);
+            let is_new = before.is_none_or(|before| before.tools != *tools);
+            if is_new && self.memory == Memory::Keep {
                 let now = jiff::Timestamp::now().as_millisecond();
                 let kept: Result<(), StoreError> =
                     self.store.remember_tools(server, tools, now).await;
@@ -232,8 +231,8 @@ fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Ser
 /// Lays declared arguments over the server's schema, so that everybody sees the same one.
 fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
     if let Some(arguments) = &tool.arguments {
-        let schema = declare_arguments(&tool.descriptor.input_schema, arguments);
-        tool.descriptor.input_schema = Arc::new(schema);
+        let schema = declare_arguments(&tool.descriptor.input_schema.parse(), arguments);
+        tool.descriptor.input_schema = JsonText::from(&schema);
     }
     tool
 }

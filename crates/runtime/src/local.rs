@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
-use switchboard_model::{ToolDescriptor, ToolResult};
+use switchboard_model::{JsonText, ToolDescriptor, ToolResult};
 
 /// A tool of this process. Its arguments have been checked against its schema when it runs.
 pub trait LocalTool: Send + Sync + std::fmt::Debug {
@@ -50,10 +50,10 @@ impl LocalTools {
     }
 }
 
-fn described(name: &str, description: &str, input_schema: Value) -> ToolDescriptor {
+fn described(name: &str, description: &str, input_schema: &Value) -> ToolDescriptor {
     ToolDescriptor {
         description: Some(description.into()),
-        input_schema: Arc::new(input_schema),
+        input_schema: JsonText::from(input_schema),
         ..ToolDescriptor::named(name)
     }
 }

@@ -46,7 +46,7 @@ impl Published {
             return Err(SchemaFault::Invalid("the tool is not in this catalog".into()));
         };
         lazy.0
-            .get_or_init(|| ArgumentChecker::compile(&tool.descriptor.input_schema))
+            .get_or_init(|| ArgumentChecker::compile(&tool.descriptor.input_schema.parse()))
             .as_ref()
             .map_err(Clone::clone)
     }

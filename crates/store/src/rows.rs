@@ -1,6 +1,5 @@
 //! Between rows and the model: the only place that knows the words and units of the tables.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,7 +7,7 @@ use sqlx::Row;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
-    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, ServerName,
+    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, JsonText, ServerName,
     ToolDescriptor,
 };
 
@@ -103,25 +102,24 @@ pub(crate) fn bind_tool<'q>(insert: Insert<'q>, tool: &'q ToolDescriptor) -> Ins
         .bind(&tool.name)
         .bind(tool.title.as_deref())
         .bind(tool.description.as_deref())
-        .bind(tool.input_schema.to_string())
-        .bind(tool.output_schema.as_ref().map(ToString::to_string))
-        .bind(tool.annotations.as_ref().map(ToString::to_string))
+        .bind(tool.input_schema.as_str())
+        .bind(tool.output_schema.as_ref().map(JsonText::as_str))
+        .bind(tool.annotations.as_ref().map(JsonText::as_str))
 }
 
 /// A descriptor from a row of `remembered_tools`.
 pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Error> {
     let name: String = row.try_get("name")?;
-    let json = |column: &str| -> Result<Option<Arc<Value>>, sqlx::Error> {
-        let text: Option<String> = row.try_get(column)?;
-        let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
-        Ok(parsed
-            .map_err(|error| meaningless(format!("{column} of {name:?}: {error}")))?
-            .map(Arc::new))
+    let json = |column: &str| -> Result<Option<JsonText>, sqlx::Error> {
+        let text: Option<&str> = row.try_get(column)?;
+        let parsed = text.map(JsonText::from_text).transpose();
+        parsed.map_err(|error| meaningless(format!("{column} of {name:?}: {error}")))
     };
+    let schema = json("input_schema")?;
     Ok(ToolDescriptor {
         title: row.try_get("title")?,
         description: row.try_get("description")?,
-        input_schema: json("input_schema")?.unwrap_or_default(),
+        input_schema: schema.unwrap_or_else(|| JsonText::from(&Value::Null)),
         output_schema: json("output_schema")?,
         annotations: json("annotations")?,
         name,

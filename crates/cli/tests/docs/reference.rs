@@ -110,7 +110,7 @@ fn every_command_and_option_is_on_its_page() {
     for command in listed_commands(&whole) {
         let is_documented = |known: &&str| known.split(' ').next() == Some(command.as_str());
         assert!(
-            COMMANDS.iter().any(|known| is_documented(&known)),
+            COMMANDS.iter().any(is_documented),
             "`{command}` is not documented"
         );
     }

@@ -164,8 +164,9 @@ impl Stage {
                 return Ok(address);
             }
         }
+        let ended = child.wait().expect("it has ended");
         let log = fs::read_to_string(self.directory.path().join("serve.log")).unwrap_or_default();
-        Err(format!("serve ended before it served:\n{said}{log}"))
+        Err(format!("serve ended ({ended}) before it served:\n{said}{log}"))
     }
 
     fn with_real_address(&self, text: &str) -> String {

@@ -15,7 +15,7 @@ pub(super) struct MultiplyNumbers;
 
 impl LocalTool for SumNumbers {
     fn descriptor(&self) -> ToolDescriptor {
-        described("sum_numbers", "Adds two numbers", two_numbers())
+        described("sum_numbers", "Adds two numbers", &two_numbers())
     }
 
     fn run(&self, arguments: Map<String, Value>) -> BoxFuture<'static, ToolResult> {
@@ -25,7 +25,7 @@ impl LocalTool for SumNumbers {
 
 impl LocalTool for MultiplyNumbers {
     fn descriptor(&self) -> ToolDescriptor {
-        described("multiply_numbers", "Multiplies two numbers", two_numbers())
+        described("multiply_numbers", "Multiplies two numbers", &two_numbers())
     }
 
     fn run(&self, arguments: Map<String, Value>) -> BoxFuture<'static, ToolResult> {

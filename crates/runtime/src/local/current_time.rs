@@ -17,7 +17,7 @@ impl LocalTool for CurrentTime {
         described(
             "current_time",
             "Tells the current date and time",
-            json!({
+            &json!({
                 "type": "object",
                 "properties": {"timezone": {
                     "type": "string",

@@ -1,14 +1,13 @@
 //! Whatever goes in comes out.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use switchboard_model::{
-    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName,
-    ToolDescriptor,
+    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, CanonicalName, Face, JsonText,
+    ServerName, ToolDescriptor,
 };
 use switchboard_store::{CallFilter, Store};
 use tokio::runtime::Runtime;
@@ -99,14 +98,14 @@ fn json() -> impl Strategy<Value = Value> {
 }
 
 fn tool() -> impl Strategy<Value = ToolDescriptor> {
-    let optional = || prop::option::of(json().prop_map(Arc::new));
+    let optional = || prop::option::of(json().prop_map(|value| JsonText::from(&value)));
     (text(), prop::option::of(text()), prop::option::of(text()), json(), optional(), optional())
         .prop_map(|(name, title, description, input_schema, output_schema, annotations)| {
             ToolDescriptor {
                 name,
                 title,
                 description,
-                input_schema: Arc::new(input_schema),
+                input_schema: JsonText::from(&input_schema),
                 output_schema,
                 annotations,
             }

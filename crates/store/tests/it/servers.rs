@@ -1,11 +1,10 @@
 //! What is remembered of servers.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_model::{Era, ServerName, ToolDescriptor};
+use switchboard_model::{Era, JsonText, ServerName, ToolDescriptor};
 use switchboard_store::Store;
 
 #[tokio::test]
@@ -52,15 +51,17 @@ async fn a_descriptor_keeps_the_order_of_its_keys_and_null_is_not_nothing() {
     let tool = ToolDescriptor {
         title: Some(String::new()),
         description: None,
-        input_schema: Arc::new(json!({"z": 1, "a": {"y": 0.1, "b": [1e300, -0.0]}, "m": u64::MAX})),
-        output_schema: Some(Arc::new(Value::Null)),
-        annotations: Some(Arc::new(json!({"readOnlyHint": true}))),
+        input_schema: JsonText::from(
+            &json!({"z": 1, "a": {"y": 0.1, "b": [1e300, -0.0]}, "m": u64::MAX}),
+        ),
+        output_schema: Some(JsonText::from(&Value::Null)),
+        annotations: Some(JsonText::from(&json!({"readOnlyHint": true}))),
         ..ToolDescriptor::named("find")
     };
     store.remember_tools(&crm, std::slice::from_ref(&tool), 1).await.unwrap();
     let read = store.remembered_tools().await.unwrap().remove(&crm).unwrap();
     assert_eq!(read, std::slice::from_ref(&tool));
-    assert_eq!(read[0].input_schema.to_string(), tool.input_schema.to_string());
+    assert_eq!(read[0].input_schema.parse(), tool.input_schema.parse());
 }
 
 #[tokio::test]

@@ -1,0 +1,59 @@
+//! JSON that is kept far more often than it is looked at.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// A JSON document as its text. A schema as a tree takes ten times the memory of its text, and most schemas are
+/// only passed on. Equal texts are equal documents; the reverse need not hold, and nothing here depends on it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct JsonText(Arc<str>);
+
+impl JsonText {
+    /// Takes a text that is JSON, or says why it is not.
+    pub fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<Value>(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The document as a tree.
+    pub fn parse(&self) -> Value {
+        // Every way to make one goes through a document that was parsed or built.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Value> for JsonText {
+    fn from(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl fmt::Debug for JsonText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_comes_back_as_it_was() {
+        let value = json!({"b": 1, "a": [true, null, 0.1]});
+        let text = JsonText::from(&value);
+        assert_eq!((text.as_str(), text.parse()), (r#"{"b":1,"a":[true,null,0.1]}"#, value));
+        assert_eq!(JsonText::from_text(text.as_str()).unwrap(), text);
+        assert_eq!(format!("{text:?}"), text.as_str());
+        assert!(JsonText::from_text("{").is_err());
+    }
+}
