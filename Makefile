@@ -35,9 +35,14 @@ fmt: ## Format the code
 generate: ## Write the files that are made from the code
 	@cargo xtask generate
 
+.PHONY: dist
+dist: ## Build the small binary that is handed out (target/dist/switchboard); takes minutes
+	@scripts/need-build-tools
+	@cargo build --quiet --profile dist --package switchboard-cli --bin switchboard
+
 .PHONY: bench
-bench: build ## Print what starting, idling and calling cost
-	@cargo run --quiet --release --package switchboard-bench -- $(SWITCHBOARD_BIN)
+bench: dist ## Print what starting, idling and calling cost
+	@cargo run --quiet --release --package switchboard-bench -- target/dist/switchboard
 
 .PHONY: coverage
 coverage: ## Line coverage of the pure crates; fails below 90 %
