@@ -21,14 +21,33 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct Globals {
-    /// The configuration file [default: $SWITCHBOARD_CONFIG, ./switchboard.yaml, or the user's configuration directory]
-    #[arg(long, short, global = true, value_name = "FILE")]
+    /// The configuration file
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_name = "FILE",
+        help = "The configuration file [default: $SWITCHBOARD_CONFIG, ./switchboard.yaml, or the user's \
+                configuration directory]"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Where call records and what servers had are kept
-    #[arg(long, global = true, value_name = "DIR", env = "SWITCHBOARD_DATA_DIR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "SWITCHBOARD_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
     /// Talk to a running instance instead of starting the board here
-    #[arg(long, global = true, value_name = "URL", env = "SWITCHBOARD_URL")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "SWITCHBOARD_URL",
+        hide_env_values = true
+    )]
     pub(crate) url: Option<String>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]

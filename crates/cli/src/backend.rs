@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 use switchboard_http::present;
-use switchboard_model::{Face, Plan, ServerName};
+use switchboard_model::{AdmissionMode, Face, Plan, ServerName};
 use switchboard_runtime::{Board, CallRequest, Memory};
 
 use crate::args::Globals;
@@ -112,5 +112,12 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
         plan.servers.clear();
     } else if plan.servers.iter().any(|server| is_of(&server.spec.name)) {
         plan.servers.retain(|server| is_of(&server.spec.name));
+    } else {
+        return;
     }
+    // An entry for a server that was left out would be missed in the others. A strict server is asked about all
+    // of its tools, so there every entry that may be one of them stays.
+    let is_strict = plan.servers.iter().any(|server| server.mode == AdmissionMode::Strict);
+    let bare = tool.split_once('.').map_or(tool, |(_, bare)| bare);
+    plan.tools.retain(|entry| is_strict || entry.name == tool || entry.name == bare);
 }

@@ -16,6 +16,7 @@ mod tool_show;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use serde_json::json;
 
 use crate::args::{Arguments, Command, ServerCommand, ToolCommand};
 use crate::failure::Failure;
@@ -44,7 +45,12 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "switchboard", &mut script);
-            output.bytes(&script);
+            if output.is_json() {
+                let script = String::from_utf8_lossy(&script);
+                output.json(&json!({"shell": shell.to_string(), "script": script}));
+            } else {
+                output.bytes(&script);
+            }
             Ok(ExitCode::SUCCESS)
         }
         // Handled before anything else starts.

@@ -22,7 +22,7 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     /// What `--json` shows besides.
-    details: Option<Value>,
+    details: Option<Box<Value>>,
     /// The message already says `error:` where it should.
     is_rendered: bool,
 }
@@ -60,7 +60,7 @@ impl Failure {
     pub(crate) fn json(&self) -> Value {
         let mut error = json!({"kind": self.kind, "message": self.message, "hint": self.hint});
         if let (Some(object), Some(details)) = (error.as_object_mut(), &self.details) {
-            object.insert("details".into(), details.clone());
+            object.insert("details".into(), Value::clone(details));
         }
         json!({ "error": error })
     }
@@ -70,7 +70,7 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         match error {
             ConfigError::Invalid(problems) => Self {
-                details: Some(problems.to_json()),
+                details: Some(Box::new(problems.to_json())),
                 is_rendered: true,
                 ..Self::new(EXIT_START, "invalid_configuration", problems.to_string())
             },
@@ -99,7 +99,7 @@ impl From<StartError> for Failure {
             json!({"kind": kind, "server": server, "tool": tool, "message": failure.to_string()})
         });
         let details = Value::Array(each.collect());
-        Self { details: Some(details), ..Self::start(error.to_string()) }
+        Self { details: Some(Box::new(details)), ..Self::start(error.to_string()) }
     }
 }
 

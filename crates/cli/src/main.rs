@@ -20,13 +20,19 @@ use crate::args::{Arguments, Command};
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse_usage(&error),
+    };
     if let Command::Guard(guard) = &arguments.command {
         // The guard must stay small: no logging, no threads but its own.
         return switchboard_mcp::run_guard(guard.parent, &guard.command, &guard.arguments);
     }
-    let verbosity = arguments.globals.verbosity() + i8::from(arguments.command.tells_the_news());
-    init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
+    let news = i8::from(arguments.command.tells_the_news());
+    let verbosity = arguments.globals.verbosity().saturating_add(news);
+    // Dropped last: it sends what a collector has not got yet.
+    let _tracing =
+        init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
     let output = Output::new(arguments.globals.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -39,4 +45,17 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => output.fail(&failure),
     }
+}
+
+/// Help and version are no failures; a mistake is told as JSON to whoever asked for that.
+fn refuse_usage(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        let message = error.to_string();
+        let message = message.trim().trim_start_matches("error: ");
+        return Output::new(true).fail(&failure::Failure::usage(message));
+    }
+    // A reader that is gone has seen enough.
+    let _reader_is_gone = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(failure::EXIT_USAGE))
 }

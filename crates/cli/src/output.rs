@@ -9,12 +9,16 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// A table that is squeezed into fewer columns than this cannot be read.
+const NARROWEST: u16 = 40;
+
 /// Where and how a command shows what it found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     is_json: bool,
 }
 
+#[expect(clippy::unused_self, reason = "only who was handed the output may write")]
 impl Output {
     pub(crate) fn new(is_json: bool) -> Self {
         Self { is_json }
@@ -52,8 +56,10 @@ impl Output {
     pub(crate) fn table(self, header: &[&str], rows: Vec<Vec<Cell>>) {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        // Only a terminal has a width to fit into; a file or a pipe gets every word on its line.
-        table.set_content_arrangement(if std::io::stdout().is_terminal() {
+        // Only a terminal has a width to fit into; a file or a pipe gets every word on its line, and so does a
+        // terminal that does not know how wide it is.
+        let is_wide_enough = table.width().is_some_and(|width| width >= NARROWEST);
+        table.set_content_arrangement(if std::io::stdout().is_terminal() && is_wide_enough {
             ContentArrangement::Dynamic
         } else {
             ContentArrangement::Disabled

@@ -6,7 +6,7 @@ use switchboard_api::{
     CallView, LimitsView, Readiness, RecordView, ServerList, ServerView, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, ServerPlan, ServerState, ToolLimits, render_duration,
+    CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
 };
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
@@ -49,7 +49,7 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         name: status.name.to_string(),
         state: status.state.as_str().into(),
         transport: plan.spec.endpoint.transport().as_str().into(),
-        place: plan.spec.endpoint.to_string(),
+        place: plan.spec.place.clone(),
         mode: plan.mode.as_str().into(),
         required: plan.required,
         era: status.era.map(|era| era.as_str().into()),
@@ -110,9 +110,9 @@ fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
         limits: limits(&tool.limits),
         toolset: tool.toolset.clone(),
         expose_as: tool.expose_as.clone(),
-        input_schema: (*descriptor.input_schema).clone(),
-        output_schema: descriptor.output_schema.as_deref().cloned(),
-        annotations: descriptor.annotations.as_deref().cloned(),
+        input_schema: descriptor.input_schema.parse(),
+        output_schema: descriptor.output_schema.as_ref().map(JsonText::parse),
+        annotations: descriptor.annotations.as_ref().map(JsonText::parse),
     }
 }
 

@@ -40,11 +40,12 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
     match kind {
         CallErrorKind::UnknownTool => StatusCode::NOT_FOUND,
         CallErrorKind::InvalidArguments => StatusCode::UNPROCESSABLE_ENTITY,
-        CallErrorKind::QueueTimeout | CallErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        // The answer to a cancelled call is heard only when it was the board that gave it up, to stop.
+        CallErrorKind::QueueTimeout | CallErrorKind::Unavailable | CallErrorKind::Cancelled => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         CallErrorKind::Timeout | CallErrorKind::InactivityTimeout => StatusCode::GATEWAY_TIMEOUT,
         CallErrorKind::Upstream => StatusCode::BAD_GATEWAY,
-        // Nobody waits for the answer of a cancelled call; the code is for the log.
-        CallErrorKind::Cancelled => StatusCode::BAD_REQUEST,
         CallErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

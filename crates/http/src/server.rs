@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use switchboard_runtime::Board;
@@ -14,6 +17,7 @@ use switchboard_telemetry::MetricsPage;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::problem::ProblemResponse;
 use crate::{calls, health, inspect, page, problem, same_host};
 
 /// The largest request body. Arguments of a tool call fit many times over.
@@ -53,8 +57,20 @@ pub fn router(board: Arc<Board>, metrics: MetricsPage) -> Router {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(axum::middleware::from_fn(refuse_large_bodies))
         .layer(axum::middleware::from_fn(same_host::check))
         .with_state(Shared { board, metrics })
+}
+
+/// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.
+async fn refuse_large_bodies(request: Request, next: Next) -> Response {
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_none_or(|length| length <= MAX_BODY_BYTES) {
+        return next.run(request).await;
+    }
+    let detail = format!("the body is larger than {MAX_BODY_BYTES} bytes");
+    ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail).into_response()
 }
 
 /// Serves until `shutdown`, then lets running requests finish for at most `drain`.

@@ -6,7 +6,6 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::{Map, Value};
 use switchboard_model::ToolResult;
 use tokio::sync::mpsc;
-use tokio_util::task::TaskTracker;
 
 use crate::connection::Connection;
 use crate::error::{ConnectError, ConnectErrorKind};
@@ -115,8 +114,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         self.connection.progress().remove(&handle.progress_token);
-        let tasks: &TaskTracker = self.connection.tasks();
-        tasks.spawn(async move {
+        self.connection.cancelling().spawn(async move {
             // A server that is gone needs no cancellation.
             let _gone = handle.cancel(Some("the caller no longer waits".into())).await;
         });

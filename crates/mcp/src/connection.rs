@@ -36,6 +36,9 @@ const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
 /// How much of a dead child's error output goes into a message; [`Connection::stderr`] has more.
 const MAX_LAST_WORDS: usize = 2000;
 
+/// How long a connection that is closed may take to tell the server what it no longer waits for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 type Service = RunningService<RoleClient, UpstreamHandler>;
 
 /// What connecting needs besides the server's own spec.
@@ -74,6 +77,8 @@ pub struct Connection {
     closed: CancellationToken,
     unsubscribe: CancellationToken,
     unsubscribed: CancellationToken,
+    /// Cancellations on their way to the server.
+    cancelling: TaskTracker,
 }
 
 impl Connection {
@@ -166,6 +171,9 @@ impl Connection {
         // A server may wait for its open requests before it ends, and a subscription never ends by itself.
         self.unsubscribe.cancel();
         self.unsubscribed.cancelled().await;
+        // Calls that were given up a moment ago should not go on running over there.
+        self.cancelling.close();
+        let _unheard = tokio::time::timeout(LAST_WORDS, self.cancelling.wait()).await;
         self.stop.cancel();
         self.closed.cancelled().await;
         if let Some(child) = &self.child {
@@ -190,8 +198,8 @@ impl Connection {
         &self.progress
     }
 
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.tasks
+    pub(crate) fn cancelling(&self) -> &TaskTracker {
+        &self.cancelling
     }
 }
 
@@ -403,6 +411,7 @@ impl Opening<'_> {
             closed: closed.clone(),
             unsubscribe: unsubscribe.clone(),
             unsubscribed: unsubscribed.clone(),
+            cancelling: TaskTracker::new(),
         });
         self.tasks.spawn(async move {
             // How it ended does not matter here: the child or the next request says why.
@@ -493,7 +502,7 @@ async fn follow(mut subscription: Subscription, changed: &Notify, stop: &Cancell
         }
     }
     // A server that does not take it is about to lose the connection anyway.
-    let _unheard = tokio::time::timeout(Duration::from_millis(300), subscription.cancel()).await;
+    let _unheard = tokio::time::timeout(LAST_WORDS, subscription.cancel()).await;
 }
 
 fn header_map(

@@ -24,18 +24,17 @@ pub(crate) async fn run(
     if let Some(handle) = &wanted.result {
         return print_result(globals, handle, output).await;
     }
-    let list = match &globals.url {
-        Some(url) => Remote::new(url)?.calls(wanted).await?,
-        None => {
-            let filter = CallFilter {
-                limit: wanted.limit,
-                tool: wanted.tool.clone(),
-                outcome: wanted.outcome.clone(),
-                before: None,
-            };
-            let calls = open_store(globals).await?.recent_calls(&filter).await?;
-            RecordList { calls: calls.iter().map(present::record).collect() }
-        }
+    let list = if let Some(url) = &globals.url {
+        Remote::new(url)?.calls(wanted).await?
+    } else {
+        let filter = CallFilter {
+            limit: wanted.limit,
+            tool: wanted.tool.clone(),
+            outcome: wanted.outcome.clone(),
+            before: None,
+        };
+        let calls = open_store(globals).await?.recent_calls(&filter).await?;
+        RecordList { calls: calls.iter().map(present::record).collect() }
     };
     if output.is_json() {
         output.json(&list);

@@ -21,7 +21,8 @@ pub(crate) async fn run(
     let file =
         source.path().map_or_else(|| "the environment".into(), |path| path.display().to_string());
     let (servers, tools) = (loaded.plan.servers.len(), loaded.plan.tools.len());
-    let warnings: Vec<_> = loaded.warnings.iter().map(|warning| warning.to_json()).collect();
+    let warnings: Vec<_> =
+        loaded.warnings.iter().map(switchboard_config::Problem::to_json).collect();
     if !wanted.connect {
         if output.is_json() {
             let document = json!({"file": file, "servers": servers, "tool_entries": tools, "warnings": warnings});

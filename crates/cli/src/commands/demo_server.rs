@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
 use switchboard_mcp::demo;
 
 use crate::args::DemoArguments;
@@ -17,7 +18,14 @@ pub(crate) async fn run(wanted: &DemoArguments, output: Output) -> Result<ExitCo
         // Without signals there is only the kill; then nothing needs to be waited for.
         let _cannot_hear = tokio::signal::ctrl_c().await;
     };
-    let ready = |address| output.data(&format!("the demo server answers at http://{address}/mcp"));
+    let ready = |address| {
+        let url = format!("http://{address}/mcp");
+        if output.is_json() {
+            output.json(&json!({ "url": url }));
+        } else {
+            output.data(&format!("the demo server answers at {url}"));
+        }
+    };
     demo::serve_http(wanted.listen, stopped, ready)
         .await
         .map_err(|error| Failure::start(format!("cannot listen on {}: {error}", wanted.listen)))?;

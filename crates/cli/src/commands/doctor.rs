@@ -46,7 +46,9 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
     if output.is_json() {
         output.json(&serde_json::json!({"is_well": is_well, "findings": findings}));
     } else {
-        findings.iter().for_each(|finding| show(finding, output));
+        for finding in &findings {
+            show(finding, output);
+        }
     }
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
 }
@@ -95,8 +97,8 @@ async fn look_at_store(globals: &Globals) -> Finding {
 }
 
 async fn look_at_server(server: &ServerPlan) -> Finding {
-    let subject = format!("server {} at {}", server.spec.name, server.spec.endpoint);
-    let options = ConnectOptions { guard: own_program(), known_era: None };
+    let subject = format!("server {} at {}", server.spec.name, server.spec.place);
+    let options = ConnectOptions { guard: own_program(), ..ConnectOptions::default() };
     let start = tokio::time::Instant::now();
     match Connection::open(&server.spec, &options).await {
         Ok((connection, list)) => {

@@ -1,5 +1,7 @@
 //! `import`: the server list of another program as our configuration.
 
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,12 +16,16 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
     let text = read(&wanted.file)?;
     let imported = import_servers(&wanted.file.display().to_string(), &text)?;
     let mode = wanted.mode.into();
-    let names: Vec<_> = imported.servers.iter().map(|server| server.name.clone()).collect();
+    let mut names: Vec<_> = imported.servers.iter().map(|server| server.name.clone()).collect();
     let mut notes = imported.notes.clone();
+    if names.is_empty() {
+        notes.push(format!("{} names no server that can be taken over", wanted.file.display()));
+    }
     let written = match &wanted.merge {
         Some(target) if target.exists() => {
             let merged =
                 merge_into(&target.display().to_string(), &read(target)?, &imported, mode)?;
+            names.retain(|name| !merged.notes.iter().any(|note| is_about(note, name)));
             notes.extend(merged.notes);
             Some((target, merged.text))
         }
@@ -27,7 +33,9 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
         None => None,
     };
     if !output.is_json() {
-        notes.iter().for_each(|note| output.note(&format!("note: {note}")));
+        for note in &notes {
+            output.note(&format!("note: {note}"));
+        }
     }
     match written {
         Some((target, text)) => {
@@ -35,7 +43,7 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
             if output.is_json() {
                 output.json(&json!({"file": target, "servers": names, "notes": notes}));
             } else {
-                output.data(&format!("{}: {} servers", target.display(), names.len()));
+                output.data(&format!("{}: {} servers added", target.display(), names.len()));
             }
         }
         None if output.is_json() => {
@@ -44,6 +52,11 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
         None => output.data(&imported.to_yaml(mode)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes begin with the name of their server.
+fn is_about(note: &str, server: &str) -> bool {
+    note.strip_prefix(server).is_some_and(|rest| rest.starts_with(": left out"))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -58,7 +71,11 @@ fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     // A link is written through, not replaced.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let fresh = target.with_extension("yaml.new");
-    std::fs::write(&fresh, text).map_err(cannot)?;
+    let mut options = std::fs::File::options();
+    // It may hold secrets: a new file is for its owner only.
+    let mut file =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(cannot)?;
     if let Ok(before) = std::fs::metadata(&target) {
         std::fs::set_permissions(&fresh, before.permissions()).map_err(cannot)?;
     }

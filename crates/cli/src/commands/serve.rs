@@ -11,6 +11,7 @@ use switchboard_runtime::{Board, Memory, watch_config};
 use switchboard_telemetry::install_metrics;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -52,10 +53,20 @@ pub(crate) async fn run(
     tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
     let drain = Duration::from_secs(wanted.drain);
     let options = ServeOptions { board: board.clone(), metrics, drain };
-    let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned()).await;
-    stop.cancel();
-    tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
-    board.shutdown(drain).await;
+    let serving = async {
+        let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned());
+        let served = served.await;
+        stop.cancel();
+        served
+    };
+    let asked_to_stop = async {
+        stop.cancelled().await;
+        tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
+        Instant::now()
+    };
+    let (served, asked_at) = tokio::join!(serving, asked_to_stop);
+    // Requests and calls share the time that was promised.
+    board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -65,6 +76,8 @@ fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("cannot hear signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    // Who asks for a reload while we still start must not end us; the start reads the file anyway.
+    let _heard = signal(SignalKind::hangup()).map_err(cannot)?;
     let stop = CancellationToken::new();
     let asked = stop.clone();
     tasks.spawn(async move {

@@ -24,14 +24,14 @@ pub(crate) async fn run(
         return Err(Failure::usage(format!("no server '{name}' is configured"))
             .with_hint(Some(format!("configured are {}", known.join(", ")))));
     };
-    let options = ConnectOptions { guard: own_program(), known_era: None };
+    let options = ConnectOptions { guard: own_program(), ..ConnectOptions::default() };
     #[expect(
         clippy::disallowed_methods,
         reason = "a wall clock reading for a person, not for logic"
     )]
     let start = Instant::now();
     let (connection, list) = Connection::open(&server.spec, &options).await.map_err(|error| {
-        let place = &server.spec.endpoint;
+        let place = &server.spec.place;
         Failure::unreachable(format!(
             "Failed to connect to MCP server '{name}' at {place}\nError: {error}"
         ))
@@ -56,7 +56,7 @@ fn show(
     if output.is_json() {
         return output.json(&json!({
             "server": server.spec.name.as_str(),
-            "place": server.spec.endpoint.to_string(),
+            "place": server.spec.place,
             "transport": server.spec.endpoint.transport().as_str(),
             "era": connection.era().as_str(),
             "protocol": info.protocol,
@@ -70,15 +70,18 @@ fn show(
     }
     let called = [info.name.as_deref(), info.version.as_deref()];
     let called: Vec<_> = called.into_iter().flatten().collect();
-    output.data(&format!("server     {}", server.spec.name));
-    output.data(&format!("place      {}", server.spec.endpoint));
-    output.data(&format!("transport  {}", server.spec.endpoint.transport().as_str()));
-    output.data(&format!("era        {} ({})", connection.era().as_str(), info.protocol));
-    output.data(&format!("calls itself  {}", called.join(" ")));
-    output.data(&format!("connected  in {}", render_duration(took)));
-    output.data(&format!("tools      {}: {}", names.len(), names.join(", ")));
+    let line = |label: &str, text: &str| output.data(&format!("{label:<14}{text}"));
+    line("server", server.spec.name.as_str());
+    line("place", &server.spec.place);
+    line("transport", server.spec.endpoint.transport().as_str());
+    line("era", &format!("{} ({})", connection.era().as_str(), info.protocol));
+    if !called.is_empty() {
+        line("calls itself", &called.join(" "));
+    }
+    line("connected", &format!("in {}", render_duration(took)));
+    line("tools", &format!("{}: {}", names.len(), names.join(", ")));
     for reason in dropped {
-        output.data(&format!("left out   {reason}"));
+        line("left out", reason);
     }
     if let Some(stderr) = connection.stderr() {
         output.data(&format!("its error output:\n{stderr}"));

@@ -59,9 +59,13 @@ fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
         Some("-") => {
             let mut text = String::new();
             std::io::stdin()
-                .take(MAX_STDIN_BYTES)
+                .take(MAX_STDIN_BYTES + 1)
                 .read_to_string(&mut text)
                 .map_err(|error| Failure::usage(format!("cannot read the arguments: {error}")))?;
+            if text.len() as u64 > MAX_STDIN_BYTES {
+                let message = format!("the arguments are larger than {MAX_STDIN_BYTES} bytes");
+                return Err(Failure::usage(message));
+            }
             text
         }
         Some(text) => text.to_owned(),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use comfy_table::Cell;
+use switchboard_model::ServerName;
 
 use crate::args::Globals;
 use crate::backend::Backend;
@@ -20,6 +21,12 @@ pub(crate) async fn run(
     let backend = Backend::open(globals, output).await?;
     let mut list = backend.tools().await?;
     if let Some(server) = server {
+        let known: Vec<_> = backend.servers().await?.servers;
+        let is_known = |name: &str| known.iter().any(|server| server.name == name);
+        if !is_known(server) && server != ServerName::local().as_str() {
+            backend.close().await;
+            return Err(Failure::usage(format!("no server '{server}' is configured")));
+        }
         list.tools.retain(|tool| tool.server == server);
     }
     if output.is_json() {

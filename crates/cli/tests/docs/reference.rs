@@ -109,10 +109,7 @@ fn every_command_and_option_is_on_its_page() {
     let whole = printed(&["--help"]);
     for command in listed_commands(&whole) {
         let is_documented = |known: &&str| known.split(' ').next() == Some(command.as_str());
-        assert!(
-            COMMANDS.iter().any(is_documented),
-            "`{command}` is not documented"
-        );
+        assert!(COMMANDS.iter().any(is_documented), "`{command}` is not documented");
     }
     let mut parts = BTreeMap::from([("switchboard".to_owned(), fenced(&whole))]);
     for command in COMMANDS {

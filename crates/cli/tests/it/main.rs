@@ -1,0 +1,13 @@
+//! The built program, as its users run it.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+
+mod bad_input;
+mod commands;
+mod http;
+mod load;
+mod output;
+mod peers;
+mod seed;
+mod serve;
+mod support;
+mod telemetry;

@@ -1,0 +1,415 @@
+//! Runs the built program: single commands to their end, and `serve` beside the test.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+
+/// Longer than anything that goes right takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+
+/// A directory of its own for everything that a run of the program leaves behind.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: tempfile::TempDir,
+    variables: HashMap<String, String>,
+}
+
+/// How a command ended and what it wrote.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    pub(crate) fn empty() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory, variables: HashMap::new() }
+    }
+
+    /// With this configuration as `switchboard.yaml`, where the program looks by itself.
+    pub(crate) fn new(yaml: impl AsRef<str>) -> Self {
+        let home = Self::empty();
+        home.rewrite(yaml);
+        home
+    }
+
+    pub(crate) fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.path().join("switchboard.yaml")
+    }
+
+    /// Puts a new configuration in place in one step.
+    pub(crate) fn rewrite(&self, yaml: impl AsRef<str>) {
+        let draft = self.file("draft~", yaml);
+        std::fs::rename(draft, self.config()).unwrap();
+    }
+
+    pub(crate) fn file(&self, name: &str, text: impl AsRef<str>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text.as_ref()).unwrap();
+        path
+    }
+
+    /// The program in this directory, with a clean environment and a store of its own.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
+        let kept = ["PATH", "LLVM_PROFILE_FILE"];
+        command
+            .env_clear()
+            .envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .env("HOME", self.path())
+            .env("SWITCHBOARD_DATA_DIR", self.path().join("data"))
+            .envs(&self.variables)
+            .current_dir(self.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
+        Outcome::of(self.command(arguments))
+    }
+
+    /// The same with the words of one line.
+    pub(crate) fn line(&self, line: &str) -> Outcome {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// With this text on its standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl Into<Vec<u8>>) -> Outcome {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), input.into());
+        let writing = thread::spawn(move || {
+            // A program that has read enough closes its side.
+            let _closed = stdin.write_all(&input);
+        });
+        let outcome = child.wait_with_output().unwrap().into();
+        writing.join().unwrap();
+        outcome
+    }
+
+    pub(crate) async fn serve(&self) -> Serve {
+        self.serve_with(&[]).await
+    }
+
+    /// Starts `serve` on a free port and waits until it is ready.
+    pub(crate) async fn serve_with(&self, arguments: &[&str]) -> Serve {
+        let mut serve = self.start_serve(arguments);
+        serve.ready().await;
+        serve
+    }
+
+    /// Starts `serve` and does not wait.
+    pub(crate) fn start_serve(&self, arguments: &[&str]) -> Serve {
+        let fixed = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        let mut child = self.command(&[&fixed, arguments].concat()).spawn().unwrap();
+        let stdout = Gathered::from(child.stdout.take().unwrap());
+        let stderr = Gathered::from(child.stderr.take().unwrap());
+        let http = Client::builder().no_proxy().build().unwrap();
+        Serve { child, stdout, stderr, http, start: Value::Null, url: String::new() }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(mut command: Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// The one JSON document that `--json` promises.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not one JSON document ({error}): {self:#?}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Both streams, for what must be in neither.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+impl From<std::process::Output> for Outcome {
+    fn from(output: std::process::Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("the program writes text");
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+/// What a stream has said so far.
+#[derive(Debug, Clone, Default)]
+struct Gathered(Arc<Mutex<String>>);
+
+impl<R: Read + Send + 'static> From<R> for Gathered {
+    fn from(stream: R) -> Self {
+        let gathered = Self::default();
+        let text = gathered.0.clone();
+        thread::spawn(move || {
+            let mut lines = BufReader::new(stream);
+            let mut line = String::new();
+            while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+                text.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        gathered
+    }
+}
+
+impl Gathered {
+    fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A running `serve`. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    child: Child,
+    stdout: Gathered,
+    stderr: Gathered,
+    pub(crate) http: Client,
+    /// What it printed when it was ready.
+    pub(crate) start: Value,
+    pub(crate) url: String,
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Serve {
+    pub(crate) async fn ready(&mut self) {
+        self.start = wait_until(PATIENCE, async || {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "serve ended: {}{}", self.stdout.text(), self.stderr.text());
+            serde_json::from_str(&self.stdout.text()).ok()
+        })
+        .await;
+        self.start["url"].as_str().unwrap().clone_into(&mut self.url);
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let status = wait_until(PATIENCE, async || self.child.try_wait().unwrap()).await;
+        // The last words may still be on their way from the reading threads.
+        wait_until(PATIENCE, async || (Arc::strong_count(&self.stderr.0) == 1).then_some(())).await;
+        status
+    }
+
+    /// Waits until standard error holds this text.
+    pub(crate) async fn said(&self, text: &str) {
+        let found = wait_for(async || self.stderr().contains(text).then_some(())).await;
+        assert!(found.is_some(), "{text:?} is not in:\n{}", self.stderr());
+    }
+
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.http.get(self.at(path)).send().await.unwrap().json().await.unwrap()
+    }
+
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.http.get(self.at(path)).send().await.unwrap().text().await.unwrap()
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> (StatusCode, Value) {
+        call(&self.http, &self.url, tool, arguments).await
+    }
+
+    /// A call that has to work.
+    pub(crate) async fn answer(&self, tool: &str, arguments: Value) -> Value {
+        let (status, body) = self.call(tool, arguments).await;
+        assert_eq!(status, StatusCode::OK, "{body}\n{}", self.stderr());
+        body
+    }
+
+    pub(crate) async fn tool_names(&self) -> Vec<String> {
+        names(&self.get("/api/v1/tools").await)
+    }
+
+    pub(crate) async fn revision(&self) -> u64 {
+        self.get("/readyz").await["revision"].as_u64().unwrap()
+    }
+
+    /// Waits until the catalog holds exactly these.
+    pub(crate) async fn until_tools(&self, expected: &[&str]) {
+        let found = wait_for(async || (self.tool_names().await == expected).then_some(())).await;
+        let (is, said) = (self.tool_names().await, self.stderr());
+        assert!(found.is_some(), "{expected:?} expected, {is:?} found\n{said}");
+    }
+
+    pub(crate) async fn until_status(&self, expected: &str) {
+        wait_until(PATIENCE, async || {
+            (self.get("/readyz").await["status"] == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Like `wait_until`, for callers that say themselves what did not come.
+async fn wait_for<T>(mut probe: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while tokio::time::Instant::now() < end {
+        if let Some(found) = probe().await {
+            return Some(found);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    None
+}
+
+pub(crate) async fn call(
+    http: &Client,
+    url: &str,
+    tool: &str,
+    arguments: Value,
+) -> (StatusCode, Value) {
+    let request = http.post(format!("{url}/api/v1/tools/{tool}/call"));
+    let response = request.json(&json!({ "arguments": arguments })).send().await.unwrap();
+    (response.status(), response.json().await.unwrap())
+}
+
+/// The names in the answer of `tool list`.
+pub(crate) fn names(list: &Value) -> Vec<String> {
+    let tools = list["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// `name max_instances timeout configured` of each tool.
+pub(crate) fn limits(list: &Value) -> Vec<String> {
+    let tools = list["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| {
+            let limits = &tool["limits"];
+            let texts = [&tool["name"], &limits["timeout"], &tool["configured"]];
+            let [name, timeout, configured] = texts.map(|text| text.as_str().unwrap());
+            format!("{name} {} {timeout} {configured}", limits["max_instances"])
+        })
+        .collect()
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    assert!(status.unwrap().success(), "no signal reaches {pid}");
+}
+
+pub(crate) async fn server(tools: impl IntoIterator<Item = Tool>) -> ScriptedServer {
+    ScriptedServer::builder().tools(tools).start().await
+}
+
+/// The entry of a dynamic server.
+pub(crate) fn dynamic(name: &str, url: &str) -> String {
+    format!(
+        "{{name: {name}, url: \"{url}\", mode: dynamic, \
+         default_tool_config: {{max_instances: 10, timeout: 30s}}}}"
+    )
+}
+
+/// The entry of a strict server.
+pub(crate) fn strict(name: &str, url: &str) -> String {
+    format!("{{name: {name}, url: \"{url}\", mode: strict}}")
+}
+
+/// The entry of a dynamic server that is a program.
+pub(crate) fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
+    let arguments = serde_json::to_string(arguments).unwrap();
+    format!(
+        "{{name: {name}, command: {:?}, args: {arguments}, mode: dynamic, \
+         default_tool_config: {{max_instances: 10, timeout: 30s}}}}",
+        command.to_str().unwrap()
+    )
+}
+
+/// The entry with more said in it.
+pub(crate) fn with(entry: &str, more: &str) -> String {
+    format!("{}, {more}}}", entry.strip_suffix('}').unwrap())
+}
+
+/// A configuration of these entries of `tools` and `mcps`.
+pub(crate) fn yaml(tools: &[&str], servers: &[String]) -> String {
+    yaml_with("max_concurrent: 64", tools, servers)
+}
+
+pub(crate) fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> String {
+    let list = |entries: Vec<&str>| match entries.len() {
+        0 => " []".to_owned(),
+        _ => format!("\n      - {}", entries.join("\n      - ")),
+    };
+    let servers = list(servers.iter().map(String::as_str).collect());
+    let tools = list(tools.to_vec());
+    format!("switchboard:\n  toolbox:\n    {toolbox}\n    tools:{tools}\n    mcps:{servers}\n")
+}
+
+/// Hides what differs from run to run, so that a message can be compared whole.
+macro_rules! assert_says {
+    ($text:expr, @$expected:literal) => {
+        insta::with_settings!({filters => vec![
+            (r"127\.0\.0\.1:\d+", "HOST"),
+            (r"/tmp/\.tmp\w+", "HOME"),
+            (r"/\S*/switchboard-stdio-peer\b", "PEER"),
+            (r"/\S*/debug/switchboard\b", "SWITCHBOARD"),
+            (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+            (r"\b\d+ ?ms\b", "MS"),
+        ]}, {
+            insta::assert_snapshot!($text, @$expected);
+        });
+    };
+}
+pub(crate) use assert_says;
