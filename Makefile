@@ -2,7 +2,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-export SWITCHBOARD_BIN ?= $(CURDIR)/target/release/switchboard
+TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+export SWITCHBOARD_BIN ?= $(TARGET)/release/switchboard
 
 .PHONY: help
 help: ## Show this list
@@ -11,7 +12,7 @@ help: ## Show this list
 .PHONY: run
 run: build ## Build everything and serve the quick-start board on 127.0.0.1:8420
 	@scripts/what-to-try
-	@exec $(SWITCHBOARD_BIN) --config examples/quickstart.yaml --data-dir .tools/quickstart-data serve
+	@exec "$(SWITCHBOARD_BIN)" --config examples/quickstart.yaml --data-dir .tools/quickstart-data serve
 
 .PHONY: build
 build: ## Build the release binary
@@ -42,7 +43,7 @@ dist: ## Build the small binary that is handed out (target/dist/switchboard); ta
 
 .PHONY: bench
 bench: dist ## Print what starting, idling and calling cost
-	@cargo run --quiet --release --package switchboard-bench -- target/dist/switchboard
+	@cargo run --quiet --release --package switchboard-bench -- "$(TARGET)/dist/switchboard"
 
 .PHONY: coverage
 coverage: ## Line coverage of the pure crates; fails below 90 %

@@ -10,7 +10,7 @@ if ! command -v chromium >/dev/null 2>&1; then
     sudo=''
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq chromium >/dev/null || {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null || {
         say "error: cannot install chromium; install it by hand" >&2
         exit 1
     }

@@ -53,8 +53,11 @@ make_venv() {
     "$python" -m venv "$peers/python" >/dev/null 2>&1 && return
     say "python3 -m venv did not work; trying the python3-venv package"
     rm -rf "$peers/python"
-    if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-        apt-get install -y -qq python3-venv >/dev/null 2>&1 || say "apt-get could not install python3-venv"
+    if command -v apt-get >/dev/null 2>&1; then
+        sudo=''
+        [ "$(id -u)" = 0 ] || sudo=sudo
+        { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; } \
+            >/dev/null || say "apt-get could not install python3-venv"
         "$python" -m venv "$peers/python" >/dev/null 2>&1 && return
         rm -rf "$peers/python"
     fi

@@ -25,6 +25,21 @@ impl Backend {
         Self::open_for(globals, output, |_| {}).await
     }
 
+    /// The same to look at servers: one that is away is shown, and is no reason to show nothing.
+    pub(crate) async fn open_to_look(
+        globals: &Globals,
+        output: Output,
+        only: Option<&str>,
+    ) -> Result<Self, Failure> {
+        Self::open_for(globals, output, |plan| {
+            plan.servers.retain(|server| only.is_none_or(|name| server.spec.name.as_str() == name));
+            for server in &mut plan.servers {
+                server.required = false;
+            }
+        })
+        .await
+    }
+
     /// The same for one tool: `server.tool` needs only that server.
     pub(crate) async fn open_for_tool(
         globals: &Globals,

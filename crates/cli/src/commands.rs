@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Arguments, Command, ServerCommand, ToolCommand};
 use crate::failure::Failure;
@@ -55,5 +56,19 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         }
         // Handled before anything else starts.
         Command::Guard(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Returns when somebody wants the program to end.
+async fn interrupted() {
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => drop(terminate.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
     }
 }

@@ -43,7 +43,9 @@ pub(crate) async fn start_board(
     store: Store,
     memory: Memory,
 ) -> Result<Arc<Board>, Failure> {
-    let progress = ConnectProgress::start(plan.servers.len());
+    // Where the news are told, each server has its own lines; a bar would run into them.
+    let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
+    let progress = ConnectProgress::start(if is_told { 0 } else { plan.servers.len() });
     let local_tools = LocalTools::built_in();
     let options = BoardOptions { store, memory, local_tools, guard: own_program() };
     let started = Board::start(plan, options, |event| progress.note(&event)).await;

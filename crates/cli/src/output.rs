@@ -42,6 +42,14 @@ impl Output {
         let _reader_is_gone = writeln!(anstream::stdout(), "{}", text.trim_end_matches('\n'));
     }
 
+    /// Text that a server wrote: a pipe gets it as it is, a terminal without what could steer it.
+    pub(crate) fn foreign(self, text: &str) {
+        let mut stdout = std::io::stdout();
+        let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let _reader_is_gone = write!(stdout, "{text}{end}");
+    }
+
     /// Raw bytes of data.
     pub(crate) fn bytes(self, bytes: &[u8]) {
         let _reader_is_gone = std::io::stdout().write_all(bytes);
@@ -88,6 +96,12 @@ impl Output {
         }
         ExitCode::from(failure.code)
     }
+}
+
+/// Foreign text without control characters, so that it cannot move the cursor, recolour or write elsewhere.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
 }
 
 /// A state word, coloured by what it means.

@@ -1,7 +1,7 @@
 //! Calling tools, and what is left of calls.
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,9 +21,10 @@ const MAX_SLICE: u64 = 8 * 1024 * 1024;
 /// Calls a tool. A client that goes away cancels the call.
 pub(crate) async fn call(
     State(shared): State<Shared>,
-    Path(tool): Path<String>,
+    tool: Result<Path<String>, PathRejection>,
     body: Result<Json<CallBody>, JsonRejection>,
 ) -> Result<Json<CallView>, ProblemResponse> {
+    let Path(tool) = tool?;
     let Json(body) = body?;
     let request = CallRequest { tool, arguments: body.arguments, face: Face::Http, progress: None };
     let report = shared.board.call(request).await;
@@ -71,9 +72,10 @@ pub(crate) struct SliceQuery {
 
 pub(crate) async fn result(
     State(shared): State<Shared>,
-    Path(handle): Path<String>,
+    handle: Result<Path<String>, PathRejection>,
     query: Result<Query<SliceQuery>, QueryRejection>,
 ) -> Result<Response, ProblemResponse> {
+    let Path(handle) = handle?;
     let Query(query) = query?;
     let length = query.length.unwrap_or(MAX_SLICE).min(MAX_SLICE);
     let slice = shared.board.store().read_result(&handle, query.offset, length).await?;

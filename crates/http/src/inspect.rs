@@ -1,6 +1,7 @@
 //! Servers and tools, to look at.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use switchboard_api::{ServerList, ToolList, ToolView};
@@ -19,8 +20,9 @@ pub(crate) async fn tools(State(shared): State<Shared>) -> Json<ToolList> {
 
 pub(crate) async fn tool(
     State(shared): State<Shared>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
+    let Path(name) = name?;
     present::tool(&shared.board, &name).map(Json).map_err(|nearest| {
         let detail = format!("there is no tool '{name}'");
         let mut response = ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, detail);

@@ -1,6 +1,6 @@
 //! Errors as `application/problem+json`.
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
@@ -66,6 +66,12 @@ impl From<JsonRejection> for ProblemResponse {
 
 impl From<QueryRejection> for ProblemResponse {
     fn from(rejection: QueryRejection) -> Self {
+        Self::new("bad_request", rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for ProblemResponse {
+    fn from(rejection: PathRejection) -> Self {
         Self::new("bad_request", rejection.status(), rejection.body_text())
     }
 }

@@ -5,7 +5,7 @@
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
@@ -14,12 +14,20 @@ use crate::problem::ProblemResponse;
 
 pub(crate) async fn check(request: Request, next: Next) -> Response {
     match refusal(request.headers(), request.uri().authority()) {
-        None => next.run(request).await,
+        None => hardened(next.run(request).await),
         Some(detail) => {
             let problem = Problem::new("forbidden_host", StatusCode::FORBIDDEN.as_u16(), detail);
             ProblemResponse(problem).into_response()
         }
     }
+}
+
+/// No answer of ours is taken for something else, or read by another site's page.
+fn hardened(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    response
 }
 
 fn refusal(headers: &HeaderMap, authority: Option<&Authority>) -> Option<String> {
@@ -31,6 +39,10 @@ fn refusal(headers: &HeaderMap, authority: Option<&Authority>) -> Option<String>
     let Some(host) = host.filter(is_local) else {
         return Some("the Host header does not name this machine".into());
     };
+    // A browser says so when another site's page asks, also where it sends no `Origin`.
+    if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+        return Some("the request comes from a page of another site".into());
+    }
     let origin = headers.get(header::ORIGIN)?;
     let same = origin
         .to_str()
@@ -71,6 +83,10 @@ mod tests {
         check("127.0.0.1:8420", Some("http://evil.example"), false);
         check("127.0.0.1:8420", Some("http://127.0.0.1:3000"), false);
         check("127.0.0.1:8420", Some("null"), false);
+        let mut script = HeaderMap::new();
+        script.insert(header::HOST, "127.0.0.1:8420".parse().unwrap());
+        script.insert("sec-fetch-site", "cross-site".parse().unwrap());
+        assert!(refusal(&script, None).is_some(), "a script tag of another site");
         assert!(refusal(&HeaderMap::new(), None).is_some(), "a request names its host");
     }
 }

@@ -10,6 +10,15 @@ pub const MAX_TOOLS_PER_SERVER: usize = 10_000;
 /// Pages that one listing may have.
 pub const MAX_LIST_PAGES: usize = 1_000;
 
+/// What the tools of one listing may take together.
+pub(crate) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
+/// Reasons that are kept for tools that were left out; the rest are counted.
+pub(crate) const KEPT_REASONS: usize = 20;
+
+/// A cursor is a bookmark, not a book.
+pub(crate) const MAX_CURSOR_BYTES: usize = 64 * 1024;
+
 /// Bytes of an answer that are quoted in an error.
 pub(crate) const QUOTED_BYTES: usize = 200;
 

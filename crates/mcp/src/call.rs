@@ -66,7 +66,7 @@ impl Connection {
                 CallFailure::BadAnswer(error.message.to_string())
             }
             ServiceError::McpError(error) => {
-                CallFailure::Rpc { code: error.code.0, message: error.message.to_string() }
+                CallFailure::Rpc { code: error.code.0, message: shortened(&error.message) }
             }
             error => {
                 let found = describe_service_error(error);
@@ -151,6 +151,18 @@ fn read_result(result: &ServerResult) -> Result<ToolResult, CallFailure> {
     let structured = whole.shift_remove("structuredContent");
     let is_error = whole.shift_remove("isError").is_some_and(|flag| flag == true);
     Ok(ToolResult { content, structured, is_error, extra: whole })
+}
+
+/// What a server says about its failure, up to a page.
+fn shortened(message: &str) -> String {
+    const PAGE: usize = 4000;
+    match message.char_indices().nth(PAGE) {
+        None => message.to_owned(),
+        Some((end, _)) => {
+            let head = message.get(..end).unwrap_or_default();
+            format!("{head}… ({} bytes in all)", message.len())
+        }
+    }
 }
 
 /// A failure that is no answer, in words, without the names of rmcp's internals.

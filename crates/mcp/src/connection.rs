@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolList};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -35,6 +36,9 @@ const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
 
 /// How much of a dead child's error output goes into a message; [`Connection::stderr`] has more.
 const MAX_LAST_WORDS: usize = 2000;
+
+/// How long the question for the era may take.
+const LONGEST_PROBE: Duration = Duration::from_secs(10);
 
 /// How long a connection that is closed may take to tell the server what it no longer waits for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -87,9 +91,17 @@ impl Connection {
         spec: &ServerSpec,
         options: &ConnectOptions,
     ) -> Result<(Arc<Self>, ToolList), ConnectError> {
-        let step = Step::default();
+        let (step, limit) = (Step::default(), spec.connect_timeout);
         let opening = async {
-            let mut opened = open_in_known_era(spec, options, &step).await;
+            // With a remembered era half of the time is left for the question, should it no longer hold. Without
+            // one the limit of the whole comes first.
+            let share =
+                if options.known_era.is_some() { limit / 2 } else { limit.saturating_mul(2) };
+            let attempt = open_in_known_era(spec, options, &step);
+            let mut opened = tokio::time::timeout(share, attempt).await.unwrap_or_else(|_| {
+                let message = format!("no answer to {}", step.get());
+                Err(ConnectError::new(ConnectErrorKind::Timeout, message))
+            });
             if let Err(error) = &mut opened
                 && error.kind == ConnectErrorKind::Protocol
                 && matches!(spec.era, EraChoice::Fixed(_))
@@ -104,13 +116,13 @@ impl Connection {
             }
             opened
         };
-        let limit = spec.connect_timeout;
-        tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
+        let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
             let shown = switchboard_model::render_duration(limit);
             let message = format!("no answer to {} within {shown}", step.get());
             Err(ConnectError::new(ConnectErrorKind::Timeout, message)
                 .with_hint("a server that needs longer to start wants a larger `connect_timeout`"))
-        })
+        });
+        opened.map_err(|error| scrub(spec, error))
     }
 
     /// The server's whole list of tools.
@@ -175,10 +187,12 @@ impl Connection {
         self.cancelling.close();
         let _unheard = tokio::time::timeout(LAST_WORDS, self.cancelling.wait()).await;
         self.stop.cancel();
-        self.closed.cancelled().await;
         if let Some(child) = &self.child {
+            // A child that no longer reads keeps a message stuck in its pipe, and the service with it.
+            let _stuck = tokio::time::timeout(LAST_WORDS, self.closed.cancelled()).await;
             child.end().await;
         }
+        self.closed.cancelled().await;
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -279,7 +293,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         bearer: Option<&Secret>,
     ) -> Result<Opened, ConnectError> {
-        let client = BoundedClient::new(&self.options.http, self.handler.changed.clone())?;
+        let client = BoundedClient::new(&self.options.http, url, self.handler.changed.clone())?;
         let headers = header_map(headers)?;
         let (era, era_is_certain) = match (self.spec.era, self.options.known_era) {
             (EraChoice::Fixed(era), _) => (era, false),
@@ -287,9 +301,15 @@ impl Opening<'_> {
             (EraChoice::Auto, None) => {
                 self.step.set("server/discover");
                 let request = client.http().post(url.clone());
-                match probe_era(credentials(request, &headers, bearer)).await? {
-                    Verdict::Speaks(era) => (era, true),
-                    Verdict::Unclear => (Era::Legacy, false),
+                let asking = probe_era(credentials(request, &headers, bearer));
+                // Some older servers never answer what they do not know; then the old handshake is tried.
+                let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
+                match tokio::time::timeout(limit, asking).await {
+                    Ok(verdict) => match verdict? {
+                        Verdict::Speaks(era) => (era, true),
+                        Verdict::Unclear => (Era::Legacy, false),
+                    },
+                    Err(_elapsed) => (Era::Legacy, false),
                 }
             }
         };
@@ -314,7 +334,7 @@ impl Opening<'_> {
         headers: &BTreeMap<String, Secret>,
         bearer: Option<&Secret>,
     ) -> Result<Opened, ConnectError> {
-        let client = BoundedClient::new(&self.options.http, self.handler.changed.clone())?;
+        let client = BoundedClient::new(&self.options.http, url, self.handler.changed.clone())?;
         let headers = header_map(headers)?;
         let bearer = bearer.cloned();
         let request: RequestTo = Box::new(move |method, url| {
@@ -472,8 +492,12 @@ async fn listen_for_changes(peer: Peer<RoleClient>, changed: Arc<Notify>, stop: 
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match stop.run_until_cancelled(peer.listen(filter)).await {
             Some(Ok(subscription)) => {
-                pause = Duration::from_millis(500);
+                let opened = Instant::now();
                 follow(subscription, &changed, &stop).await;
+                // One that is closed as soon as it is opened is opened less and less often.
+                if opened.elapsed() >= LONGEST_PAUSE {
+                    pause = Duration::from_millis(500);
+                }
                 changed.notify_one();
             }
             // Some servers announce what they cannot do; their list is asked for from time to time anyway.
@@ -503,6 +527,27 @@ async fn follow(mut subscription: Subscription, changed: &Notify, stop: &Cancell
     }
     // A server that does not take it is about to lose the connection anyway.
     let _unheard = tokio::time::timeout(LAST_WORDS, subscription.cancel()).await;
+}
+
+/// Takes out of an error what must not be shown: a server may quote its credentials, and what a variable held
+/// stands in its command line.
+fn scrub(spec: &ServerSpec, error: ConnectError) -> ConnectError {
+    let (secrets, words): (Vec<&Secret>, Vec<&String>) = match &spec.endpoint {
+        Endpoint::StreamableHttp { headers, bearer, .. }
+        | Endpoint::Sse { headers, bearer, .. } => {
+            (headers.values().chain(bearer).collect(), Vec::new())
+        }
+        Endpoint::Stdio { command, args, env, .. } => {
+            (env.values().collect(), std::iter::once(command).chain(args).collect())
+        }
+    };
+    let expanded = words.into_iter().filter(|word| !spec.place.contains(*word)).map(String::as_str);
+    let hidden = secrets.into_iter().map(Secret::expose).filter(|secret| secret.len() >= 6);
+    let message = hidden
+        .chain(expanded)
+        .filter(|text| !text.is_empty())
+        .fold(error.message.clone(), |message, text| message.replace(text, "***"));
+    ConnectError { message, ..error }
 }
 
 fn header_map(

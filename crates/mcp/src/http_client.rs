@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
@@ -25,6 +25,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 use tokio::sync::Notify;
+use url::Url;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
@@ -57,10 +58,11 @@ impl BoundedClient {
     /// `handshaken_again` is notified when rmcp replaces a lost session: its list must be read anew.
     pub(crate) fn new(
         pool: &HttpPool,
+        url: &Url,
         handshaken_again: Arc<Notify>,
     ) -> Result<Self, ConnectError> {
         Ok(Self {
-            http: pool.client()?,
+            http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
             handshaken_again,
@@ -145,6 +147,12 @@ impl BoundedClient {
             .await
             .map_err(|(error, _)| self.fault(error))?;
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            // An error that names no request would be dropped on the way, and its caller left waiting.
+            Ok(JsonRpcMessage::Error(error)) if error.id.is_none() && wants_answer => {
+                let message =
+                    format!("the server refused: {} (HTTP {status})", error.error.message);
+                Err(self.fault(ConnectError::new(ConnectErrorKind::Protocol, message)))
+            }
             Ok(message @ JsonRpcMessage::Error(_)) => Ok(Some(message)),
             Ok(message) if status.is_success() => Ok(Some(message)),
             Err(_) if !wants_answer && status.is_success() => Ok(None),
@@ -225,17 +233,34 @@ impl StreamableHttpClient for BoundedClient {
 /// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
 /// of a start. It keeps no cookies, and its connections are kept apart by host.
 #[derive(Debug, Clone, Default)]
-pub struct HttpPool(Arc<OnceLock<Result<Client, ConnectError>>>);
+pub struct HttpPool {
+    far: Arc<OnceLock<Result<Client, ConnectError>>>,
+    /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
+    near: Arc<OnceLock<Result<Client, ConnectError>>>,
+}
 
 impl HttpPool {
-    fn client(&self) -> Result<Client, ConnectError> {
-        self.0.get_or_init(build_http).clone()
+    fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
+        if is_on_this_machine(url) {
+            self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
+        } else {
+            self.far.get_or_init(|| build_http(Client::builder())).clone()
+        }
+    }
+}
+
+fn is_on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 
 /// No redirect takes credentials to another origin, and a dead host is not waited for.
-fn build_http() -> Result<Client, ConnectError> {
-    Client::builder()
+fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
+    builder
         .connect_timeout(Duration::from_secs(10))
         .tcp_nodelay(true)
         .redirect(Policy::custom(same_origin_only))
@@ -545,6 +570,19 @@ mod tests {
         assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
         assert_eq!(quote(b"  \n ", "text/plain"), "");
         assert_eq!(quote(b"<html>", "text/html"), "");
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        let is_near = |text: &str| is_on_this_machine(&Url::parse(text).unwrap());
+        for near in
+            ["http://127.0.0.1:1/", "http://[::1]/", "http://localhost/", "http://LOCALHOST/"]
+        {
+            assert!(is_near(near), "{near}");
+        }
+        for far in ["http://10.0.0.1/", "https://example.test/", "http://localhost.example.test/"] {
+            assert!(!is_near(far), "{far}");
+        }
     }
 
     #[test]

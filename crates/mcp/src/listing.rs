@@ -9,7 +9,9 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use switchboard_model::{JsonText, ToolDescriptor, ToolList};
 
-use crate::bounds::{MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER};
+use crate::bounds::{
+    KEPT_REASONS, MAX_CURSOR_BYTES, MAX_LIST_BYTES, MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER,
+};
 use crate::call::describe_service_error;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_client::UNREADABLE;
@@ -19,18 +21,22 @@ pub(crate) async fn list_tools(peer: &Peer<RoleClient>) -> Result<ToolList, Conn
     let mut list = ToolList::default();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
+    let mut size = Size::default();
     for _ in 0..MAX_LIST_PAGES {
         let page = fetch_page(peer, cursor.as_deref()).await?;
-        read_page(&page, &mut list)?;
-        if list.tools.len() > MAX_TOOLS_PER_SERVER {
-            return Err(broken(format!("the server lists more than {MAX_TOOLS_PER_SERVER} tools")));
-        }
+        read_page(&page, &mut list, &mut size)?;
         let Some(next) = page.get("nextCursor").and_then(Value::as_str) else {
             return Ok(list);
         };
-        if !cursors.insert(next.to_owned()) {
+        if next.len() > MAX_CURSOR_BYTES {
             return Err(broken(format!(
-                "the server's list goes in circles: cursor {next:?} came twice"
+                "the server's cursor is larger than {MAX_CURSOR_BYTES} bytes"
+            )));
+        }
+        if !cursors.insert(next.to_owned()) {
+            let shown: String = next.chars().take(60).collect();
+            return Err(broken(format!(
+                "the server's list goes in circles: cursor {shown:?} came twice"
             )));
         }
         cursor = Some(next.to_owned());
@@ -63,14 +69,41 @@ async fn fetch_page(peer: &Peer<RoleClient>, cursor: Option<&str>) -> Result<Val
     }
 }
 
-fn read_page(page: &Value, list: &mut ToolList) -> Result<(), ConnectError> {
+/// How much a listing holds so far.
+#[derive(Debug, Default)]
+struct Size {
+    tools: usize,
+    bytes: usize,
+    left_out: usize,
+}
+
+fn read_page(page: &Value, list: &mut ToolList, size: &mut Size) -> Result<(), ConnectError> {
     let Some(tools) = page.get("tools").and_then(Value::as_array) else {
         return Err(broken("the answer to tools/list has no list of tools"));
     };
     for tool in tools {
+        size.tools += 1;
+        if size.tools > MAX_TOOLS_PER_SERVER {
+            return Err(broken(format!("the server lists more than {MAX_TOOLS_PER_SERVER} tools")));
+        }
         match read_tool(tool) {
-            Ok(tool) => list.tools.push(tool),
-            Err(reason) => list.dropped.push(reason),
+            Ok(tool) => {
+                size.bytes += kept_bytes(&tool);
+                list.tools.push(tool);
+            }
+            Err(reason) => {
+                size.left_out += 1;
+                list.dropped.truncate(KEPT_REASONS - 1);
+                list.dropped.push(match size.left_out {
+                    ..KEPT_REASONS => reason,
+                    many => format!("{reason}; {many} tools were left out in all"),
+                });
+            }
+        }
+        if size.bytes > MAX_LIST_BYTES {
+            return Err(broken(format!(
+                "the server's tools take more than {MAX_LIST_BYTES} bytes"
+            )));
         }
     }
     let ttl = page.get("ttlMs").and_then(Value::as_u64).map(Duration::from_millis);
@@ -109,6 +142,13 @@ fn read_tool(tool: &Value) -> Result<ToolDescriptor, String> {
     })
 }
 
+fn kept_bytes(tool: &ToolDescriptor) -> usize {
+    let texts = [&tool.title, &tool.description].into_iter().flatten().map(String::len);
+    let documents = [&tool.output_schema, &tool.annotations].into_iter().flatten();
+    let documents = documents.chain([&tool.input_schema]).map(|json| json.as_str().len());
+    tool.name.len() + texts.chain(documents).sum::<usize>()
+}
+
 fn broken(message: impl Into<String>) -> ConnectError {
     ConnectError::new(ConnectErrorKind::Protocol, message)
 }
@@ -129,7 +169,7 @@ mod tests {
             {"name": "listed", "inputSchema": [1]},
         ]});
         let mut list = ToolList { ttl: Some(Duration::from_secs(9)), ..Default::default() };
-        read_page(&page, &mut list).unwrap();
+        read_page(&page, &mut list, &mut Size::default()).unwrap();
         let names: Vec<_> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["good", "bare"]);
         assert_eq!(
@@ -145,6 +185,21 @@ mod tests {
 
     #[test]
     fn an_answer_without_tools_is_an_error() {
-        assert!(read_page(&json!({"items": []}), &mut ToolList::default()).is_err());
+        let (list, size) = (&mut ToolList::default(), &mut Size::default());
+        assert!(read_page(&json!({"items": []}), list, size).is_err());
+    }
+
+    #[test]
+    fn a_list_is_bounded_in_tools_bytes_and_reasons() {
+        let read = |tools: Vec<Value>| {
+            let mut list = ToolList::default();
+            read_page(&json!({ "tools": tools }), &mut list, &mut Size::default()).map(|()| list)
+        };
+        assert!(read(vec![json!({}); MAX_TOOLS_PER_SERVER + 1]).is_err());
+        let fat = json!({"name": "fat", "description": "x".repeat(MAX_LIST_BYTES)});
+        assert!(read(vec![fat]).is_err());
+        let nameless = read(vec![json!({}); 100]).unwrap();
+        assert_eq!(nameless.dropped.len(), KEPT_REASONS);
+        assert_eq!(nameless.dropped[19], "it has no name; 100 tools were left out in all");
     }
 }

@@ -118,7 +118,9 @@ impl ChildProcess {
             process.exited.clone(),
         ));
         let lines = BoundedLines { inner: stdout, length: 0, fault };
-        Ok((AsyncRwTransport::new_client(lines, stdin), process))
+        // The bound is that of `lines`, which says when it is passed.
+        let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
+        Ok((transport, process))
     }
 
     /// The last of what the child wrote to its error output.

@@ -23,7 +23,7 @@ pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
 };
 
 /// The limits under which a tool runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ToolLimits {
     /// How many calls of this tool run at the same time, over all callers.
     pub max_instances: u32,
@@ -38,7 +38,7 @@ pub struct ToolLimits {
 }
 
 /// Limits as somebody wrote them: a field that was not written is `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LimitsOverlay {
     /// See [`ToolLimits::max_instances`].
     pub max_instances: Option<u32>,

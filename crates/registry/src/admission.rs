@@ -246,8 +246,9 @@ fn notice_missing(plan: &Plan, offers: &[Offer<'_>], admission: &mut Admission) 
     for offer in offers {
         let (Some(listed), Some(before)) = (offer.tools, offer.before) else { continue };
         let server = &offer.plan.spec.name;
+        let listed: HashSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
         let mut gone: Vec<_> =
-            before.iter().filter(|name| listed.iter().all(|tool| tool.name != **name)).collect();
+            before.iter().filter(|name| !listed.contains(name.as_str())).collect();
         gone.sort();
         for tool in gone.into_iter().filter(|tool| is_listed(offer.plan, tool)) {
             told.insert(tool.clone());

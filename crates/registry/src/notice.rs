@@ -14,7 +14,7 @@ pub enum Level {
 }
 
 /// Something that happened to a tool or a server while the catalog was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Notice {
     /// Seed 000, 3.3.3.
     NoTools { server: ServerName, place: String },

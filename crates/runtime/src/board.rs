@@ -1,6 +1,6 @@
 //! The board: everything that runs, behind one handle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl Board {
             servers: servers.clone(),
             tasks: around.tasks.clone(),
             before: seen(remembered),
-            told: Vec::new(),
+            told: HashSet::new(),
         };
         let weighed = conductor.weigh(&plan, &servers);
         let failures = failures(&plan, &servers, weighed.violations());

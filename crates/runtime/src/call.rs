@@ -25,6 +25,9 @@ use crate::slots::Slot;
 use crate::supervisor::Server;
 use crate::tools::Published;
 
+/// Characters of a failure that a record keeps.
+const MAX_RECORDED_MESSAGE: usize = 2000;
+
 /// What a caller wants.
 #[derive(Debug)]
 pub struct CallRequest {
@@ -266,7 +269,11 @@ async fn run_upstream(
             biased;
             answer = &mut call => break answer,
             // Before the signs of life: however many there are, they do not extend the whole time.
-            () = &mut total => return Err(timed_out(tool)),
+            () = &mut total => {
+                // It may be the tool alone, or the whole server: a look at its list tells.
+                server.suspect();
+                return Err(timed_out(tool));
+            }
             Some(sign) = progress.recv() => {
                 silent.as_mut().reset(Instant::now() + silence);
                 if let Some(listener) = &listener {
@@ -275,6 +282,7 @@ async fn run_upstream(
                 }
             }
             () = &mut silent, if tool.limits.inactivity_timeout.is_some() => {
+                server.suspect();
                 return Err(fell_silent(tool, silence));
             }
         }
@@ -367,6 +375,14 @@ fn serialized_length(result: &ToolResult) -> u64 {
     }
 }
 
+/// What is kept of a failure. Arguments are not: a complaint may quote them.
+fn recorded_message(error: &CallError) -> String {
+    match error.kind {
+        CallErrorKind::InvalidArguments => "the arguments do not fit the schema of the tool".into(),
+        _ => error.message.chars().take(MAX_RECORDED_MESSAGE).collect(),
+    }
+}
+
 /// What a call owes to the records, paid even when its future is dropped.
 struct Ledger<'a> {
     board: &'a Board,
@@ -412,7 +428,7 @@ impl<'a> Ledger<'a> {
         let (outcome, message) = match &result {
             Ok(result) if result.is_error => (CallOutcome::ToolError, None),
             Ok(_) => (CallOutcome::Ok, None),
-            Err(error) => (CallOutcome::Failed(error.kind), Some(error.message.clone())),
+            Err(error) => (CallOutcome::Failed(error.kind), Some(recorded_message(error))),
         };
         let record = self.record(outcome, message);
         self.is_closed = true;
@@ -440,6 +456,8 @@ impl<'a> Ledger<'a> {
         end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
         if let Some(tool) = &self.tool {
             let (server, tool) = (tool.server().as_str(), tool.tool());
+            let wait = self.wait_started.map(|_| wait);
+            let run = self.run_started.map(|_| run);
             CallFinished { server, tool, outcome: outcome.as_str(), wait, run }.emit();
         }
         CallRecord {

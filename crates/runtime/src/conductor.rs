@@ -58,7 +58,7 @@ pub(crate) struct Conductor {
     pub(crate) tasks: TaskTracker,
     pub(crate) before: Before,
     /// What people have already been told about the present catalog.
-    pub(crate) told: Vec<Notice>,
+    pub(crate) told: HashSet<Notice>,
 }
 
 impl Conductor {
@@ -170,7 +170,7 @@ impl Conductor {
                 Level::Error => tracing::error!("{notice}"),
             }
         }
-        self.told.clone_from(&admission.notices);
+        self.told = admission.notices.iter().cloned().collect();
     }
 
     async fn next_revision(&self, tools: &[CatalogTool], current: u64) -> u64 {

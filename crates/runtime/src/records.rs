@@ -58,7 +58,8 @@ impl Recorder {
 }
 
 async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
-    let mut prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
+    // At once for the first time: a machine that only runs single commands prunes too.
+    let mut prune_at = tokio::time::Instant::now();
     let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
     while inbox.recv_many(&mut messages, RECORDS_PER_WRITE).await > 0 {
         let (mut records, mut flushed) = (Vec::new(), Vec::new());
@@ -74,13 +75,13 @@ async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
             switchboard_telemetry::records_dropped(records.len() as u64);
             tracing::error!(%error, lost = records.len(), "call records could not be written");
         }
-        for done in flushed {
-            // Whoever asked may have stopped waiting.
-            let _gone = done.send(());
-        }
         if tokio::time::Instant::now() >= prune_at {
             prune(&store).await;
             prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
+        }
+        for done in flushed {
+            // Whoever asked may have stopped waiting.
+            let _gone = done.send(());
         }
     }
 }

@@ -44,6 +44,11 @@ impl Board {
             Ok(loaded) => loaded,
             Err(error) => return refused(error.to_string()),
         };
+        if *self.plan() != loaded.plan {
+            for warning in &loaded.warnings {
+                tracing::warn!("{warning}");
+            }
+        }
         if *self.plan() == loaded.plan {
             return ReloadOutcome::Unchanged;
         }

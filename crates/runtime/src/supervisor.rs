@@ -24,6 +24,10 @@ use crate::board::Memory;
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
 /// No server is asked more often than this, whatever `ttlMs` it gives.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
+/// A list is not believed for longer than this, whatever `ttlMs` it gives.
+const LONGEST_POLL: Duration = Duration::from_hours(1);
+/// A connection that lived for less has not shown that it will last: the pauses go on growing.
+const LASTING: Duration = Duration::from_secs(30);
 /// How long a burst of change notifications may last before its one listing.
 const SETTLE: Duration = Duration::from_millis(50);
 /// An era that was learned longer ago is asked for again.
@@ -241,7 +245,7 @@ impl Server {
 
     fn pause_between_lists(&self) -> Duration {
         let ttl = self.condition().ttl.filter(|ttl| !ttl.is_zero());
-        ttl.or(self.poll).unwrap_or(DEFAULT_POLL).max(SHORTEST_POLL)
+        ttl.or(self.poll).unwrap_or(DEFAULT_POLL).clamp(SHORTEST_POLL, LONGEST_POLL)
     }
 
     /// What an era verdict is remembered by: another place may speak another era.
@@ -264,9 +268,12 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
     loop {
         match connect(server, around).await {
             Ok(connection) => {
-                backoff = fresh_backoff();
                 announce(server, around, true);
+                let connected = Instant::now();
                 let error = attend(server, &connection, around).await;
+                if connected.elapsed() >= LASTING {
+                    backoff = fresh_backoff();
+                }
                 tracing::warn!(server = %server.spec.name, %error, "MCP server lost, reconnecting");
                 server.lose(error);
                 give_up(server, around);

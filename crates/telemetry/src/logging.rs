@@ -44,7 +44,9 @@ pub fn init_logging(options: LogOptions) -> Tracing {
     // Libraries speak of their own matters: they are heard only when somebody asks for everything.
     let default =
         if options.verbosity >= 3 { level.to_owned() } else { format!("off,switchboard={level}") };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let wanted = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.is_empty());
+    let filter = wanted.and_then(|wanted| EnvFilter::try_new(wanted).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(default));
     let colored = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored);

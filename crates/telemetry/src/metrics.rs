@@ -65,16 +65,22 @@ pub struct CallFinished<'a> {
     pub server: &'a str,
     pub tool: &'a str,
     pub outcome: &'static str,
-    pub wait: Duration,
-    pub run: Duration,
+    /// `None` for a call that was refused before it waited.
+    pub wait: Option<Duration>,
+    /// `None` for a call that never ran.
+    pub run: Option<Duration>,
 }
 
 impl CallFinished<'_> {
     /// Counts it.
     pub fn emit(&self) {
         let (server, tool) = (self.server.to_owned(), self.tool.to_owned());
-        histogram!(TOOL_USAGE, "tool_name" => tool.clone()).record(self.run.as_secs_f64());
-        histogram!(QUEUED, "server" => server.clone()).record(self.wait.as_secs_f64());
+        if let Some(run) = self.run {
+            histogram!(TOOL_USAGE, "tool_name" => tool.clone()).record(run.as_secs_f64());
+        }
+        if let Some(wait) = self.wait {
+            histogram!(QUEUED, "server" => server.clone()).record(wait.as_secs_f64());
+        }
         counter!(CALLS, "server" => server, "tool" => tool, "outcome" => self.outcome).increment(1);
     }
 }

@@ -15,9 +15,12 @@ pub(crate) async fn run(wanted: &DemoArguments, output: Output) -> Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     let stopped = async {
-        // Without signals there is only the kill; then nothing needs to be waited for.
-        let _cannot_hear = tokio::signal::ctrl_c().await;
+        super::interrupted().await;
     };
+    if !switchboard_http::is_loopback(&wanted.listen) {
+        let message = format!("{} can be reached from other machines", wanted.listen);
+        return Err(Failure::start(message).with_hint(Some("listen on 127.0.0.1 or [::1]".into())));
+    }
     let ready = |address| {
         let url = format!("http://{address}/mcp");
         if output.is_json() {

@@ -8,11 +8,12 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::{Plan, ServerPlan, render_duration};
+use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
 
 use crate::args::Globals;
 use crate::data_dir::data_directory;
-use crate::embedded::{config_source, own_program};
+use crate::embedded::{config_source, end_board, own_program};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 
@@ -21,17 +22,24 @@ use crate::output::Output;
 struct Finding {
     subject: String,
     is_well: bool,
+    /// Worth knowing, but nothing that keeps the board from starting.
+    is_warning: bool,
     says: String,
     hint: Option<String>,
 }
 
 impl Finding {
     fn well(subject: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { subject: subject.into(), is_well: true, says: says.into(), hint: None }
+        let (subject, says) = (subject.into(), says.into());
+        Self { subject, is_well: true, is_warning: false, says, hint: None }
+    }
+
+    fn warning(subject: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { is_warning: true, ..Self::well(subject, says) }
     }
 
     fn ill(subject: impl Into<String>, says: impl Into<String>, hint: Option<String>) -> Self {
-        Self { subject: subject.into(), is_well: false, says: says.into(), hint }
+        Self { is_well: false, hint, ..Self::well(subject, says) }
     }
 }
 
@@ -41,6 +49,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
     if let Some(plan) = plan {
         let looks: FuturesOrdered<_> = plan.servers.iter().map(look_at_server).collect();
         findings.extend(looks.collect::<Vec<_>>().await);
+        findings.extend(look_at_admission(plan).await?);
     }
     let is_well = findings.iter().all(|finding| finding.is_well);
     if output.is_json() {
@@ -54,7 +63,11 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
 }
 
 fn show(finding: &Finding, output: Output) {
-    let mark = if finding.is_well { "ok  ".green().to_string() } else { "FAIL".red().to_string() };
+    let mark = match (finding.is_well, finding.is_warning) {
+        (true, false) => "ok  ".green().to_string(),
+        (true, true) => "warn".yellow().to_string(),
+        (false, _) => "FAIL".red().to_string(),
+    };
     output.data(&format!("{mark} {}: {}", finding.subject, finding.says));
     if let Some(hint) = &finding.hint {
         output.data(&format!("     hint: {hint}"));
@@ -76,7 +89,7 @@ fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Plan>) {
                 loaded
                     .warnings
                     .iter()
-                    .map(|warning| Finding::well("warning", warning.message.clone())),
+                    .map(|warning| Finding::warning("configuration", warning.message.clone())),
             );
             (findings, Some(plan))
         }
@@ -117,6 +130,35 @@ async fn look_at_server(server: &ServerPlan) -> Finding {
                 ),
             }
         }
+        Err(error) if !server.required => {
+            let hint = error.hint;
+            Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) }
+        }
         Err(error) => Finding::ill(subject, error.message, error.hint),
+    }
+}
+
+/// Whether the tools that the servers offer may all be registered.
+async fn look_at_admission(plan: Plan) -> Result<Vec<Finding>, Failure> {
+    let options = BoardOptions {
+        // It only looks: nothing of this start is remembered.
+        store: Store::in_memory().await?,
+        memory: Memory::ReadOnly,
+        local_tools: LocalTools::built_in(),
+        guard: own_program(),
+    };
+    match Board::start(plan, options, |_| {}).await {
+        Ok(board) => {
+            let says = format!("{} tools would be registered", board.catalog().tools().len());
+            end_board(&board).await;
+            Ok(vec![Finding::well("admission", says)])
+        }
+        // Servers that cannot be reached have had their line.
+        Err(error) => Ok(error
+            .failures
+            .iter()
+            .filter(|failure| matches!(failure, StartFailure::Violation(_)))
+            .map(|failure| Finding::ill("admission", failure.to_string(), None))
+            .collect()),
     }
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{Output, state_cell};
 
 pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
-    let backend = Backend::open(globals, output).await?;
+    let backend = Backend::open_to_look(globals, output, None).await?;
     let servers = backend.servers().await?;
     if output.is_json() {
         output.json(&servers);

@@ -21,8 +21,9 @@ pub(crate) async fn run(
     let Some(server) = plan.servers.iter().find(|server| server.spec.name.as_str() == name) else {
         let known: Vec<_> =
             plan.servers.iter().map(|server| format!("'{}'", server.spec.name)).collect();
-        return Err(Failure::usage(format!("no server '{name}' is configured"))
-            .with_hint(Some(format!("configured are {}", known.join(", ")))));
+        return Err(Failure::usage(format!("no server '{name}' is configured")).with_hint(
+            (!known.is_empty()).then(|| format!("configured are {}", known.join(", "))),
+        ));
     };
     let options = ConnectOptions { guard: own_program(), ..ConnectOptions::default() };
     #[expect(
@@ -84,6 +85,7 @@ fn show(
         line("left out", reason);
     }
     if let Some(stderr) = connection.stderr() {
-        output.data(&format!("its error output:\n{stderr}"));
+        output.data("its error output:");
+        output.foreign(&stderr);
     }
 }

@@ -29,8 +29,13 @@ pub(crate) async fn run(
         };
         backend.call(&wanted.name, CallBody { arguments }).await
     };
-    let called = called.await;
+    // Dropped, the call is cancelled at its server and leaves its record.
+    let called = tokio::select! {
+        called = called => Some(called),
+        () = super::interrupted() => None,
+    };
     backend.close().await;
+    let Some(called) = called else { return Ok(ExitCode::from(EXIT_INTERRUPTED)) };
     let call = called?;
     if output.is_json() {
         output.json(&call);
@@ -39,6 +44,9 @@ pub(crate) async fn run(
     }
     Ok(if call.outcome == "ok" { ExitCode::SUCCESS } else { ExitCode::from(EXIT_TOOL_ERROR) })
 }
+
+/// What shells expect of a program that a signal ended.
+const EXIT_INTERRUPTED: u8 = 130;
 
 enum Given {
     Whole(Value),
@@ -78,10 +86,8 @@ fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
 
 /// `a=1` is a number where the schema wants one, and text where it wants text.
 fn typed(pairs: Vec<(String, String)>, schema: &Value) -> Value {
-    let is_text = |name: &str| {
-        schema.pointer("/properties").and_then(|properties| properties.get(name)?.get("type"))
-            == Some(&Value::String("string".into()))
-    };
+    let property = |name: &str| schema.get("properties")?.get(name);
+    let is_text = |name: &str| property(name).is_some_and(may_be_text);
     let arguments: Map<_, _> = pairs
         .into_iter()
         .map(|(name, text)| {
@@ -95,6 +101,18 @@ fn typed(pairs: Vec<(String, String)>, schema: &Value) -> Value {
     Value::Object(arguments)
 }
 
+/// Whether the schema takes text here, be it beside something else.
+fn may_be_text(property: &Value) -> bool {
+    let names_text = |kind: &Value| kind == "string";
+    let here = match property.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(names_text),
+        Some(kind) => names_text(kind),
+        None => false,
+    };
+    let choices = ["anyOf", "oneOf"].into_iter().filter_map(|key| property.get(key)?.as_array());
+    here || choices.flatten().any(may_be_text)
+}
+
 /// Text as it is, everything else as JSON.
 fn show(call: &CallView, output: Output) {
     let content = call.result.get("content").and_then(Value::as_array);
@@ -103,7 +121,7 @@ fn show(call: &CallView, output: Output) {
         match block.get("text").and_then(Value::as_str) {
             Some(text) => {
                 has_text = true;
-                output.data(text);
+                output.foreign(text);
             }
             None => output.data(&block.to_string()),
         }
@@ -124,12 +142,24 @@ mod tests {
 
     #[test]
     fn pairs_are_typed_by_the_schema() {
-        let schema = json!({"properties": {"n": {"type": "number"}, "s": {"type": "string"}}});
-        let pairs = [("n", "1"), ("s", "1"), ("o", "{\"a\":true}"), ("w", "plain words")];
+        let schema = json!({"properties": {
+            "n": {"type": "number"},
+            "s": {"type": "string"},
+            "m": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "l": {"type": ["string", "null"]},
+        }});
+        let pairs = [
+            ("n", "1"),
+            ("s", "1"),
+            ("m", "1"),
+            ("l", "1"),
+            ("o", "{\"a\":true}"),
+            ("w", "plain words"),
+        ];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         assert_eq!(
             typed(pairs, &schema),
-            json!({"n": 1, "s": "1", "o": {"a": true}, "w": "plain words"})
+            json!({"n": 1, "s": "1", "m": "1", "l": "1", "o": {"a": true}, "w": "plain words"})
         );
     }
 }

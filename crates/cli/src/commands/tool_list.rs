@@ -8,7 +8,7 @@ use switchboard_model::ServerName;
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 
 /// More of a description than this does not fit beside the rest.
 const SHOWN_DESCRIPTION: usize = 60;
@@ -18,7 +18,10 @@ pub(crate) async fn run(
     server: Option<&str>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let backend = Backend::open(globals, output).await?;
+    let backend = match server {
+        Some(_) => Backend::open_to_look(globals, output, server).await?,
+        None => Backend::open(globals, output).await?,
+    };
     let mut list = backend.tools().await?;
     if let Some(server) = server {
         let known: Vec<_> = backend.servers().await?.servers;
@@ -37,7 +40,7 @@ pub(crate) async fn run(
         let header = ["tool", "limits", "configured", "description"];
         let rows = list.tools.iter().map(|tool| {
             let limits = format!("{} x {}", tool.limits.max_instances, tool.limits.timeout);
-            let about = tool.description.as_deref().unwrap_or_default();
+            let about = harmless(tool.description.as_deref().unwrap_or_default());
             let mut about: String =
                 about.lines().next().unwrap_or_default().chars().take(SHOWN_DESCRIPTION).collect();
             if !tool.available {

@@ -31,7 +31,7 @@ pub(crate) async fn run(
 fn show(tool: &ToolView, output: Output) {
     output.data(&tool.name);
     if let Some(description) = &tool.description {
-        output.data(description);
+        output.foreign(description);
     }
     let limits = &tool.limits;
     output.data(&format!(

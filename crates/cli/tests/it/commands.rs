@@ -4,7 +4,9 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_test_support::{Reply, ScriptedServer, Tool, peers, wait_until};
 
-use crate::support::{Home, Outcome, PATIENCE, assert_says, dynamic, server, stdio, with, yaml};
+use crate::support::{
+    Home, Outcome, PATIENCE, assert_says, dynamic, server, signal, stdio, strict, with, yaml,
+};
 
 const WITH_SECRETS: &str = "\
 myai:
@@ -384,16 +386,24 @@ async fn doctor_looks_at_everything() {
     ok   configuration switchboard.yaml: 1 servers, 1 tool entries
     ok   store HOME/data: opens
     ok   server good at http://HOST/mcp: 2 tools, legacy era, connected in MS
+    ok   admission: 3 tools would be registered
     ");
-    let bad = with(&dynamic("bad", "http://127.0.0.1:1/mcp"), "required: false");
-    home.rewrite(yaml(&[], &[dynamic("good", &good.url()), bad]));
-    assert_says!(home.line("doctor").expect(1).stdout, @"
+    let bad = dynamic("bad", "http://127.0.0.1:1/mcp");
+    home.rewrite(yaml(&[], &[dynamic("good", &good.url()), with(&bad, "required: false")]));
+    assert_says!(home.line("doctor").expect(0).stdout, @"
     ok   configuration switchboard.yaml: 2 servers, 0 tool entries
     ok   store HOME/data: opens
     ok   server good at http://HOST/mcp: 2 tools, legacy era, connected in MS
-    FAIL server bad at http://HOST/mcp: cannot connect: Connection refused (os error 111)
+    warn server bad at http://HOST/mcp: away: cannot connect: Connection refused (os error 111)
          hint: check host and port of `url`, and whether the server runs
+    ok   admission: 2 tools would be registered
     ");
+    home.rewrite(yaml(&["{name: echo}"], &[strict("good", &good.url()), bad]));
+    let said = home.line("doctor").expect(1).stdout;
+    assert!(said.contains("FAIL server bad at "), "{said}");
+    let refused =
+        "FAIL admission: Tool 'more' from MCP server 'good' is not configured in the toolbox.";
+    assert!(said.contains(refused), "{said}");
     assert_says!(Home::empty().line("doctor").expect(1).stdout, @"
     FAIL configuration: no configuration found: give one with --config FILE or SWITCHBOARD_CONFIG, or put switchboard.yaml into this directory or into HOME/.config/switchboard
     ok   store HOME/data: opens
@@ -653,4 +663,17 @@ async fn calls_tell_what_was_called_and_large_results_come_back_whole() {
     }
     let table = home.line("calls -n 1").expect(0).stdout;
     assert!(table.contains("nothing (unknown)") && table.contains("unknown_tool"), "{table}");
+}
+
+#[tokio::test]
+async fn an_interrupted_call_is_cancelled_at_its_server_and_leaves_its_record() {
+    let slow = server([Tool::new("hangs").replies(Reply::Hang)]).await;
+    let home = Home::new(yaml(&[], &[dynamic("slow", &slow.url())]));
+    let child = home.command(&["tool", "call", "slow.hangs", "{}"]).spawn().unwrap();
+    wait_until(PATIENCE, async || (slow.stats().running_calls == 1).then_some(())).await;
+    signal(child.id(), "INT");
+    Outcome::from(child.wait_with_output().unwrap()).expect(130);
+    let calls = home.line("calls --json").expect(0).json();
+    assert_eq!(calls["calls"][0]["outcome"], "cancelled");
+    wait_until(PATIENCE, async || (!slow.stats().cancelled.is_empty()).then_some(())).await;
 }

@@ -113,7 +113,10 @@ async fn a_fixed_era_is_kept_and_never_remembered() {
         (
             "modern at a legacy server".into(),
             opened(in_era(http(&legacy.url()), Modern)).await,
-            format!("{refused}: Bad Request: Server not initialized -> {hint}"),
+            format!(
+                "protocol: the server refused: Bad Request: Server not initialized \
+                 (HTTP 400 Bad Request) -> {hint}"
+            ),
         ),
         (
             "legacy at a modern server".into(),
