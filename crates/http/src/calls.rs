@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -13,21 +13,21 @@ use switchboard_store::CallFilter;
 
 use crate::present;
 use crate::problem::ProblemResponse;
-use crate::server::Shared;
+use crate::ready::Ready;
 
 /// The most of a kept result that one request reads.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
 
 /// Calls a tool. A client that goes away cancels the call.
 pub(crate) async fn call(
-    State(shared): State<Shared>,
+    Ready(board): Ready,
     tool: Result<Path<String>, PathRejection>,
     body: Result<Json<CallBody>, JsonRejection>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let Path(tool) = tool?;
     let Json(body) = body?;
     let request = CallRequest { tool, arguments: body.arguments, face: Face::Http, progress: None };
-    let report = shared.board.call(request).await;
+    let report = board.call(request).await;
     present::call(&report).map(Json).map_err(|error| ProblemResponse::of_call(error, &report.id))
 }
 
@@ -47,7 +47,7 @@ fn twenty() -> u32 {
 }
 
 pub(crate) async fn recent(
-    State(shared): State<Shared>,
+    Ready(board): Ready,
     query: Result<Query<RecentQuery>, QueryRejection>,
 ) -> Result<Json<RecordList>, ProblemResponse> {
     let Query(query) = query?;
@@ -57,7 +57,7 @@ pub(crate) async fn recent(
         outcome: query.outcome,
         before: query.before.map(CallId),
     };
-    let calls = shared.board.store().recent_calls(&filter).await?;
+    let calls = board.store().recent_calls(&filter).await?;
     Ok(Json(RecordList { calls: calls.iter().map(present::record).collect() }))
 }
 
@@ -71,14 +71,14 @@ pub(crate) struct SliceQuery {
 }
 
 pub(crate) async fn result(
-    State(shared): State<Shared>,
+    Ready(board): Ready,
     handle: Result<Path<String>, PathRejection>,
     query: Result<Query<SliceQuery>, QueryRejection>,
 ) -> Result<Response, ProblemResponse> {
     let Path(handle) = handle?;
     let Query(query) = query?;
     let length = query.length.unwrap_or(MAX_SLICE).min(MAX_SLICE);
-    let slice = shared.board.store().read_result(&handle, query.offset, length).await?;
+    let slice = board.store().read_result(&handle, query.offset, length).await?;
     let Some(slice) = slice else {
         let detail = format!("there is no result '{handle}'; large results are kept for a day");
         return Err(ProblemResponse::new("unknown_result", StatusCode::NOT_FOUND, detail));

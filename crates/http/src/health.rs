@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use switchboard_api::Readiness;
 
 use crate::present;
+use crate::ready::Ready;
 use crate::server::Shared;
 
 /// The process lives.
@@ -15,8 +16,8 @@ pub(crate) async fn healthz() -> &'static str {
 }
 
 /// The board serves. A server that is away degrades it and does not make it unready: its own tools say so.
-pub(crate) async fn readyz(State(shared): State<Shared>) -> Json<Readiness> {
-    Json(present::readiness(&shared.board))
+pub(crate) async fn readyz(Ready(board): Ready) -> Json<Readiness> {
+    Json(present::readiness(&board))
 }
 
 /// The page that Prometheus reads.

@@ -6,7 +6,9 @@ mod inspect;
 mod page;
 pub mod present;
 mod problem;
+mod ready;
 mod same_host;
 mod server;
 
+pub use ready::BoardPlace;
 pub use server::{ServeOptions, is_loopback, router, serve};

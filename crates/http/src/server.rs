@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,12 +11,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
-use switchboard_runtime::Board;
 use switchboard_telemetry::MetricsPage;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::ProblemResponse;
+use crate::ready::BoardPlace;
 use crate::{calls, health, inspect, page, problem, same_host};
 
 /// The largest request body. Arguments of a tool call fit many times over.
@@ -28,7 +27,8 @@ const FOLD_EVERY: Duration = Duration::from_secs(10);
 /// What serving needs.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    pub board: Arc<Board>,
+    /// Filled when the board has started; until then only `/healthz` and `/metrics` have something to say.
+    pub board: BoardPlace,
     pub metrics: MetricsPage,
     /// How long running requests may take once the end has come.
     pub drain: Duration,
@@ -37,12 +37,12 @@ pub struct ServeOptions {
 /// What the handlers share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: BoardPlace,
     pub(crate) metrics: MetricsPage,
 }
 
 /// All routes, behind the check that a browser of another site is not the one who asks.
-pub fn router(board: Arc<Board>, metrics: MetricsPage) -> Router {
+pub fn router(board: BoardPlace, metrics: MetricsPage) -> Router {
     Router::new()
         .route("/", get(page::index))
         .route("/healthz", get(health::healthz))

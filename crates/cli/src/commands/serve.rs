@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::ServerView;
-use switchboard_http::{ServeOptions, is_loopback, present};
+use switchboard_http::{BoardPlace, ServeOptions, is_loopback, present};
 use switchboard_runtime::{Board, Memory, watch_config};
 use switchboard_telemetry::install_metrics;
 use tokio::net::TcpListener;
@@ -43,30 +43,32 @@ pub(crate) async fn run(
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
     let store = open_store(globals).await?;
-    let starting = start_board(plan, store, Memory::Keep);
-    let Some(board) = stop.run_until_cancelled(starting).await else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    let board = board?;
-    show_start(&board, &format!("http://{address}"), output);
-
-    tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
+    let place = BoardPlace::default();
     let drain = Duration::from_secs(wanted.drain);
-    let options = ServeOptions { board: board.clone(), metrics, drain };
+    let options = ServeOptions { board: place.clone(), metrics, drain };
+    // Who watches over us hears from us at once, however long the servers take.
     let serving = async {
         let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned());
         let served = served.await;
         stop.cancel();
         served
     };
-    let asked_to_stop = async {
+    let working = async {
+        let starting = start_board(plan, store, Memory::Keep);
+        let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(None) };
+        let board = started.inspect_err(|_| stop.cancel())?;
+        place.fill(board.clone());
+        show_start(&board, &format!("http://{address}"), output);
+        tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
-        Instant::now()
+        Ok::<_, Failure>(Some((board, Instant::now())))
     };
-    let (served, asked_at) = tokio::join!(serving, asked_to_stop);
-    // Requests and calls share the time that was promised.
-    board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
+    let (served, worked) = tokio::join!(serving, working);
+    if let Some((board, asked_at)) = worked? {
+        // Requests and calls share the time that was promised.
+        board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
+    }
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, peers, wait_until};
+use switchboard_test_support::{
+    Fault, Reply, ScriptedServer, Stage, Tool, free_port, peers, wait_until,
+};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -428,4 +430,27 @@ async fn forty_servers_are_connected_at_the_same_time() {
     servers[7].restart_on_same_port().await;
     serve.until_status("ready").await;
     serve.answer("s7.t7", json!({})).await;
+}
+
+#[tokio::test]
+async fn health_answers_while_the_servers_are_still_being_connected() {
+    let slow = ScriptedServer::builder().fault(Fault::Hang(Stage::Any)).start().await;
+    let slow = with(&dynamic("slow", &slow.url()), "required: false, connect_timeout: 4s");
+    let home = Home::new(yaml(&["{name: sum_numbers}"], &[slow]));
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let address = url.trim_start_matches("http://");
+    let mut child = home.command(&["serve", "--listen", address]).spawn().unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let get = async |path: &str| http.get(format!("{url}{path}")).send().await.ok();
+    let health = wait_until(PATIENCE, async || get("/healthz").await).await;
+    assert_eq!(health.status(), 200);
+    let early = get("/readyz").await.unwrap();
+    assert_eq!(early.status(), 503);
+    let problem: serde_json::Value = early.json().await.unwrap();
+    assert_eq!(problem["type"], "urn:switchboard:problem:starting");
+    let is_ready = async || get("/readyz").await.filter(|answer| answer.status() == 200);
+    let ready: serde_json::Value = wait_until(PATIENCE, is_ready).await.json().await.unwrap();
+    assert_eq!(ready["status"], "degraded");
+    signal(child.id(), "TERM");
+    assert!(child.wait().unwrap().success());
 }

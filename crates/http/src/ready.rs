@@ -1,0 +1,37 @@
+//! The board, once it has started. Until then who asks for it is told to come back, and `/healthz` already answers.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use switchboard_runtime::Board;
+
+use crate::problem::ProblemResponse;
+use crate::server::Shared;
+
+/// A place for a board that is still starting. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct BoardPlace(Arc<OnceLock<Arc<Board>>>);
+
+impl BoardPlace {
+    /// Puts the board there. Only the first one counts.
+    pub fn fill(&self, board: Arc<Board>) {
+        let _there_is_one = self.0.set(board);
+    }
+}
+
+/// The board, for handlers that cannot do without.
+pub(crate) struct Ready(pub(crate) Arc<Board>);
+
+impl FromRequestParts<Shared> for Ready {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(_: &mut Parts, shared: &Shared) -> Result<Self, ProblemResponse> {
+        let board = shared.board.0.get().cloned().map(Self);
+        board.ok_or_else(|| {
+            let detail = "the board is still connecting its servers; try again in a moment";
+            ProblemResponse::new("starting", StatusCode::SERVICE_UNAVAILABLE, detail)
+        })
+    }
+}
