@@ -29,6 +29,9 @@ const PREFIX: &str = "switchboard-";
 /// These run, measure or check the others; nothing of the product knows them.
 const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
 
+/// Directories of a person: a path below one of them holds on one machine only.
+const HOMES: &[&str] = &["/root/", "/Users/"];
+
 /// Pure crates: no network, clock, disk or task below them.
 const PURE: &[&str] = &["model", "api", "schema", "config", "registry"];
 const IMPURE_DEPENDENCIES: &[&str] =
@@ -87,16 +90,11 @@ pub fn broken_habits(root: &Path, files: &[String]) -> Vec<String> {
         {
             broken.push(format!("{file}: every crate takes the lints of the workspace"));
         }
-        // This file names what it looks for.
-        if !file.ends_with("tidy.rs") {
-            for forbidden in
-                ["/root/"]
-            {
-                if text.contains(forbidden) {
-                    broken
-                        .push(format!("{file}: holds {forbidden:?}, which is of one machine only"));
-                }
-            }
+        // Where a package came from on one machine is no business of the next one.
+        let is_npm_lock = name == "package-lock.json" && text.contains("\"resolved\":");
+        let is_home = HOMES.iter().any(|home| text.contains(home)) && !file.ends_with("tidy.rs");
+        if is_npm_lock || is_home {
+            broken.push(format!("{file}: holds a place that only one machine has"));
         }
     }
     broken
