@@ -6,6 +6,8 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
 
+use switchboard_model::is_on_this_machine;
+
 use crate::args::CallsArguments;
 use crate::failure::Failure;
 
@@ -23,10 +25,7 @@ impl Remote {
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| Failure::usage(format!("'{url}' is not an http or https URL")))?;
         let mut builder = Client::builder().connect_timeout(Duration::from_secs(5));
-        let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let is_near = host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        if is_near {
+        if is_on_this_machine(&base) {
             // A proxy would not find this machine, and would read along.
             builder = builder.no_proxy();
         }

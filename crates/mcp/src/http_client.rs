@@ -24,6 +24,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
+use switchboard_model::is_on_this_machine;
 use tokio::sync::Notify;
 use url::Url;
 
@@ -246,15 +247,6 @@ impl HttpPool {
         } else {
             self.far.get_or_init(|| build_http(Client::builder())).clone()
         }
-    }
-}
-
-fn is_on_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
     }
 }
 
@@ -570,19 +562,6 @@ mod tests {
         assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
         assert_eq!(quote(b"  \n ", "text/plain"), "");
         assert_eq!(quote(b"<html>", "text/html"), "");
-    }
-
-    #[test]
-    fn this_machine_is_known_by_its_names() {
-        let is_near = |text: &str| is_on_this_machine(&Url::parse(text).unwrap());
-        for near in
-            ["http://127.0.0.1:1/", "http://[::1]/", "http://localhost/", "http://LOCALHOST/"]
-        {
-            assert!(is_near(near), "{near}");
-        }
-        for far in ["http://10.0.0.1/", "https://example.test/", "http://localhost.example.test/"] {
-            assert!(!is_near(far), "{far}");
-        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// A JSON document as its text. A schema as a tree takes ten times the memory of its text, and most schemas are
@@ -41,6 +42,26 @@ impl fmt::Debug for JsonText {
     }
 }
 
+/// How long a value is as JSON, without making the text.
+pub fn json_length(value: &impl Serialize) -> u64 {
+    struct Counter(u64);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        // Neither JSON values nor this writer can fail; if one did, the value is not to be trusted.
+        Err(_) => u64::MAX,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -55,5 +76,6 @@ mod tests {
         assert_eq!(JsonText::from_text(text.as_str()).unwrap(), text);
         assert_eq!(format!("{text:?}"), text.as_str());
         assert!(JsonText::from_text("{").is_err());
+        assert_eq!(json_length(&text.parse()), text.as_str().len() as u64);
     }
 }

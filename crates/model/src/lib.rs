@@ -16,7 +16,7 @@ mod tool;
 pub use call::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
 };
-pub use json_text::JsonText;
+pub use json_text::{JsonText, json_length};
 pub use limits::{
     BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, LimitsOverlay, ToolLimits,
     render_duration,
@@ -29,5 +29,6 @@ pub use plan::{
 pub use secret::{Secret, redact_url};
 pub use server::{
     DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, ServerSpec, ServerState, TransportKind,
+    is_on_this_machine,
 };
 pub use tool::{ToolDescriptor, ToolList};

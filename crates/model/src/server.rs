@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::Url;
+use url::{Host, Url};
 
 use crate::{Secret, ServerName, redact_url};
 
@@ -140,9 +140,32 @@ impl ServerState {
     }
 }
 
+/// Whether a URL names this very machine.
+pub fn is_on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        let is_near = |text: &str| is_on_this_machine(&Url::parse(text).unwrap());
+        for near in
+            ["http://127.0.0.1:1/", "http://[::1]/", "http://localhost/", "http://LOCALHOST/"]
+        {
+            assert!(is_near(near), "{near}");
+        }
+        for far in ["http://10.0.0.1/", "https://example.test/", "http://localhost.example.test/"] {
+            assert!(!is_near(far), "{far}");
+        }
+    }
 
     #[test]
     fn an_endpoint_shows_its_place_and_no_secret() {

@@ -61,21 +61,6 @@ pub struct Unresolved {
     pub nearest: Vec<CanonicalName>,
 }
 
-/// What changed between two catalogs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CatalogDiff {
-    pub added: Vec<CanonicalName>,
-    pub removed: Vec<CanonicalName>,
-    pub changed: Vec<CanonicalName>,
-}
-
-impl CatalogDiff {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
-    }
-}
-
 impl Catalog {
     /// Makes a snapshot of tools in the order of their registration.
     pub fn new(revision: u64, tools: Vec<Arc<CatalogTool>>) -> Self {
@@ -112,22 +97,6 @@ impl Catalog {
             .or_else(|| self.by_bare.get(name))
             .and_then(|at| self.tools.get(*at))
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
-    }
-
-    /// What it takes to get from `older` to this one. Order is not a change.
-    pub fn since(&self, older: &Self) -> CatalogDiff {
-        let mut diff = CatalogDiff::default();
-        for tool in &self.tools {
-            match older.by_canonical.get(tool.name.as_str()).and_then(|at| older.tools.get(*at)) {
-                None => diff.added.push(tool.name.clone()),
-                Some(old) if old != tool => diff.changed.push(tool.name.clone()),
-                Some(_) => {}
-            }
-        }
-        let gone =
-            older.tools.iter().filter(|old| !self.by_canonical.contains_key(old.name.as_str()));
-        diff.removed = gone.map(|old| old.name.clone()).collect();
-        diff
     }
 
     fn nearest(&self, name: &str) -> Vec<CanonicalName> {

@@ -42,21 +42,6 @@ fn an_unknown_name_comes_back_with_its_neighbours() {
 }
 
 #[test]
-fn a_diff_names_what_was_added_removed_and_changed() {
-    let old = Catalog::new(1, vec![tool("a", "x"), tool("a", "y"), tool("a", "z")]);
-    let mut changed = CatalogTool::clone(&tool("a", "y"));
-    changed.toolset = "other".into();
-    let new = Catalog::new(2, vec![tool("b", "w"), Arc::new(changed), tool("a", "x")]);
-    let diff = new.since(&old);
-    assert_eq!(
-        (names(&diff.added), names(&diff.removed), names(&diff.changed)),
-        (vec!["b.w"], vec!["a.z"], vec!["a.y"])
-    );
-    assert!(!diff.is_empty());
-    assert!(old.since(&old).is_empty(), "a catalog does not differ from itself");
-}
-
-#[test]
 fn the_words_of_a_configuration_source() {
     let words =
         [Configured::Explicit, Configured::Merged, Configured::Default].map(Configured::as_str);

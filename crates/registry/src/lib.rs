@@ -10,6 +10,6 @@ mod notice;
 mod violation;
 
 pub use admission::{Admission, Offer, admit};
-pub use catalog::{Catalog, CatalogDiff, CatalogTool, Configured, Unresolved};
+pub use catalog::{Catalog, CatalogTool, Configured, Unresolved};
 pub use notice::{Level, Notice};
 pub use violation::Violation;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use switchboard_mcp::{CallFailure, Progress};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Face, ToolResult,
-    render_duration,
+    json_length, render_duration,
 };
 use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_telemetry::{CallFinished, call_span, end_call_span};
@@ -187,7 +187,7 @@ impl Board {
         ledger: &mut Ledger<'_>,
     ) -> Result<ToolResult, CallError> {
         let limit = tool.limits.max_result_bytes;
-        ledger.result_bytes = serialized_length(&result);
+        ledger.result_bytes = json_length(&(&result.content, &result.structured, &result.extra));
         if ledger.result_bytes <= limit {
             return Ok(result);
         }
@@ -211,39 +211,43 @@ fn check_arguments(
     tool: &CatalogTool,
     arguments: Value,
 ) -> Result<Map<String, Value>, CallError> {
-    let arguments = match arguments {
-        Value::Object(arguments) => arguments,
-        Value::Null => Map::new(),
+    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    if arguments.is_object() {
+        check_object(published, tool, &arguments)?;
+    }
+    match arguments {
+        Value::Object(arguments) => Ok(arguments),
         other => {
             let message = format!(
                 "the arguments of {} must be a JSON object, not {}",
                 described(tool),
                 kind_of(&other)
             );
-            return Err(CallError::new(CallErrorKind::InvalidArguments, message));
+            Err(CallError::new(CallErrorKind::InvalidArguments, message))
         }
-    };
+    }
+}
+
+fn check_object(
+    published: &Published,
+    tool: &CatalogTool,
+    arguments: &Value,
+) -> Result<(), CallError> {
     let checker = match published.checker(tool) {
         Ok(checker) => checker,
         // The server has the last word anyway; what cannot be checked here is checked there.
         Err(fault) => {
             tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
-            return Ok(arguments);
+            return Ok(());
         }
     };
-    match checker.check(&arguments) {
-        Ok(()) => Ok(arguments),
-        Err(complaints) => {
-            let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
-            let message = format!(
-                "the arguments of {} do not fit: {}",
-                described(tool),
-                complaints.join("; ")
-            );
-            Err(CallError::new(CallErrorKind::InvalidArguments, message)
-                .with_hint(format!("`switchboard tool show {}` shows its schema", tool.name)))
-        }
-    }
+    checker.check(arguments).map_err(|complaints| {
+        let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        let message =
+            format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
+        CallError::new(CallErrorKind::InvalidArguments, message)
+            .with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
+    })
 }
 
 async fn run_upstream(
@@ -351,27 +355,6 @@ fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-/// How long the result is as JSON, without making it.
-fn serialized_length(result: &ToolResult) -> u64 {
-    struct Counter(u64);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    let parts = (&result.content, &result.structured, &result.extra);
-    match serde_json::to_writer(&mut counter, &parts) {
-        Ok(()) => counter.0,
-        // Neither JSON values nor this writer can fail.
-        Err(_) => u64::MAX,
     }
 }
 

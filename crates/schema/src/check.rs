@@ -4,10 +4,11 @@ use std::fmt;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use switchboard_model::json_length;
 
 /// A larger schema is not compiled: its server checks the arguments itself.
-pub const MAX_CHECKED_SCHEMA_BYTES: usize = 1 << 20;
+pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;
 
 /// More complaints than this help nobody.
 const MAX_COMPLAINTS: usize = 8;
@@ -42,7 +43,7 @@ impl fmt::Display for Complaint {
 impl ArgumentChecker {
     /// Compiles a schema. Never reads anything from outside: a remote `$ref` is a fault.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
-        if serialized_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
+        if json_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
             return Err(SchemaFault::TooLarge);
         }
         let validator = jsonschema::options()
@@ -59,11 +60,10 @@ impl ArgumentChecker {
     }
 
     /// Everything that is wrong with `arguments`, up to a handful.
-    pub fn check(&self, arguments: &Map<String, Value>) -> Result<(), Vec<Complaint>> {
-        let instance = Value::Object(arguments.clone());
+    pub fn check(&self, arguments: &Value) -> Result<(), Vec<Complaint>> {
         let complaints: Vec<_> = self
             .validator
-            .iter_errors(&instance)
+            .iter_errors(arguments)
             .take(MAX_COMPLAINTS)
             .map(|error| Complaint(self.describe(&error)))
             .collect();
@@ -139,25 +139,6 @@ fn argument_path(pointer: &str) -> Option<String> {
     (!path.is_empty()).then_some(path)
 }
 
-fn serialized_length(value: &Value) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        // Neither a JSON value nor this writer can fail; if one did, the schema is not to be trusted.
-        Err(_) => usize::MAX,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;
@@ -169,7 +150,7 @@ mod tests {
     #[track_caller]
     fn check(schema: &Value, arguments: &Value, expected: &[&str]) {
         let checker = ArgumentChecker::compile(schema).unwrap();
-        let complaints = checker.check(arguments.as_object().unwrap()).err().unwrap_or_default();
+        let complaints = checker.check(arguments).err().unwrap_or_default();
         let texts: Vec<_> = complaints.iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected);
     }
@@ -219,7 +200,7 @@ mod tests {
     fn complaints_are_capped() {
         let schema = json!({"required": (0..50).map(|n| n.to_string()).collect::<Vec<_>>()});
         let checker = ArgumentChecker::compile(&schema).unwrap();
-        assert_eq!(checker.check(&Map::new()).unwrap_err().len(), MAX_COMPLAINTS);
+        assert_eq!(checker.check(&json!({})).unwrap_err().len(), MAX_COMPLAINTS);
     }
 
     #[test]
@@ -234,7 +215,7 @@ mod tests {
             ArgumentChecker::compile(&json!({"type": 7})),
             Err(SchemaFault::Invalid(_))
         ));
-        let huge = json!({"description": "x".repeat(MAX_CHECKED_SCHEMA_BYTES)});
+        let huge = json!({"description": "x".repeat(1 << 20)});
         assert_eq!(ArgumentChecker::compile(&huge).unwrap_err(), SchemaFault::TooLarge);
     }
 
@@ -243,7 +224,7 @@ mod tests {
         let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
         let arguments = json!({"a": format!("{}!", "a".repeat(50_000))});
         let checker = ArgumentChecker::compile(&schema).unwrap();
-        assert!(checker.check(arguments.as_object().unwrap()).is_err());
+        assert!(checker.check(&arguments).is_err());
     }
 
     proptest! {
@@ -252,9 +233,9 @@ mod tests {
             let schema = json!({"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}});
             let checker = ArgumentChecker::compile(&schema).unwrap();
             let good = json!({"n": number, "s": text});
-            prop_assert!(checker.check(good.as_object().unwrap()).is_ok());
+            prop_assert!(checker.check(&good).is_ok());
             let swapped = json!({"n": text, "s": number});
-            prop_assert_eq!(checker.check(swapped.as_object().unwrap()).unwrap_err().len(), 2);
+            prop_assert_eq!(checker.check(&swapped).unwrap_err().len(), 2);
         }
     }
 }

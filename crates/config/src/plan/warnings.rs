@@ -1,7 +1,8 @@
 //! What is allowed, but probably not meant.
 
-use switchboard_model::{AdmissionMode, Endpoint, LOCAL_SERVER, ServerPlan, ToolEntry};
-use url::{Host, Url};
+use switchboard_model::{
+    AdmissionMode, Endpoint, LOCAL_SERVER, ServerPlan, ToolEntry, is_on_this_machine,
+};
 
 use super::{At, Planner, shown_name};
 use crate::place::Origin;
@@ -48,7 +49,9 @@ impl Planner<'_> {
         else {
             return;
         };
-        if url.scheme() == "http" && !is_loopback(url) && (bearer.is_some() || !headers.is_empty())
+        if url.scheme() == "http"
+            && !is_on_this_machine(url)
+            && (bearer.is_some() || !headers.is_empty())
         {
             let shown = shown_name(at, server.spec.name.as_str());
             let message = format!("server '{shown}' gets its credentials over plain http");
@@ -88,14 +91,5 @@ impl Planner<'_> {
 
     fn warn_at(&mut self, origin: &Origin, problem: Problem) {
         self.warnings.push(self.source.locate(origin, problem.into_warning()));
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
