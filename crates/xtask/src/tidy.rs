@@ -17,9 +17,10 @@ pub struct Package {
 /// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
-    &["schema", "config", "registry"],
-    &["mcp", "store"],
-    &["runtime"],
+    &["schema", "config", "registry", "protocol"],
+    &["view", "mcp", "store"],
+    &["auth", "runtime"],
+    &["gateway"],
     &["http"],
     &["cli"],
 ];
@@ -33,7 +34,7 @@ const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: no network, clock, disk or task below them.
-const PURE: &[&str] = &["model", "api", "schema", "config", "registry"];
+const PURE: &[&str] = &["model", "api", "schema", "config", "registry", "protocol", "view"];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
 

@@ -1,0 +1,1 @@
+//! The MCP face of the board: sessions, streams, bridges between the eras, meta-tools.

@@ -1,0 +1,1 @@
+//! MCP messages of both eras as borrowed JSON: reading, checking, writing. Pure.
