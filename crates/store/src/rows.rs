@@ -16,7 +16,7 @@ use crate::{StoredKey, StoredSession};
 type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
-const FACES: [Face; 2] = [Face::Cli, Face::Http];
+const FACES: [Face; 3] = [Face::Cli, Face::Http, Face::Mcp];
 const OUTCOMES: [CallOutcome; 11] = [
     CallOutcome::Ok,
     CallOutcome::ToolError,
@@ -210,8 +210,9 @@ mod tests {
             FACES.map(|face| match face {
                 Face::Cli => 0,
                 Face::Http => 1,
+                Face::Mcp => 2,
             }),
-            [0, 1]
+            [0, 1, 2]
         );
         assert_eq!(era_from_word("legacy"), Some(Era::Legacy));
         assert_eq!(era_from_word("modern"), Some(Era::Modern));
