@@ -347,7 +347,7 @@ fn listen_for_progress(
     let listening = async move {
         while let Some(event) = incoming.recv().await {
             if let (Some(listener), AskEvent::Progress(params)) = (&listener, event)
-                && let Some(progress) = Progress::read(&params)
+                && let Some(progress) = read_progress(&params.parse())
             {
                 // Signs of life may be missed; results never are.
                 let _full = listener.try_send(progress);
@@ -355,6 +355,14 @@ fn listen_for_progress(
         }
     };
     (events, listening)
+}
+
+fn read_progress(params: &Value) -> Option<Progress> {
+    Some(Progress {
+        progress: params.get("progress")?.as_f64()?,
+        total: params.get("total").and_then(Value::as_f64),
+        message: params.get("message").and_then(Value::as_str).map(str::to_owned),
+    })
 }
 
 fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {

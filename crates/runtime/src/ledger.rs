@@ -29,7 +29,7 @@ pub(crate) struct Ledger<'a> {
     pub(crate) id: CallId,
     started_at_ms: i64,
     face: Face,
-    requested: String,
+    pub(crate) requested: String,
     revision: u64,
     argument_digest: String,
     pub(crate) tool: Option<CanonicalName>,

@@ -107,6 +107,7 @@ pub(crate) fn bind_tool<'q>(insert: Insert<'q>, tool: &'q ToolDescriptor) -> Ins
         .bind(tool.input_schema.as_str())
         .bind(tool.output_schema.as_ref().map(JsonText::as_str))
         .bind(tool.annotations.as_ref().map(JsonText::as_str))
+        .bind(tool.extra.as_ref().map(JsonText::as_str))
 }
 
 /// A descriptor from a row of `remembered_tools`.
@@ -124,6 +125,7 @@ pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Err
         input_schema: schema.unwrap_or_else(|| JsonText::from(&Value::Null)),
         output_schema: json("output_schema")?,
         annotations: json("annotations")?,
+        extra: json("extra")?,
         name,
     })
 }

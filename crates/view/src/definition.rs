@@ -35,7 +35,6 @@ pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: Li
         push_key(json, "annotations");
         json.push_str(annotations.as_str());
     }
-    #[cfg(any())]
     if let Some(extra) = &tool.extra
         && let Ok(members) = Members::read(extra.as_str())
     {
@@ -71,8 +70,7 @@ mod tests {
             title: Some("T".into()),
             output_schema: Some(JsonText::from(&serde_json::json!({"type": "array"}))),
             annotations: Some(JsonText::from(&serde_json::json!({"readOnlyHint": true}))),
-            #[cfg(any())]
-            extra: Some(JsonText::from(&serde_json::json!({"icons": [{"src": "data:,"}]}))),
+                    extra: Some(JsonText::from(&serde_json::json!({"icons": [{"src": "data:,"}]}))),
             ..ToolDescriptor::named("get")
         };
         let render = |era| {
