@@ -1,1 +1,31 @@
 //! The MCP face of the board: sessions, streams, bridges between the eras, meta-tools.
+//!
+//! One endpoint serves both eras. [`Gateway`] knows no sockets: [`Gateway::post`], [`Gateway::get`] and
+//! [`Gateway::delete`] take what a transport has read and give back what it should write, and
+//! [`Gateway::serve_lines`] does the same for standard input and output.
+
+mod body;
+mod client;
+mod conversation;
+mod extras;
+mod front;
+mod gateway;
+mod gaze;
+mod http_face;
+mod keeper;
+mod legacy;
+mod level;
+mod line_face;
+mod listener;
+mod meta_calls;
+mod methods;
+mod modern;
+mod outcome;
+mod parked;
+mod session;
+mod session_list;
+
+pub use body::GatewayBody;
+pub use gateway::{ExposureRule, Gateway, GatewayError};
+pub use http_face::{HttpRequest, Route};
+pub use session_list::{SessionError, SessionInfo};

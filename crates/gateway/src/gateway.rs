@@ -1,0 +1,361 @@
+//! The gateway: who is connected, and what everybody sees.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base64::Engine;
+use switchboard_model::{Exposure, GatewayPlan, Plan};
+use switchboard_runtime::{Board, ServerNews};
+use switchboard_view::{Scope, View};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::Client;
+use crate::conversation::Asker;
+use crate::front::Front;
+use crate::keeper::Keeper;
+use crate::level::Level;
+use crate::listener::Listeners;
+use crate::parked::Parked;
+use crate::session::Session;
+
+/// What decides about the exposure of a plan: command line and environment stand above it.
+pub type ExposureRule = Box<dyn Fn(&Plan) -> Result<Exposure, String> + Send + Sync>;
+
+/// Why the gateway cannot start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayError(pub String);
+
+impl std::fmt::Display for GatewayError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// A client without a stream leaves the memory after this time; the store brings it back when it returns.
+const SWAP_OUT_AFTER: Duration = Duration::from_secs(60);
+
+/// The MCP face of a board.
+pub struct Gateway {
+    pub(crate) board: Arc<Board>,
+    pub(crate) front: ArcSwap<Front>,
+    pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
+    /// Session endpoints and sessions of principals that somebody uses just now.
+    pub(crate) sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    pub(crate) listeners: Listeners,
+    pub(crate) parked: Parked,
+    pub(crate) keeper: Keeper,
+    pub(crate) open_scope: Arc<Scope>,
+    pub(crate) nothing_enabled: Arc<BTreeSet<String>>,
+    pub(crate) stop: CancellationToken,
+    exposure_rule: ExposureRule,
+    requests: AtomicU64,
+    /// The most talkative level that anybody asked for.
+    log_rank: AtomicU8,
+    tasks: TaskTracker,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Starts to follow the board. [`Gateway::shutdown`] ends it.
+    pub fn start(board: Arc<Board>, exposure_rule: ExposureRule) -> Result<Arc<Self>, GatewayError> {
+        let plan = board.plan();
+        let exposure = exposure_rule(&plan).map_err(GatewayError)?;
+        tracing::info!("MCP clients see {}", exposure.reason);
+        let front = Front::new(&board, &plan, exposure);
+        warn_of_names(&front);
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        let keeper = Keeper::start(board.store().clone(), &tasks);
+        let gateway = Arc::new(Self {
+            board,
+            front: ArcSwap::from_pointee(front),
+            clients: Mutex::default(),
+            sessions: Mutex::default(),
+            listeners: Listeners::default(),
+            parked: Parked::default(),
+            keeper,
+            open_scope: Arc::default(),
+            nothing_enabled: Arc::default(),
+            stop,
+            exposure_rule,
+            requests: AtomicU64::new(1),
+            log_rank: AtomicU8::new(u8::MAX),
+            tasks,
+        });
+        gateway.tasks.spawn(follow(gateway.clone()));
+        gateway.tasks.spawn(spread_news(gateway.clone()));
+        gateway.tasks.spawn(sweep(gateway.clone()));
+        Ok(gateway)
+    }
+
+    /// Ends every stream and writes down who was there.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
+        for client in clients {
+            self.keeper.put(self.snapshot_of(&client));
+            client.end();
+        }
+        self.parked.clear();
+        self.keeper.flush().await;
+        self.tasks.close();
+        // The followers end with `stop`; none of them waits for anything else.
+        self.tasks.wait().await;
+    }
+
+    /// The configured exposure in force.
+    pub fn exposure(&self) -> Exposure {
+        self.front.load().exposure.clone()
+    }
+
+    /// Toolsets that clients may see, with the number of their tools.
+    pub fn toolsets(&self) -> Vec<(String, String, usize)> {
+        let front = self.front.load();
+        let sets = front.index.toolsets();
+        sets.map(|set| (set.name.clone(), set.description.clone(), set.members.len())).collect()
+    }
+
+    pub(crate) fn plan(&self) -> GatewayPlan {
+        self.board.plan().gateway.clone()
+    }
+
+    pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What somebody sees now.
+    pub(crate) fn view_of(&self, scope: &Arc<Scope>, session: Option<&Session>) -> Arc<View> {
+        let front = self.front.load();
+        let enabled = match session {
+            Some(session) => session.enabled(),
+            // Without a state a dynamic client still begins with the sets that it names.
+            None => self.first_sets(&front, scope),
+        };
+        front.view(scope, &enabled)
+    }
+
+    pub(crate) fn first_sets(&self, front: &Front, scope: &Scope) -> Arc<BTreeSet<String>> {
+        let first = scope.first_sets(&front.exposure);
+        if first.is_empty() || scope.mode(&front.exposure) != switchboard_model::ExposureMode::Dynamic {
+            return self.nothing_enabled.clone();
+        }
+        Arc::new(first.into_iter().collect())
+    }
+
+    /// Tells everybody whom it concerns that a session has been switched.
+    pub(crate) fn session_switched(&self, session: &Arc<Session>) {
+        if session.kind != crate::session::SessionKind::Client {
+            self.keeper.put_session(session);
+        }
+        self.look_again(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
+    }
+
+    /// Has clients compare what they see with what they saw.
+    fn look_again(&self, concerns: impl Fn(Option<&Arc<Session>>) -> bool) {
+        let front = self.front.load_full();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients.iter().filter(|client| concerns(Some(&client.session))) {
+            let view = front.view(&client.scope, &client.session.enabled());
+            client.look(|gaze| gaze.look(&front, &client.scope, view));
+        }
+        for listener in self.listeners.all() {
+            if concerns(listener.session.as_ref()) {
+                let view = self.view_of(&listener.scope, listener.session.as_deref());
+                listener.look(&front, view);
+            }
+        }
+    }
+
+    /// Who asks, for servers that cannot say whom a question is for. Modern requests stand alone.
+    pub(crate) fn origin_of(&self, asker: &Asker) -> Arc<str> {
+        match &asker.client {
+            Some(client) => client.id.clone(),
+            None => format!("request-{}", self.requests.fetch_add(1, Ordering::Relaxed)).into(),
+        }
+    }
+
+    /// A state that nobody can guess.
+    pub(crate) fn new_state(&self) -> String {
+        format!("sb1.{}", random_text())
+    }
+
+    /// Makes legacy servers talkative enough for everybody who wants to hear them.
+    pub(crate) async fn hear_from(&self, level: Level) {
+        let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
+        if level.rank() < before {
+            self.board.set_log_level(Some(level.as_str().into())).await;
+        }
+    }
+
+    /// Tells servers which resources are watched now.
+    pub(crate) async fn watch_resources(&self) {
+        let front = self.front.load_full();
+        let mut wanted: HashMap<_, BTreeSet<String>> = HashMap::new();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        let of_clients = clients.iter().flat_map(|client| client.subscriptions());
+        let of_listeners = self.listeners.all().into_iter().flat_map(|l| l.uris.clone());
+        for uri in of_clients.chain(of_listeners) {
+            if let Some(server) = front.extras.server_of(&uri, |_| true) {
+                wanted.entry(server.clone()).or_default().insert(uri);
+            }
+        }
+        for (server, _) in self.board.offers() {
+            let uris = wanted.remove(&server).unwrap_or_default();
+            self.board.watch_resources(&server, uris).await;
+        }
+    }
+}
+
+/// 128 bits from the system, as text that fits a header.
+pub(crate) fn random_text() -> String {
+    let mut bytes = [0u8; 18];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without randomness nothing here is safe; an id that cannot be repeated is the least bad answer.
+        let now = jiff::Timestamp::now().as_nanosecond().to_le_bytes();
+        for (to, from) in bytes.iter_mut().zip(now) {
+            *to = from;
+        }
+    }
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn warn_of_names(front: &Front) {
+    for warning in front.index.warnings() {
+        tracing::warn!("{warning}");
+    }
+}
+
+/// Makes a new front whenever the catalog, the configuration or what servers offer changes.
+async fn follow(gateway: Arc<Gateway>) {
+    let mut revisions = gateway.board.revisions();
+    let mut plans = gateway.board.plans();
+    let mut offers = gateway.board.offer_changes();
+    loop {
+        let changed = tokio::select! {
+            () = gateway.stop.cancelled() => return,
+            changed = revisions.changed() => changed,
+            changed = plans.changed() => changed,
+            changed = offers.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+        gateway.renew();
+        gateway.watch_resources().await;
+    }
+}
+
+impl Gateway {
+    fn renew(&self) {
+        let plan = self.board.plan();
+        let exposure = (self.exposure_rule)(&plan).unwrap_or_else(|error| {
+            tracing::error!("{error}; the exposure stays as it was");
+            self.exposure()
+        });
+        let front = Front::new(&self.board, &plan, exposure);
+        if front.index.warnings() != self.front.load().index.warnings() {
+            warn_of_names(&front);
+        }
+        self.front.store(Arc::new(front));
+        self.look_again(|_| true);
+    }
+}
+
+/// Passes on what servers say to nobody in particular.
+async fn spread_news(gateway: Arc<Gateway>) {
+    use tokio::sync::broadcast::error::RecvError;
+    let mut news = gateway.board.news();
+    loop {
+        let said = tokio::select! {
+            () = gateway.stop.cancelled() => return,
+            said = news.recv() => said,
+        };
+        match said {
+            Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
+                let clients: Vec<_> = gateway.clients().values().cloned().collect();
+                for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
+                    let front = gateway.front.load();
+                    let view = front.view(&client.scope, &client.session.enabled());
+                    if front.serves(&view, &client.scope, &server) {
+                        let method = "notifications/resources/updated";
+                        client.send(switchboard_protocol::notification(method, Some(params.as_str())));
+                    }
+                }
+                gateway.listeners.resource_updated(&uri);
+            }
+            // Nobody can tell whose log message it is, so nobody else may read it.
+            Ok(ServerNews::Log { server, .. }) => {
+                tracing::debug!(%server, "a log message that belongs to no request is not passed on");
+            }
+            Err(RecvError::Lagged(missed)) => {
+                tracing::warn!(missed, "updates of resources came faster than they could be passed on");
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Frees what nobody uses any more.
+async fn sweep(gateway: Arc<Gateway>) {
+    loop {
+        let idle = gateway.plan().session_idle;
+        let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15));
+        if gateway.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        gateway.sweep_once(idle);
+    }
+}
+
+impl Gateway {
+    fn sweep_once(&self, idle: Duration) {
+        let now = Instant::now();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        let mut is_resource_watch_stale = false;
+        for client in clients {
+            let Some(since) = client.idle_since() else {
+                self.keeper.touch(&client);
+                continue;
+            };
+            let unused = now - since;
+            if unused >= idle {
+                self.forget(&client);
+            } else if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
+                self.keeper.put(self.snapshot_of(&client));
+                self.clients().remove(&client.id);
+            } else {
+                continue;
+            }
+            is_resource_watch_stale = true;
+        }
+        self.parked.expire(now);
+        self.sessions().retain(|_, session| Arc::strong_count(session) > 1);
+        self.keeper.expire(idle);
+        if is_resource_watch_stale {
+            tracing::trace!("idle clients were let go");
+        }
+    }
+
+    /// Ends a client for good.
+    pub(crate) fn forget(&self, client: &Client) {
+        self.clients().remove(&client.id);
+        self.keeper.delete(&client.id);
+        client.end();
+    }
+}

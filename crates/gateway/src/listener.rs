@@ -1,0 +1,170 @@
+//! `subscriptions/listen`: streams on which modern clients hear of changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchboard_protocol::{notification, quoted};
+use switchboard_view::{Scope, View};
+use tokio::sync::mpsc;
+
+use crate::front::Front;
+use crate::gaze::{Changes, Gaze};
+use crate::session::Session;
+
+/// Notifications that wait for a slow reader before it loses its stream.
+const QUEUE: usize = 64;
+/// Streams that one principal may hold open.
+const MAX_PER_PRINCIPAL: usize = 256;
+
+/// One open stream.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    /// The id of the request, as text: every notification repeats it.
+    id: String,
+    principal: Arc<str>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) session: Option<Arc<Session>>,
+    wanted: Changes,
+    pub(crate) uris: BTreeSet<String>,
+    gaze: Mutex<Gaze>,
+    sender: mpsc::Sender<String>,
+}
+
+/// What a client wants to hear.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    pub(crate) changes: Changes,
+    pub(crate) uris: BTreeSet<String>,
+}
+
+impl Wanted {
+    /// As the acknowledgement repeats it.
+    pub(crate) fn text(&self) -> String {
+        let mut members = Vec::new();
+        for (is_set, name) in [
+            (self.changes.tools, "toolsListChanged"),
+            (self.changes.prompts, "promptsListChanged"),
+            (self.changes.resources, "resourcesListChanged"),
+        ] {
+            if is_set {
+                members.push(format!("\"{name}\":true"));
+            }
+        }
+        if !self.uris.is_empty() {
+            let uris: Vec<_> = self.uris.iter().map(|uri| quoted(uri)).collect();
+            members.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+        }
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+impl Listener {
+    /// Compares with what the client saw last and tells it what changed, if it wants to know.
+    pub(crate) fn look(&self, front: &Front, view: Arc<View>) {
+        let mut gaze = self.gaze.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = gaze.look(front, &self.scope, view);
+        let told = Changes {
+            tools: changes.tools && self.wanted.tools,
+            prompts: changes.prompts && self.wanted.prompts,
+            resources: changes.resources && self.wanted.resources,
+        };
+        for method in told.methods() {
+            self.tell(method, None);
+        }
+    }
+
+    fn tell(&self, method: &str, uri: Option<&str>) {
+        let meta = subscription_meta(&self.id);
+        let uri = uri.map(|uri| format!("\"uri\":{},", quoted(uri))).unwrap_or_default();
+        // One that is full is far behind: it is closed below, and its client reads the lists again.
+        let _full = self.sender.try_send(notification(method, Some(&format!("{{{uri}{meta}}}"))));
+    }
+}
+
+/// The member that every notification of a subscription carries.
+pub(crate) fn subscription_meta(id: &str) -> String {
+    format!("\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}")
+}
+
+/// All open streams.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    open: Mutex<HashMap<u64, Arc<Listener>>>,
+    next: AtomicU64,
+}
+
+/// Takes the stream out of the list when its client is gone.
+#[derive(Debug)]
+pub(crate) struct Place {
+    number: u64,
+    gateway: Arc<crate::gateway::Gateway>,
+    has_uris: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.gateway.listeners.close(self.number);
+        if self.has_uris {
+            self.gateway.unwatch_soon();
+        }
+    }
+}
+
+impl Listeners {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Listener>> {
+        self.open().values().cloned().collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.open().len()
+    }
+
+    fn close(&self, number: u64) {
+        self.open().remove(&number);
+    }
+
+    pub(crate) fn resource_updated(&self, uri: &str) {
+        for listener in self.all().iter().filter(|listener| listener.uris.contains(uri)) {
+            listener.tell("notifications/resources/updated", Some(uri));
+        }
+    }
+
+    /// Opens a stream; `None` when the principal has too many.
+    pub(crate) fn add(
+        &self,
+        gateway: &Arc<crate::gateway::Gateway>,
+        id: &str,
+        asker: &crate::conversation::Asker,
+        wanted: &Wanted,
+    ) -> Option<(mpsc::Receiver<String>, Place)> {
+        let front = gateway.front.load();
+        let view = gateway.view_of(&asker.scope, asker.session.as_deref());
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let listener = Arc::new(Listener {
+            id: id.to_owned(),
+            principal: asker.principal.clone(),
+            scope: asker.scope.clone(),
+            session: asker.session.clone(),
+            wanted: wanted.changes,
+            uris: wanted.uris.clone(),
+            gaze: Mutex::new(Gaze::new(&front, &asker.scope, view)),
+            sender,
+        });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut open = self.open();
+            let own = open.values().filter(|other| other.principal == asker.principal).count();
+            if own >= MAX_PER_PRINCIPAL {
+                return None;
+            }
+            open.insert(number, listener);
+        }
+        let has_uris = !wanted.uris.is_empty();
+        Some((receiver, Place { number, gateway: gateway.clone(), has_uris }))
+    }
+}
