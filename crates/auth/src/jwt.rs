@@ -1,0 +1,271 @@
+//! Tokens: checked once, then known by their hash until they expire.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Header, Validation, decode, decode_header};
+use serde::Deserialize;
+use serde_json::{Number, Value, json};
+use url::Url;
+
+use crate::jwks::{ACCEPTED, IssuerKey, Jwks, KeySet, NoKey};
+use crate::keys::now_ms;
+use crate::{AuthError, JwksSource, Principal, Refusal, Role};
+
+/// Which tokens are accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JwtOptions {
+    /// `iss` as it must stand in a token, letter for letter.
+    pub issuer: String,
+    /// What `aud` must name.
+    pub audience: String,
+    /// The resource that the metadata of RFC 9728 names.
+    pub resource: Url,
+    /// Where the issuer's keys are.
+    pub jwks: JwksSource,
+    /// A token needs all of these.
+    pub required_scopes: Vec<String>,
+    /// How far the two clocks may differ.
+    pub leeway: Duration,
+}
+
+const OPERATOR_SCOPE: &str = "switchboard:operator";
+const ADMIN_SCOPE: &str = "switchboard:admin";
+/// Clocks that differ by more than this are not a matter of leeway.
+const MAX_LEEWAY: Duration = Duration::from_mins(10);
+/// How many tokens are remembered. A token that is not is merely checked again.
+const MAX_REMEMBERED: usize = 4096;
+const LONGEST_NAME: usize = 100;
+
+/// Checks the tokens of one issuer.
+pub(crate) struct Tokens {
+    options: JwtOptions,
+    jwks: Arc<Jwks>,
+    remembered: RwLock<HashMap<blake3::Hash, Remembered>>,
+}
+
+struct Remembered {
+    principal: Principal,
+    until_ms: i64,
+    /// A token does not outlive the keys that it was checked with.
+    generation: u64,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    iss: String,
+    exp: Number,
+    sub: Option<String>,
+    client_id: Option<String>,
+    azp: Option<String>,
+    scope: Option<Scopes>,
+    scp: Option<Scopes>,
+    name: Option<Value>,
+    preferred_username: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scopes {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Tokens {
+    pub(crate) async fn new(options: JwtOptions) -> Result<Self, AuthError> {
+        let jwks = Jwks::new(options.jwks.clone()).await?;
+        let options = JwtOptions { leeway: options.leeway.min(MAX_LEEWAY), ..options };
+        Ok(Self { options, jwks, remembered: RwLock::default() })
+    }
+
+    /// Asks the issuer for its keys when the last answer is old.
+    pub(crate) async fn refresh(&self) {
+        // Told where it happened; the keys that we have go on.
+        let _told = self.jwks.refresh_when_old().await;
+    }
+
+    /// RFC 9728. Scopes that raise the role are left out: clients ask for all that they see here.
+    pub(crate) fn resource_metadata(&self) -> Value {
+        json!({
+            "resource": self.options.resource.as_str(),
+            "authorization_servers": [self.options.issuer],
+            "scopes_supported": self.options.required_scopes,
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Switchboard",
+        })
+    }
+
+    pub(crate) async fn admit(&self, token: &str) -> Result<Principal, Refusal> {
+        let hash = blake3::hash(token.as_bytes());
+        let mut keys = self.jwks.keys();
+        if let Some(principal) = self.recall(&hash, keys.generation) {
+            return Ok(principal);
+        }
+        let header = readable_header(token)?;
+        if find(&keys, &header)?.is_none() {
+            let heard = self.jwks.look_for_new().await;
+            keys = self.jwks.keys();
+            if heard.is_err() && find(&keys, &header)?.is_none() {
+                let reason = "the keys of the token's issuer cannot be had now; try again later";
+                return Err(Refusal::Unavailable(reason.to_owned()));
+            }
+        }
+        let key = find(&keys, &header)?.ok_or_else(|| {
+            Refusal::bad("the token is signed with a key that its issuer does not have")
+        })?;
+        let claims = self.check(token, key)?;
+        let principal = self.principal(&claims)?;
+        self.remember(hash, &principal, &claims, keys.generation);
+        Ok(principal)
+    }
+
+    fn check(&self, token: &str, key: &IssuerKey) -> Result<Claims, Refusal> {
+        let mut validation = Validation::default();
+        validation.algorithms.clone_from(&key.algorithms);
+        validation.set_issuer(&[&self.options.issuer]);
+        validation.set_audience(&[&self.options.audience]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+        validation.validate_nbf = true;
+        validation.leeway = self.options.leeway.as_secs();
+        decode::<Claims>(token, &key.key, &validation)
+            .map(|checked| checked.claims)
+            .map_err(|error| Refusal::bad(reason(error.kind())))
+    }
+
+    fn principal(&self, claims: &Claims) -> Result<Principal, Refusal> {
+        let client = claims.client_id.as_deref().or(claims.azp.as_deref()).unwrap_or_default();
+        let subject = claims.sub.as_deref().unwrap_or_default();
+        if client.is_empty() && subject.is_empty() {
+            return Err(Refusal::bad("the token does not say whose it is (`sub`)"));
+        }
+        let scopes = claims.scopes();
+        let has = |scope: &str| scopes.contains(&scope);
+        if !self.options.required_scopes.iter().all(|scope| has(scope)) {
+            let needed = self.options.required_scopes.clone();
+            return Err(Refusal::InsufficientScope { needed });
+        }
+        let role = match (has(ADMIN_SCOPE), has(OPERATOR_SCOPE)) {
+            (true, _) => Role::Admin,
+            (false, true) => Role::Operator,
+            (false, false) => Role::Client,
+        };
+        let id = format!("jwt:{}|{}|{}", part(&claims.iss), part(client), part(subject));
+        let name = claims.preferred_username.as_ref().or(claims.name.as_ref());
+        let name = name.and_then(Value::as_str).map(harmless).filter(|name| !name.is_empty());
+        Ok(Principal { id: id.into(), role, name: name.map(Into::into) })
+    }
+
+    fn recall(&self, hash: &blake3::Hash, generation: u64) -> Option<Principal> {
+        let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);
+        let found = remembered.get(hash)?;
+        found.holds(now_ms(), generation).then(|| found.principal.clone())
+    }
+
+    fn remember(
+        &self,
+        hash: blake3::Hash,
+        principal: &Principal,
+        claims: &Claims,
+        generation: u64,
+    ) {
+        // A time with a fraction is rare enough to be checked each time.
+        let Some(end) = claims.exp.as_i64() else { return };
+        let leeway = i64::try_from(self.options.leeway.as_secs()).unwrap_or(0);
+        let until_ms = end.saturating_add(leeway).saturating_mul(1000);
+        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= MAX_REMEMBERED {
+            let now = now_ms();
+            remembered.retain(|_, token| token.holds(now, generation));
+            if remembered.len() >= MAX_REMEMBERED {
+                remembered.clear();
+            }
+        }
+        remembered.insert(hash, Remembered { principal: principal.clone(), until_ms, generation });
+    }
+}
+
+impl Remembered {
+    fn holds(&self, now_ms: i64, generation: u64) -> bool {
+        now_ms < self.until_ms && self.generation == generation
+    }
+}
+
+impl Claims {
+    fn scopes(&self) -> Vec<&str> {
+        [&self.scope, &self.scp]
+            .into_iter()
+            .flatten()
+            .flat_map(|scopes| match scopes {
+                Scopes::Text(text) => text.split(' ').collect::<Vec<_>>(),
+                Scopes::List(list) => list.iter().map(String::as_str).collect(),
+            })
+            .collect()
+    }
+}
+
+/// The header of something that may be a token for us.
+fn readable_header(token: &str) -> Result<Header, Refusal> {
+    let header = decode_header(token).map_err(|_| {
+        Refusal::bad(
+            "this is neither a key nor a token, or a token with an algorithm that is not accepted",
+        )
+    })?;
+    if !ACCEPTED.contains(&header.alg) {
+        return Err(Refusal::bad("the token is signed with an algorithm that is not accepted"));
+    }
+    // RFC 7515, section 4.1.11: what must be understood and is not makes the token invalid.
+    if header.crit.is_some() {
+        return Err(Refusal::bad(
+            "the token wants something to be understood that is not (`crit`)",
+        ));
+    }
+    Ok(header)
+}
+
+/// The key for this header, or nothing when a newer set of keys may have it.
+fn find<'k>(keys: &'k KeySet, header: &Header) -> Result<Option<&'k IssuerKey>, Refusal> {
+    match keys.find(header.kid.as_deref(), header.alg) {
+        Ok(key) => Ok(Some(key)),
+        Err(NoKey::Unknown) => Ok(None),
+        Err(NoKey::WrongAlgorithm) => {
+            Err(Refusal::bad("the token's key is not for the token's algorithm"))
+        }
+        Err(NoKey::Ambiguous) => {
+            Err(Refusal::bad("the token does not say which key it is signed with (`kid`)"))
+        }
+    }
+}
+
+fn reason(error: &ErrorKind) -> String {
+    match error {
+        ErrorKind::ExpiredSignature => "the token has expired".into(),
+        ErrorKind::ImmatureSignature => "the token is not valid yet".into(),
+        ErrorKind::InvalidIssuer => "the token is from another issuer".into(),
+        ErrorKind::InvalidAudience => "the token is meant for another audience".into(),
+        ErrorKind::InvalidSignature => "the signature of the token is wrong".into(),
+        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
+            format!("the token has no usable `{claim}`")
+        }
+        _ => "the token cannot be read".into(),
+    }
+}
+
+/// A part of an id in which nothing looks like the border to the next one.
+fn part(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut escaped, c| {
+        if matches!(c, '|' | '%') || c.is_control() {
+            // Writing to text does not fail.
+            let _written = write!(escaped, "%{:02X}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+        escaped
+    })
+}
+
+fn harmless(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
+}

@@ -1,0 +1,184 @@
+//! API keys: how they are made, and the snapshot by which they are known again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use switchboard_model::Secret;
+use switchboard_store::{Store, StoredKey};
+
+use crate::{AuthError, Principal, Refusal, Role};
+
+/// What every key begins with, so that people and scanners see what it is.
+pub const KEY_PREFIX: &str = "sbk_";
+
+const HASH_SECRET: &str = "api-keys";
+const LONGEST_NAME: usize = 64;
+/// How old a note of a key's use may be before it is worth another write.
+const NOTE_AFTER_MS: i64 = 60_000;
+
+/// A key that was just made. This is the only moment at which it can be shown.
+#[derive(Debug)]
+pub struct NewKey {
+    /// What the client sends.
+    pub key: Secret,
+    /// What is kept of it.
+    pub stored: StoredKey,
+}
+
+impl NewKey {
+    /// Makes a random key and keeps its hash.
+    pub async fn add(
+        store: &Store,
+        name: &str,
+        role: Role,
+        expires_at_ms: Option<i64>,
+    ) -> Result<Self, AuthError> {
+        check_name(name)?;
+        let hasher = KeyHasher::new(store).await?;
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<32>()?));
+        let stored = StoredKey {
+            id: format!("{:016x}", u64::from_be_bytes(random::<8>()?)),
+            name: name.to_owned(),
+            role: role.as_str().to_owned(),
+            created_at_ms: now_ms(),
+            last_used_at_ms: None,
+            revoked_at_ms: None,
+            expires_at_ms,
+        };
+        store.add_key(&stored, hasher.hash(&key).as_bytes()).await?;
+        Ok(Self { key: Secret::new(key), stored })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), AuthError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let reason = if name.is_empty() || name.len() > LONGEST_NAME {
+        "the name of a key has 1 to 64 characters"
+    } else if name.starts_with(KEY_PREFIX) {
+        "the name of a key does not look like a key"
+    } else if name.starts_with('-') || !name.chars().all(is_plain) {
+        "the name of a key has only letters, digits, `.`, `_` and `-`"
+    } else {
+        return Ok(());
+    };
+    Err(AuthError::BadName { reason })
+}
+
+fn random<const N: usize>() -> Result<[u8; N], AuthError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|source| AuthError::NoRandomness { source: source.into() })?;
+    Ok(bytes)
+}
+
+pub(crate) fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// Hashes keys the way this installation does. A key has 256 random bits, so one fast hash is enough.
+pub(crate) struct KeyHasher([u8; 32]);
+
+impl KeyHasher {
+    pub(crate) async fn new(store: &Store) -> Result<Self, AuthError> {
+        Ok(Self(store.installation_secret(HASH_SECRET).await?))
+    }
+
+    fn hash(&self, key: &str) -> blake3::Hash {
+        blake3::keyed_hash(&self.0, key.as_bytes())
+    }
+}
+
+/// The keys that are not revoked, as they were when last read.
+#[derive(Default)]
+pub(crate) struct KnownKeys {
+    /// Two hashes are compared in constant time; that is what this type is for.
+    by_hash: HashMap<blake3::Hash, KnownKey>,
+    /// Whether there has ever been a key.
+    any_ever: bool,
+}
+
+struct KnownKey {
+    principal: Principal,
+    expires_at_ms: Option<i64>,
+    used: Arc<Use>,
+}
+
+/// When a key was last used. Outlives snapshots.
+struct Use {
+    id: String,
+    noted_ms: AtomicI64,
+    last_ms: AtomicI64,
+}
+
+impl KnownKeys {
+    /// Reads the keys; what the snapshot before knows of their use is taken over.
+    pub(crate) async fn read(store: &Store, before: &Self) -> Result<Self, AuthError> {
+        let hashes = store.key_hashes().await?;
+        // Only asked when it makes a difference.
+        let any_ever = before.any_ever || !hashes.is_empty() || !store.keys().await?.is_empty();
+        let mut by_hash = HashMap::with_capacity(hashes.len());
+        for (stored, hash) in hashes {
+            let hash = blake3::Hash::from_bytes(hash);
+            let Some(role) = Role::from_word(&stored.role) else {
+                tracing::warn!(key = %stored.name, role = %stored.role, "a key has a role that this version does not know; it opens nothing");
+                continue;
+            };
+            let used = match before.by_hash.get(&hash) {
+                Some(known) => Arc::clone(&known.used),
+                None => Arc::new(Use::new(&stored)),
+            };
+            let principal = Principal {
+                id: format!("key:{}", stored.id).into(),
+                role,
+                name: Some(stored.name.into()),
+            };
+            by_hash.insert(hash, KnownKey { principal, expires_at_ms: stored.expires_at_ms, used });
+        }
+        Ok(Self { by_hash, any_ever })
+    }
+
+    pub(crate) fn any_ever(&self) -> bool {
+        self.any_ever
+    }
+
+    /// Whose key this is.
+    pub(crate) fn admit(&self, key: &str, hasher: &KeyHasher) -> Result<Principal, Refusal> {
+        let known = self
+            .by_hash
+            .get(&hasher.hash(key))
+            .ok_or_else(|| Refusal::bad("this key is not known here; it may have been revoked"))?;
+        let now = now_ms();
+        if known.expires_at_ms.is_some_and(|end| end <= now) {
+            return Err(Refusal::bad("this key has expired"));
+        }
+        known.used.last_ms.fetch_max(now, Ordering::Relaxed);
+        Ok(known.principal.clone())
+    }
+
+    /// Writes down which keys were used since the last time.
+    pub(crate) async fn note_uses(&self, store: &Store) -> Result<(), AuthError> {
+        for used in self.by_hash.values().map(|known| &known.used) {
+            let last = used.last_ms.load(Ordering::Relaxed);
+            if last.saturating_sub(used.noted_ms.load(Ordering::Relaxed)) > NOTE_AFTER_MS {
+                store.touch_key(&used.id, last).await?;
+                used.noted_ms.store(last, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Use {
+    fn new(stored: &StoredKey) -> Self {
+        let noted = stored.last_used_at_ms.unwrap_or(0);
+        Self {
+            id: stored.id.clone(),
+            noted_ms: AtomicI64::new(noted),
+            last_ms: AtomicI64::new(noted),
+        }
+    }
+}
