@@ -53,10 +53,13 @@ impl Body for GatewayBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match &mut self.0 {
-            Inner::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
-            Inner::Events(events) => {
-                events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
+            Inner::Pieces(pieces) => {
+                Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
             }
+            Inner::Events(events) => events
+                .as_mut()
+                .poll_next(context)
+                .map(|event| event.map(|event| Ok(Frame::data(event)))),
         }
     }
 

@@ -270,7 +270,10 @@ impl State {
             match stream.try_send(message) {
                 Ok(()) => return None,
                 // Gone, or so slow that it lost its place.
-                Err(mpsc::error::TrySendError::Closed(unsent) | mpsc::error::TrySendError::Full(unsent)) => {
+                Err(
+                    mpsc::error::TrySendError::Closed(unsent)
+                    | mpsc::error::TrySendError::Full(unsent),
+                ) => {
                     message = unsent;
                     self.streams.pop();
                 }

@@ -16,7 +16,7 @@ use switchboard_protocol::{
     read_result_head, request, with_members,
 };
 use switchboard_runtime::{
-    Ask, AskEvent, CallFailed, Passing, PassFailure, RawAnswer, RawCall, RawResult, RpcError,
+    Ask, AskEvent, CallFailed, PassFailure, Passing, RawAnswer, RawCall, RawResult, RpcError,
     ToolChoice,
 };
 use switchboard_view::{ListEra, Scope};
@@ -115,7 +115,10 @@ pub(crate) enum Step {
     Message(String),
     Done(Outcome),
     /// The client must be asked; the conversation goes on when it comes back with this state.
-    Park { state: String, outcome: Outcome },
+    Park {
+        state: String,
+        outcome: Outcome,
+    },
 }
 
 /// A request on its way.
@@ -237,7 +240,9 @@ impl Conversation {
     fn hear(&mut self, event: AskEvent) -> Option<Step> {
         match event {
             AskEvent::Progress(params) => {
-                if let Some(token) = self.wishes.progress_token.as_ref().filter(|_| self.asker.can_stream) {
+                if let Some(token) =
+                    self.wishes.progress_token.as_ref().filter(|_| self.asker.can_stream)
+                {
                     let params = with_token(params.as_str(), token);
                     self.say(notification("notifications/progress", Some(&params)));
                 }
@@ -330,7 +335,8 @@ impl Conversation {
     /// Goes on with what the client came back with; asks again for what is still missing.
     pub(crate) fn resume(&mut self, wishes: Wishes, responses: &Members<'_>) -> Option<Step> {
         self.wishes.progress_token = wishes.progress_token;
-        let given: Vec<String> = self.waiting.keys().filter(|key| is_usable(responses.get(key))).cloned().collect();
+        let given: Vec<String> =
+            self.waiting.keys().filter(|key| is_usable(responses.get(key))).cloned().collect();
         for key in given {
             let answer = responses.get(&key).and_then(|text| JsonText::from_text(text).ok());
             if let (Some(waiting), Some(answer)) = (self.waiting.remove(&key), answer) {
@@ -399,7 +405,8 @@ impl Conversation {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
             if !self.asker.capabilities.allow(&method) || !self.asker.can_stream {
-                let message = format!("the server asks the client for {method}, which it does not offer");
+                let message =
+                    format!("the server asks the client for {method}, which it does not offer");
                 return Some(Outcome::tool_error(era, message));
             }
             let params = wanted.get("params").and_then(|text| JsonText::from_text(text).ok());
@@ -450,8 +457,11 @@ impl Conversation {
             return;
         }
         let Some(collecting) = self.collecting.take() else { return };
-        let responses: Vec<(&str, &str)> =
-            collecting.responses.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let responses: Vec<(&str, &str)> = collecting
+            .responses
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect();
         let responses = format!("{{{}}}", params_text(&responses));
         let mut members = vec![("inputResponses", responses.as_str())];
         members.extend(collecting.state.as_ref().map(|state| ("requestState", state.as_str())));

@@ -165,8 +165,7 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
         .filter(|(server, prompt)| is_passed_on(server, &prompt.key))
         .map(|(server, prompt)| (CanonicalName::new(server, &prompt.key), prompt))
         .collect();
-    let named: Vec<_> =
-        listed.iter().map(|(name, _)| Named { name, expose_as: None }).collect();
+    let named: Vec<_> = listed.iter().map(|(name, _)| Named { name, expose_as: None }).collect();
     let names = expose_names(&named, plan.gateway.naming);
     listed
         .iter()

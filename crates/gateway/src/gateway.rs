@@ -55,6 +55,7 @@ pub struct Gateway {
     pub(crate) nothing_enabled: Arc<BTreeSet<String>>,
     pub(crate) stop: CancellationToken,
     exposure_rule: ExposureRule,
+    state_prefix: String,
     requests: AtomicU64,
     /// The most talkative level that anybody asked for.
     log_rank: AtomicU8,
@@ -69,7 +70,10 @@ impl std::fmt::Debug for Gateway {
 
 impl Gateway {
     /// Starts to follow the board. [`Gateway::shutdown`] ends it.
-    pub fn start(board: Arc<Board>, exposure_rule: ExposureRule) -> Result<Arc<Self>, GatewayError> {
+    pub fn start(
+        board: Arc<Board>,
+        exposure_rule: ExposureRule,
+    ) -> Result<Arc<Self>, GatewayError> {
         let plan = board.plan();
         let exposure = exposure_rule(&plan).map_err(GatewayError)?;
         tracing::info!("MCP clients see {}", exposure.reason);
@@ -90,6 +94,7 @@ impl Gateway {
             nothing_enabled: Arc::default(),
             stop,
             exposure_rule,
+            state_prefix: format!("{}.", random_text()),
             requests: AtomicU64::new(1),
             log_rank: AtomicU8::new(u8::MAX),
             tasks,
@@ -152,7 +157,9 @@ impl Gateway {
 
     pub(crate) fn first_sets(&self, front: &Front, scope: &Scope) -> Arc<BTreeSet<String>> {
         let first = scope.first_sets(&front.exposure);
-        if first.is_empty() || scope.mode(&front.exposure) != switchboard_model::ExposureMode::Dynamic {
+        if first.is_empty()
+            || scope.mode(&front.exposure) != switchboard_model::ExposureMode::Dynamic
+        {
             return self.nothing_enabled.clone();
         }
         Arc::new(first.into_iter().collect())
@@ -190,9 +197,19 @@ impl Gateway {
         }
     }
 
-    /// A state that nobody can guess.
+    /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
     pub(crate) fn new_state(&self) -> String {
-        format!("sb1.{}", random_text())
+        format!("{}{}", self.state_prefix, random_text())
+    }
+
+    pub(crate) fn is_own_state(&self, state: &str) -> bool {
+        state.starts_with(&self.state_prefix)
+    }
+
+    /// Tells servers in the background that some resources are no longer watched.
+    pub(crate) fn unwatch_soon(self: &Arc<Self>) {
+        let gateway = self.clone();
+        self.tasks.spawn(async move { gateway.watch_resources().await });
     }
 
     /// Makes legacy servers talkative enough for everybody who wants to hear them.
@@ -294,7 +311,10 @@ async fn spread_news(gateway: Arc<Gateway>) {
                     let view = front.view(&client.scope, &client.session.enabled());
                     if front.serves(&view, &client.scope, &server) {
                         let method = "notifications/resources/updated";
-                        client.send(switchboard_protocol::notification(method, Some(params.as_str())));
+                        client.send(switchboard_protocol::notification(
+                            method,
+                            Some(params.as_str()),
+                        ));
                     }
                 }
                 gateway.listeners.resource_updated(&uri);
@@ -304,7 +324,10 @@ async fn spread_news(gateway: Arc<Gateway>) {
                 tracing::debug!(%server, "a log message that belongs to no request is not passed on");
             }
             Err(RecvError::Lagged(missed)) => {
-                tracing::warn!(missed, "updates of resources came faster than they could be passed on");
+                tracing::warn!(
+                    missed,
+                    "updates of resources came faster than they could be passed on"
+                );
             }
             Err(RecvError::Closed) => return,
         }

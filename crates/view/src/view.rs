@@ -34,6 +34,7 @@ pub struct View {
     sets: Vec<String>,
     legacy_list: OnceLock<Bytes>,
     modern_list: OnceLock<Bytes>,
+    digest: OnceLock<u64>,
 }
 
 /// What a name leads to.
@@ -42,8 +43,13 @@ pub enum Found<'a> {
     Tool(&'a Entry),
     Meta(MetaTool),
     /// Known, but every set that has it is switched off.
-    Disabled { entry: &'a Entry, sets: Vec<&'a str> },
-    Unknown { nearest: Vec<&'a str> },
+    Disabled {
+        entry: &'a Entry,
+        sets: Vec<&'a str>,
+    },
+    Unknown {
+        nearest: Vec<&'a str>,
+    },
 }
 
 impl View {
@@ -83,6 +89,7 @@ impl View {
             is_shown,
             legacy_list: OnceLock::new(),
             modern_list: OnceLock::new(),
+            digest: OnceLock::new(),
             index,
         }
     }
@@ -144,9 +151,10 @@ impl View {
         if self.is_shown.get(at) == Some(&true) {
             return Found::Tool(entry);
         }
-        let sets = self.sets.iter().filter(|set| {
-            self.index.toolset(set).is_some_and(|set| set.members.contains(&at))
-        });
+        let sets = self
+            .sets
+            .iter()
+            .filter(|set| self.index.toolset(set).is_some_and(|set| set.members.contains(&at)));
         Found::Disabled { entry, sets: sets.map(String::as_str).collect() }
     }
 
@@ -199,8 +207,10 @@ impl View {
 
     /// Tells two lists apart, also over restarts.
     pub fn digest(&self) -> u64 {
-        let bytes = blake3::hash(self.list(ListEra::Legacy));
-        bytes.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+        *self.digest.get_or_init(|| {
+            let bytes = blake3::hash(self.list(ListEra::Legacy));
+            bytes.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+        })
     }
 
     /// Whether two views list the same, so that a client of one need not look again.

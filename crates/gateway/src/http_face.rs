@@ -1,0 +1,683 @@
+//! The gateway over HTTP: which answer, which status, which stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use switchboard_auth::Principal;
+use switchboard_protocol::{
+    EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
+    Unreadable, claim, code, error_response, notification, read_message,
+};
+use switchboard_view::{Scope, ScopeFault};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::body::{GatewayBody, KEEP_ALIVE, event};
+use crate::client::Client;
+use crate::conversation::{Asker, Conversation, Step};
+use crate::gateway::Gateway;
+use crate::listener::{Place, Wanted, subscription_meta};
+use crate::methods::{Incoming, Replying};
+use crate::modern;
+use crate::outcome::Outcome;
+use crate::session::Session;
+
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
+const CANCELLED: i64 = -32_800;
+
+/// Which endpoint was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// `/mcp`
+    All,
+    /// `/mcp/servers/{server}`
+    Server(String),
+    /// `/mcp/toolsets/{a,b}`
+    Toolsets(String),
+    /// `/mcp/sessions/{id}`
+    Session(String),
+}
+
+/// A request as far as it has been read.
+#[derive(Debug)]
+pub struct HttpRequest {
+    pub route: Route,
+    pub query: Option<String>,
+    pub headers: HeaderMap,
+    pub principal: Principal,
+}
+
+type Answer = Response<GatewayBody>;
+
+/// A refusal before anything was routed.
+struct Refused(StatusCode, String);
+
+/// What a client says it can read.
+#[derive(Debug, Clone, Copy)]
+struct Accepts {
+    json: bool,
+    events: bool,
+}
+
+impl Gateway {
+    /// Answers a POST.
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
+        if !is_json(&request.headers) {
+            let message = "the content type must be application/json";
+            return refuse(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                None,
+                code::INVALID_REQUEST,
+                message,
+            );
+        }
+        let accepts = accepts(&request.headers);
+        if !accepts.json && !accepts.events {
+            let message = "the client must accept application/json and text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
+        }
+        let message = match read_message(&body) {
+            Ok(message) => message,
+            Err(Unreadable::NotJson(reason)) => {
+                return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, reason);
+            }
+            Err(Unreadable::NotAMessage { id, reason }) => {
+                return refuse(
+                    StatusCode::BAD_REQUEST,
+                    id.as_deref(),
+                    code::INVALID_REQUEST,
+                    reason,
+                );
+            }
+        };
+        match claim(&message, version(&request.headers)) {
+            EraClaim::Modern => self.post_modern(&request, &message, accepts).await,
+            EraClaim::Handshake => self.post_handshake(&request, &message, accepts).await,
+            EraClaim::Legacy => self.post_legacy(&request, &message, accepts).await,
+        }
+    }
+
+    async fn post_modern(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (*id, &**method, *params),
+            Message::Notification { .. } => return accepted(),
+            Message::Response { id, .. } => {
+                let message = "clients of this era send no responses";
+                return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
+            }
+        };
+        let params = match Members::read(params.unwrap_or("{}")) {
+            Ok(params) => params,
+            Err(error) => {
+                let message = error.to_string();
+                return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let meta = match modern::check(method, &params, Some(&request.headers)) {
+            Ok(meta) => meta,
+            Err(outcome) => return written(id, outcome, accepts, true),
+        };
+        let (scope, endpoint) = match self.place_of(request).await {
+            Ok(place) => place,
+            Err(Refused(status, message)) => {
+                return refuse(status, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let principal = &request.principal.id;
+        let asker = self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await;
+        let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
+        let replying = self.respond(asker.clone(), incoming).await;
+        self.answer(replying, id, &asker, accepts, None).await
+    }
+
+    async fn post_handshake(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let Message::Request { id, params, .. } = message else { return accepted() };
+        let (scope, endpoint) = match self.place_of(request).await {
+            Ok(place) => place,
+            Err(Refused(status, message)) => {
+                return refuse(status, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
+        let Some((client, result)) =
+            self.initialize(&params, &request.principal.id, scope, endpoint)
+        else {
+            let message = "there are too many sessions; end one with DELETE, or come back later";
+            return refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some(id),
+                code::INTERNAL_ERROR,
+                message,
+            );
+        };
+        let mut answer = written(id, Outcome::text(result), accepts, false);
+        if let Ok(id) = HeaderValue::try_from(&*client.id) {
+            answer.headers_mut().insert(Headers::SESSION, id);
+        }
+        answer
+    }
+
+    async fn post_legacy(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let id = match message {
+            Message::Request { id, .. } => Some(*id),
+            Message::Notification { .. } | Message::Response { .. } => None,
+        };
+        let client = match self.legacy_client(request).await {
+            Ok(client) => client,
+            Err(Refused(status, message)) => {
+                return refuse(status, id, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        client.touch();
+        match message {
+            Message::Response { id, outcome } => {
+                client.take_answer(id, *outcome);
+                accepted()
+            }
+            Message::Notification { method, params } => {
+                take_notification(&client, method, *params);
+                accepted()
+            }
+            Message::Request { id, method, params } => {
+                self.legacy_request(&client, id, method, *params, request, accepts).await
+            }
+        }
+    }
+
+    async fn legacy_request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &str,
+        method: &str,
+        params: Option<&str>,
+        request: &HttpRequest,
+        accepts: Accepts,
+    ) -> Answer {
+        let params = Members::read(params.unwrap_or("{}"));
+        let read = params.map_err(|error| error.to_string()).and_then(|params| {
+            Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
+        });
+        let (params, meta) = match read {
+            Ok(read) => read,
+            Err(reason) => {
+                return written(id, Outcome::error(code::INVALID_PARAMS, reason), accepts, false);
+            }
+        };
+        let Some(cancelled) = client.begin(id) else {
+            let message = "a request of this id is still running";
+            return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
+        };
+        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let asker = self.asker_of(client, accepts.events);
+        let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
+        let replying = self.respond(asker.clone(), incoming).await;
+        self.answer(replying, id, &asker, accepts, Some(running)).await
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        replying: Replying,
+        id: &str,
+        asker: &Asker,
+        accepts: Accepts,
+        running: Option<Running>,
+    ) -> Answer {
+        let is_modern = running.is_none();
+        match replying {
+            Replying::Now(before, outcome) if before.is_empty() => {
+                written(id, outcome, accepts, is_modern)
+            }
+            Replying::Now(before, outcome) => {
+                let messages = before.into_iter().chain([outcome.message(id)]);
+                let events: Vec<Bytes> = messages.map(|message| event(&message)).collect();
+                streamed(GatewayBody::pieces(events))
+            }
+            Replying::Parked(outcome) => written(id, outcome, accepts, is_modern),
+            Replying::Talk(conversation) => {
+                let talk = Talk {
+                    gateway: self.clone(),
+                    conversation: Some(conversation),
+                    id: id.to_owned(),
+                    running,
+                    first: None,
+                };
+                talk.answer(accepts).await
+            }
+            Replying::Listen(wanted) => self.listen(id, asker, &wanted, accepts).await,
+        }
+    }
+
+    async fn listen(
+        self: &Arc<Self>,
+        id: &str,
+        asker: &Asker,
+        wanted: &Wanted,
+        accepts: Accepts,
+    ) -> Answer {
+        if !accepts.events {
+            let message = "listening needs text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, Some(id), code::INVALID_REQUEST, message);
+        }
+        let Some((changes, place)) = self.listeners.add(self, id, asker, wanted) else {
+            let message = "too many streams are open; close some first";
+            return refuse(StatusCode::TOO_MANY_REQUESTS, Some(id), code::INTERNAL_ERROR, message);
+        };
+        if !wanted.uris.is_empty() {
+            self.watch_resources().await;
+        }
+        let meta = subscription_meta(id);
+        let acknowledged = notification(
+            "notifications/subscriptions/acknowledged",
+            Some(&format!("{{\"notifications\":{},{meta}}}", wanted.text())),
+        );
+        let goodbye = Outcome::text(format!("{{\"resultType\":\"complete\",{meta}}}")).message(id);
+        let stream = Stream {
+            first: Some(acknowledged),
+            messages: changes,
+            goodbye: Some(goodbye),
+            ended: self.stop.clone(),
+            _place: Some(place),
+        };
+        streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
+    }
+
+    /// Answers a GET: the stream of a legacy client.
+    pub async fn get(self: &Arc<Self>, request: HttpRequest) -> Answer {
+        if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
+            return no_such_method();
+        }
+        if !accepts(&request.headers).events {
+            let message = "the client must accept text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
+        }
+        let client = match self.legacy_client(&request).await {
+            Ok(client) => client,
+            Err(Refused(status, message)) => {
+                return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        let stream = Stream {
+            first: None,
+            messages: client.open_stream(),
+            goodbye: None,
+            ended: client.ended.clone(),
+            _place: None,
+        };
+        streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
+    }
+
+    /// Answers a DELETE: the end of a legacy session.
+    pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> Answer {
+        if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
+            return no_such_method();
+        }
+        match self.legacy_client(&request).await {
+            Ok(client) => {
+                self.forget(&client);
+                bare(StatusCode::NO_CONTENT)
+            }
+            Err(Refused(status, message)) => {
+                refuse(status, None, code::LEGACY_SERVER_ERROR, message)
+            }
+        }
+    }
+
+    /// The legacy client that a request belongs to.
+    async fn legacy_client(&self, request: &HttpRequest) -> Result<Arc<Client>, Refused> {
+        let mut ids = request.headers.get_all(Headers::SESSION).iter();
+        let (id, another) = (ids.next().and_then(|id| id.to_str().ok()), ids.next());
+        let Some(id) = id.filter(|_| another.is_none()) else {
+            let message =
+                "the request names no session; begin with `initialize`, or speak 2026-07-28";
+            return Err(Refused(StatusCode::BAD_REQUEST, message.into()));
+        };
+        let gone = || {
+            let message = "there is no such session; begin anew with `initialize`";
+            Refused(StatusCode::NOT_FOUND, message.into())
+        };
+        let client = self.client(id, &request.principal.id).await.ok_or_else(gone)?;
+        // A session of one endpoint is no key to another.
+        let is_at_home = match &request.route {
+            Route::All => true,
+            Route::Session(id) => *client.session.id == **id,
+            Route::Server(server) => client.scope.server.as_ref() == Some(server),
+            Route::Toolsets(sets) => client.scope.toolsets.first() == Some(&names(sets)),
+        };
+        if !is_at_home {
+            return Err(gone());
+        }
+        // Absent means 2025-03-26 or older, which had no such header.
+        if let Some(version) = version(&request.headers)
+            && !LEGACY_VERSIONS.contains(&version)
+        {
+            let message = format!("protocol version {version:?} is not spoken here");
+            return Err(Refused(StatusCode::BAD_REQUEST, message));
+        }
+        Ok(client)
+    }
+
+    /// What a request narrows itself to, and the session endpoint that it names.
+    async fn place_of(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
+        let scope = self.scope_of(request)?;
+        let Route::Session(id) = &request.route else { return Ok((scope, None)) };
+        match self.endpoint_session(id, &request.principal.id).await {
+            Some(session) => Ok((scope, Some(session))),
+            None => {
+                let message = "there is no such session; make one with POST /api/v1/sessions";
+                Err(Refused(StatusCode::NOT_FOUND, message.into()))
+            }
+        }
+    }
+
+    fn scope_of(&self, request: &HttpRequest) -> Result<Arc<Scope>, Refused> {
+        let headers = &request.headers;
+        let has_wishes = headers.contains_key("x-mcp-toolsets")
+            || headers.contains_key("x-mcp-tools")
+            || headers.contains_key("x-mcp-readonly");
+        let is_open = matches!(request.route, Route::All | Route::Session(_));
+        if is_open && request.query.as_deref().unwrap_or_default().is_empty() && !has_wishes {
+            return Ok(self.open_scope.clone());
+        }
+        let scope = read_scope(request)?;
+        match self.front.load().check(&scope) {
+            Ok(()) => Ok(Arc::new(scope)),
+            Err(fault) => {
+                let is_in_path = match &fault {
+                    ScopeFault::UnknownServer(_) => true,
+                    ScopeFault::UnknownToolset { name, .. } => {
+                        matches!(&request.route, Route::Toolsets(sets) if names(sets).contains(name))
+                    }
+                };
+                let status =
+                    if is_in_path { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
+                Err(Refused(status, fault.to_string()))
+            }
+        }
+    }
+}
+
+/// The end of a request that a client may cancel.
+struct Running {
+    client: Arc<Client>,
+    id: String,
+    cancelled: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.client.finish(&self.id);
+    }
+}
+
+/// A conversation that is being written to a client.
+struct Talk {
+    gateway: Arc<Gateway>,
+    conversation: Option<Box<Conversation>>,
+    id: String,
+    running: Option<Running>,
+    first: Option<String>,
+}
+
+enum Said {
+    Message(String),
+    Last(Outcome),
+    Silence,
+}
+
+impl Talk {
+    /// The answer alone where nothing else is said, else a stream.
+    async fn answer(mut self, accepts: Accepts) -> Answer {
+        let is_modern = self.running.is_none();
+        loop {
+            match self.step(None).await {
+                Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
+                Said::Silence => {}
+                Said::Message(message) => {
+                    self.first = Some(message);
+                    return streamed(GatewayBody::events(stream::unfold(self, Self::next)));
+                }
+            }
+        }
+    }
+
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        if let Some(first) = self.first.take() {
+            return Some((event(&first), self));
+        }
+        self.conversation.as_ref()?;
+        match self.step(Some(KEEP_ALIVE_EVERY)).await {
+            Said::Message(message) => Some((event(&message), self)),
+            Said::Silence => Some((KEEP_ALIVE, self)),
+            Said::Last(outcome) => {
+                let message = outcome.message(&self.id);
+                Some((event(&message), self))
+            }
+        }
+    }
+
+    /// Waits for the next thing to write; after the last one the conversation is gone.
+    async fn step(&mut self, patience: Option<Duration>) -> Said {
+        let Some(conversation) = &mut self.conversation else { return Said::Silence };
+        let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
+        let cancelled = async {
+            match cancelled {
+                Some(cancelled) => cancelled.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let silence = async {
+            match patience {
+                Some(patience) => tokio::time::sleep(patience).await,
+                None => std::future::pending().await,
+            }
+        };
+        let step = tokio::select! {
+            biased;
+            step = conversation.next() => step,
+            () = cancelled => Step::Done(Outcome::error(CANCELLED, "the request was cancelled")),
+            () = silence => return Said::Silence,
+        };
+        match step {
+            Step::Message(message) => Said::Message(message),
+            Step::Done(outcome) => {
+                self.conversation = None;
+                Said::Last(outcome)
+            }
+            Step::Park { state, outcome } => {
+                if let Some(conversation) = self.conversation.take() {
+                    self.gateway.parked.put(state, conversation);
+                }
+                Said::Last(outcome)
+            }
+        }
+    }
+}
+
+/// Messages for a client that listens.
+struct Stream {
+    first: Option<String>,
+    messages: mpsc::Receiver<String>,
+    goodbye: Option<String>,
+    ended: CancellationToken,
+    _place: Option<Place>,
+}
+
+impl Stream {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        if let Some(first) = self.first.take() {
+            return Some((event(&first), self));
+        }
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => {
+                let message = message.or_else(|| self.goodbye.take())?;
+                Some((event(&message), self))
+            }
+            () = self.ended.cancelled() => {
+                let goodbye = self.goodbye.take()?;
+                Some((event(&goodbye), self))
+            }
+            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some((KEEP_ALIVE, self)),
+        }
+    }
+}
+
+/// What a legacy client tells without wanting an answer.
+pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&str>) {
+    if method == "notifications/cancelled"
+        && let Ok(params) = Members::read(params.unwrap_or("{}"))
+        && let Some(id) = params.get("requestId")
+    {
+        client.cancel(id);
+    }
+}
+
+fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
+    let bad = |message: String| Refused(StatusCode::BAD_REQUEST, message);
+    let mut scope = Scope::default();
+    match &request.route {
+        Route::All | Route::Session(_) => {}
+        Route::Server(server) => scope.server = Some(server.clone()),
+        Route::Toolsets(sets) => scope.toolsets.push(names(sets)),
+    }
+    let query = request.query.as_deref().unwrap_or_default();
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match key.to_ascii_lowercase().as_str() {
+            "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
+            "tools" => scope.tools = Some(names(&value)),
+            "readonly" | "read_only" => scope.read_only |= flag(&value).map_err(bad)?,
+            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&value).map_err(bad)?,
+            _ => {}
+        }
+    }
+    let header =
+        |name: &str| request.headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"));
+    if let Some(sets) = header("x-mcp-toolsets") {
+        scope.toolsets.push(names(sets));
+    }
+    if let Some(tools) = header("x-mcp-tools") {
+        let tools = names(tools);
+        // Two lists of tools narrow each other.
+        scope.tools = Some(match scope.tools {
+            Some(other) => other.into_iter().filter(|tool| tools.contains(tool)).collect(),
+            None => tools,
+        });
+    }
+    if let Some(value) = header("x-mcp-readonly") {
+        scope.read_only |= flag(value).map_err(bad)?;
+    }
+    // An empty list names nothing, which is no wish at all.
+    scope.toolsets.retain(|sets| !sets.is_empty());
+    Ok(scope)
+}
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn flag(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" | "" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        other => Err(format!("'{other}' is neither true nor false")),
+    }
+}
+
+fn version(headers: &HeaderMap) -> Option<&str> {
+    headers.get(Headers::VERSION).and_then(|version| version.to_str().ok())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("application/json")
+    })
+}
+
+fn accepts(headers: &HeaderMap) -> Accepts {
+    let mut accepts = Accepts { json: false, events: false };
+    let mut said = false;
+    for value in headers.get_all(header::ACCEPT) {
+        for kind in value.to_str().unwrap_or_default().split(',') {
+            said = true;
+            let kind = kind.split(';').next().unwrap_or_default().trim();
+            accepts.json |= matches!(kind, "application/json" | "application/*" | "*/*");
+            accepts.events |= matches!(kind, "text/event-stream" | "text/*" | "*/*");
+        }
+    }
+    if said { accepts } else { Accepts { json: true, events: true } }
+}
+
+/// A response as JSON, or as a stream of one event for who reads nothing else.
+fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: bool) -> Answer {
+    let status = match &outcome {
+        Outcome::Error { status, .. } if is_modern => {
+            StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
+        }
+        Outcome::Error { .. } | Outcome::Result(_) => StatusCode::OK,
+    };
+    if !accepts.json && status == StatusCode::OK {
+        return streamed(GatewayBody::pieces([event(&outcome.message(id))]));
+    }
+    let mut answer = Response::new(GatewayBody::pieces(outcome.pieces(id)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+fn streamed(body: GatewayBody) -> Answer {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    answer
+}
+
+fn refuse(status: StatusCode, id: Option<&str>, code: i64, message: impl Into<String>) -> Answer {
+    let text = error_response(id, &ErrorBody::new(code, message));
+    let mut answer = Response::new(GatewayBody::text(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+fn accepted() -> Answer {
+    bare(StatusCode::ACCEPTED)
+}
+
+fn bare(status: StatusCode) -> Answer {
+    let mut answer = Response::new(GatewayBody::empty());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn no_such_method() -> Answer {
+    let message = "this era knows only POST";
+    let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, None, code::INVALID_REQUEST, message);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    answer
+}

@@ -1,0 +1,188 @@
+//! Sessions of legacy clients: the handshake, and how a client is found again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy};
+use switchboard_store::StoredSession;
+use switchboard_view::Scope;
+
+use crate::client::{Client, Remembered};
+use crate::conversation::Asker;
+use crate::gateway::{Gateway, random_text};
+use crate::gaze::Gaze;
+use crate::keeper::now_ms;
+use crate::level::Level;
+use crate::methods;
+use crate::session::{Session, SessionKind};
+
+impl Gateway {
+    /// Answers `initialize`; `None` when there is no room for another client.
+    pub(crate) fn initialize(
+        &self,
+        params: &Members<'_>,
+        owner: &Arc<str>,
+        scope: Arc<Scope>,
+        session: Option<Arc<Session>>,
+    ) -> Option<(Arc<Client>, String)> {
+        if !self.make_room(owner) {
+            return None;
+        }
+        let version = negotiate_legacy(&params.string("protocolVersion").unwrap_or_default());
+        let capabilities = params.get("capabilities").filter(|text| text.starts_with('{'));
+        let front = self.front.load();
+        let id: Arc<str> = random_text().into();
+        let session = session.unwrap_or_else(|| {
+            let first = BTreeSet::clone(&self.first_sets(&front, &scope));
+            Session::new(id.clone(), SessionKind::Client, owner.clone(), first, now_ms())
+        });
+        let view = front.view(&scope, &session.enabled());
+        let result = json!({
+            "protocolVersion": version,
+            "capabilities": methods::capabilities(),
+            "serverInfo": methods::server_info(),
+            "instructions": methods::instructions(&view),
+        });
+        let gaze = Gaze::new(&front, &scope, view);
+        let capabilities = capabilities.unwrap_or("{}").into();
+        let client =
+            Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
+        self.keeper.put(self.snapshot_of(&client));
+        self.clients().insert(client.id.clone(), client.clone());
+        Some((client, result.to_string()))
+    }
+
+    /// Makes place for one more client: the one that has been idle for longest goes to the store.
+    fn make_room(&self, owner: &Arc<str>) -> bool {
+        let plan = self.plan();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        let own = clients.iter().filter(|client| client.owner == *owner).count();
+        let is_full = clients.len() >= plan.max_sessions as usize;
+        if !is_full && own < plan.max_sessions_per_principal as usize {
+            return true;
+        }
+        let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
+        let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
+        let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
+        self.keeper.put(self.snapshot_of(oldest));
+        self.clients().remove(&oldest.id);
+        true
+    }
+
+    /// The client of a session id, if it belongs to who asks; also one that another run has known.
+    pub(crate) async fn client(&self, id: &str, owner: &str) -> Option<Arc<Client>> {
+        let present = self.clients().get(id).cloned();
+        if let Some(client) = present {
+            return (*client.owner == *owner).then_some(client);
+        }
+        // What was noted a moment ago may not be written yet.
+        self.keeper.flush().await;
+        let stored = self.keeper.store.session(id).await.ok().flatten()?;
+        if stored.kind != SessionKind::Client.as_str() || stored.owner != owner {
+            return None;
+        }
+        let client = self.restore(id, &stored).await?;
+        // Two requests may restore at the same time; the first one counts.
+        Some(self.clients().entry(client.id.clone()).or_insert(client).clone())
+    }
+
+    async fn restore(&self, id: &str, stored: &StoredSession) -> Option<Arc<Client>> {
+        let idle = i64::try_from(self.plan().session_idle.as_millis()).unwrap_or(i64::MAX);
+        if stored.last_seen_at_ms < now_ms().saturating_sub(idle) {
+            return None;
+        }
+        let state: Value = serde_json::from_str(&stored.state).ok()?;
+        let version = state.get("version")?.as_str()?;
+        let version = LEGACY_VERSIONS.into_iter().find(|known| *known == version)?;
+        let scope = Arc::new(scope_of(state.get("scope")?));
+        let owner: Arc<str> = stored.owner.as_str().into();
+        let (front, id) = (self.front.load_full(), Arc::<str>::from(id));
+        // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
+        front.check(&scope).ok()?;
+        let session = match state.get("endpoint").and_then(Value::as_str) {
+            Some(endpoint) => self.endpoint_session(endpoint, &owner).await?,
+            None => {
+                let enabled = texts(state.get("enabled")).into_iter().collect();
+                let created = stored.created_at_ms;
+                Session::new(id.clone(), SessionKind::Client, owner.clone(), enabled, created)
+            }
+        };
+        let gaze = Gaze::new(&front, &scope, front.view(&scope, &session.enabled()));
+        let remembered = Remembered {
+            log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),
+            subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
+            owed: gaze.since(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
+        };
+        let capabilities = state.get("capabilities")?.to_string().into();
+        let remembered = Some(remembered);
+        Some(Client::new(id, owner, version, capabilities, scope, session, gaze, remembered))
+    }
+
+    /// What is kept of a client.
+    pub(crate) fn snapshot_of(&self, client: &Client) -> StoredSession {
+        let session = &client.session;
+        let endpoint = (session.kind != SessionKind::Client).then(|| session.id.to_string());
+        let capabilities: Value =
+            serde_json::from_str(&client.capabilities_text).unwrap_or_default();
+        let state = json!({
+            "version": client.version,
+            "capabilities": capabilities,
+            "scope": scope_value(&client.scope),
+            "endpoint": endpoint,
+            "enabled": *session.enabled(),
+            "logLevel": client.log_level().map(Level::as_str),
+            "subscriptions": client.subscriptions(),
+            "seen": client.fingerprint(),
+        });
+        StoredSession {
+            id: client.id.to_string(),
+            kind: SessionKind::Client.as_str().into(),
+            owner: client.owner.to_string(),
+            state: state.to_string(),
+            created_at_ms: session.created_at_ms,
+            last_seen_at_ms: now_ms(),
+        }
+    }
+
+    /// The asker of a legacy request.
+    pub(crate) fn asker_of(&self, client: &Arc<Client>, can_stream: bool) -> Asker {
+        Asker {
+            principal: client.owner.clone(),
+            client: Some(client.clone()),
+            session: Some(client.session.clone()),
+            scope: client.scope.clone(),
+            capabilities: client.capabilities,
+            capabilities_text: Some(client.capabilities_text.clone()),
+            log_level: client.log_level(),
+            can_stream,
+        }
+    }
+}
+
+fn scope_value(scope: &Scope) -> Value {
+    json!({
+        "server": scope.server,
+        "toolsets": scope.toolsets,
+        "tools": scope.tools,
+        "readOnly": scope.read_only,
+        "dynamic": scope.dynamic,
+    })
+}
+
+fn scope_of(value: &Value) -> Scope {
+    let flag = |key: &str| value.get(key) == Some(&Value::Bool(true));
+    let toolsets = value.get("toolsets").and_then(Value::as_array);
+    Scope {
+        server: value.get("server").and_then(Value::as_str).map(str::to_owned),
+        toolsets: toolsets.into_iter().flatten().map(|sets| texts(Some(sets))).collect(),
+        tools: value.get("tools").filter(|tools| tools.is_array()).map(|tools| texts(Some(tools))),
+        read_only: flag("readOnly"),
+        dynamic: flag("dynamic"),
+    }
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}

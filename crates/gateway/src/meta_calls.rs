@@ -1,0 +1,115 @@
+//! Calls of the meta-tools.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use switchboard_model::ToolResult;
+use switchboard_protocol::{Members, notification};
+use switchboard_view::{ListEra, MetaTool, Switched, View, unknown_tool};
+
+use crate::conversation::Asker;
+use crate::gateway::Gateway;
+use crate::methods::{Incoming, Replying};
+use crate::outcome::Outcome;
+
+impl Gateway {
+    pub(crate) async fn call_meta(
+        self: &Arc<Self>,
+        asker: Asker,
+        meta: MetaTool,
+        view: &View,
+        request: &Incoming<'_>,
+    ) -> Replying {
+        let era = asker.era();
+        let text = request.params.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
+        let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(text) else {
+            let message = format!("the arguments of {} must be a JSON object", meta.name());
+            return Replying::Now(Vec::new(), Outcome::tool_error(era, message));
+        };
+        let answer = match meta {
+            MetaTool::EnableToolset => return self.switch(&asker, view, &arguments, View::enable),
+            MetaTool::DisableToolset => {
+                return self.switch(&asker, view, &arguments, View::disable);
+            }
+            MetaTool::CallTool => return self.call_by_name(asker, text, view, request).await,
+            MetaTool::ListToolsets => Ok(view.toolsets_text()),
+            MetaTool::DescribeToolset => view.toolset_text(&arguments),
+            MetaTool::SearchTools => view.search_text(&arguments),
+            MetaTool::DescribeTool => view.tool_text(&arguments, era),
+        };
+        Replying::Now(Vec::new(), structured(era, answer))
+    }
+
+    /// Switches toolsets of the asker's session. Who has none gets the definitions and calls by name.
+    fn switch(
+        self: &Arc<Self>,
+        asker: &Asker,
+        view: &View,
+        arguments: &Map<String, Value>,
+        decide: impl Fn(&View, &Map<String, Value>) -> Result<Switched, String>,
+    ) -> Replying {
+        let era = asker.era();
+        let definitions = (era == ListEra::Modern).then_some(era);
+        let Some(session) = &asker.session else {
+            let answer = decide(view, arguments).map(|mut switched| {
+                switched.message =
+                    "Nothing is switched for clients without a session: run these tools with call_tool.".into();
+                view.switched_text(&switched, definitions)
+            });
+            return Replying::Now(Vec::new(), structured(era, answer));
+        };
+        let front = self.front.load_full();
+        let switched = session.switch(|enabled| {
+            let view = front.view(&asker.scope, enabled);
+            let switched = decide(&view, arguments)?;
+            Ok((switched.enabled.clone(), switched))
+        });
+        let answer = switched.map(|switched| {
+            self.session_switched(session);
+            view.switched_text(&switched, definitions)
+        });
+        let mut before = Vec::new();
+        if let Some(client) = &asker.client {
+            self.keeper.put(self.snapshot_of(client));
+            // A client that has no stream of its own hears of the change on this one.
+            if asker.can_stream && !client.has_stream() {
+                before
+                    .extend(client.take_owed().methods().map(|method| notification(method, None)));
+            }
+        }
+        Replying::Now(before, structured(era, answer))
+    }
+
+    async fn call_by_name(
+        self: &Arc<Self>,
+        asker: Asker,
+        text: &str,
+        view: &View,
+        request: &Incoming<'_>,
+    ) -> Replying {
+        let refuse =
+            |message: String| Replying::Now(Vec::new(), Outcome::tool_error(asker.era(), message));
+        let members = Members::read(text).unwrap_or_default();
+        let Some(name) = members.string("name") else {
+            return refuse("say which tool in `name`".into());
+        };
+        match view.reach(&name) {
+            Err(nearest) => refuse(unknown_tool(&name, &nearest)),
+            Ok(entry) => {
+                let arguments = members.get("arguments").filter(|text| *text != "null");
+                self.call(asker, entry, arguments.map(str::to_owned), request).await
+            }
+        }
+    }
+}
+
+/// An answer as text and as structure, or the reason why there is none.
+fn structured(era: ListEra, answer: Result<String, String>) -> Outcome {
+    match answer {
+        Ok(json) => {
+            let structure = serde_json::from_str(&json).ok();
+            Outcome::tool(era, &ToolResult { structured: structure, ..ToolResult::text(json) })
+        }
+        Err(reason) => Outcome::tool_error(era, reason),
+    }
+}

@@ -1,0 +1,412 @@
+//! What each method does, whichever era and transport it came through.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde_json::{Value, json};
+use switchboard_model::{ExposureMode, ServerName};
+use switchboard_protocol::{
+    ErrorBody, Members, Meta, SUPPORTED_VERSIONS, code, params_text, quoted, with_members,
+};
+use switchboard_view::{Entry, Found, ListEra, View, unknown_tool};
+
+use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
+use crate::extras::Kind;
+use crate::front::Front;
+use crate::gateway::Gateway;
+use crate::level::Level;
+use crate::listener::Wanted;
+use crate::outcome::{COMPLETE, Outcome};
+
+/// A request, its parts still text.
+#[derive(Debug)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: Members<'a>,
+    pub(crate) meta: Meta<'a>,
+    /// Where the transport has headers.
+    pub(crate) headers: Option<&'a HeaderMap>,
+}
+
+/// How a request is answered.
+pub(crate) enum Replying {
+    /// At once, after these messages.
+    Now(Vec<String>, Outcome),
+    /// When a server has answered.
+    Talk(Box<Conversation>),
+    /// A server waits for what the client was just asked.
+    Parked(Outcome),
+    /// For as long as the client listens.
+    Listen(Wanted),
+}
+
+impl Replying {
+    fn now(outcome: Outcome) -> Self {
+        Self::Now(Vec::new(), outcome)
+    }
+
+    fn error(code: i64, message: impl Into<String>) -> Self {
+        Self::now(Outcome::error(code, message))
+    }
+}
+
+/// Members of `params` that we read ourselves; tasks are not offered, so nobody is asked to make one.
+const CALL_MEMBERS: [&str; 4] = ["name", "arguments", "_meta", "task"];
+
+impl Gateway {
+    /// Answers a request of a client that was let in.
+    pub(crate) async fn respond(self: &Arc<Self>, asker: Asker, request: Incoming<'_>) -> Replying {
+        let era = asker.era();
+        match (request.method, era) {
+            ("tools/list", _) => {
+                let view = self.view_of(&asker.scope, asker.session.as_deref());
+                Replying::now(Outcome::Result(view.list(era).clone()))
+            }
+            ("tools/call", _) => self.tools_call(asker, &request).await,
+            ("prompts/list", _) => self.list(&asker, Kind::Prompts),
+            ("resources/list", _) => self.list(&asker, Kind::Resources),
+            ("resources/templates/list", _) => self.list(&asker, Kind::Templates),
+            ("prompts/get", _) => self.prompts_get(asker, &request).await,
+            ("resources/read", _) => self.resources_read(asker, &request).await,
+            ("completion/complete", _) => self.complete(asker, &request).await,
+            ("server/discover", ListEra::Modern) => {
+                Replying::now(Outcome::text(self.discover(&asker)))
+            }
+            ("subscriptions/listen", ListEra::Modern) => listen(&request),
+            ("ping", ListEra::Legacy) => Replying::now(Outcome::text("{}")),
+            ("logging/setLevel", ListEra::Legacy) => self.set_level(&asker, &request).await,
+            ("resources/subscribe", ListEra::Legacy) => {
+                self.subscribe(&asker, &request, true).await
+            }
+            ("resources/unsubscribe", ListEra::Legacy) => {
+                self.subscribe(&asker, &request, false).await
+            }
+            (method, _) => {
+                let shown: String = method.chars().take(64).collect();
+                let error =
+                    ErrorBody::new(code::METHOD_NOT_FOUND, format!("there is no method '{shown}'"));
+                Replying::now(Outcome::Error { status: 404, error })
+            }
+        }
+    }
+
+    async fn tools_call(self: &Arc<Self>, asker: Asker, request: &Incoming<'_>) -> Replying {
+        let Some(name) = request.params.string("name") else {
+            return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
+        };
+        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        match view.find(&name) {
+            Found::Tool(entry) => {
+                let arguments = request.params.get("arguments").filter(|text| *text != "null");
+                if let Some(headers) = request.headers.filter(|_| asker.era() == ListEra::Modern)
+                    && let Err(reason) =
+                        self.board.check_mirrors(&entry.tool, headers, arguments.unwrap_or("{}"))
+                {
+                    let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
+                    return Replying::now(Outcome::Error { status: 400, error });
+                }
+                self.call(asker, entry, arguments.map(str::to_owned), request).await
+            }
+            Found::Meta(meta) => self.call_meta(asker, meta, &view, request).await,
+            Found::Disabled { entry, sets } => {
+                Replying::now(Outcome::tool_error(asker.era(), disabled(entry, &sets, &asker)))
+            }
+            Found::Unknown { nearest } => {
+                Replying::error(code::INVALID_PARAMS, unknown_tool(&name, &nearest))
+            }
+        }
+    }
+
+    /// Calls a tool of the catalog.
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        asker: Asker,
+        entry: &Entry,
+        arguments: Option<String>,
+        request: &Incoming<'_>,
+    ) -> Replying {
+        let job = Job::Call { tool: entry.tool.name.clone(), arguments };
+        self.converse(asker, job, request, &CALL_MEMBERS).await
+    }
+
+    /// Begins a conversation, or goes on with the one that the client comes back to.
+    async fn converse(
+        self: &Arc<Self>,
+        asker: Asker,
+        job: Job,
+        request: &Incoming<'_>,
+        read: &[&str],
+    ) -> Replying {
+        let mut extra: Vec<(&str, &str)> =
+            request.params.iter().filter(|(key, _)| !read.contains(key)).collect();
+        let mut wishes = Wishes {
+            progress_token: request.meta.progress_token.map(str::to_owned),
+            meta: request.meta.foreign(),
+            extra: String::new(),
+        };
+        let state = request.params.string("requestState");
+        if let Some(state) = state.filter(|state| self.is_own_state(state)) {
+            let taken =
+                self.parked.take(&state, &asker.principal, |parked| is_same(&parked.job, &job));
+            let Some(mut conversation) = taken else {
+                let message =
+                    "the requestState is unknown, has expired, or belongs to another request";
+                return Replying::error(code::INVALID_PARAMS, message);
+            };
+            let responses = request.params.object("inputResponses").unwrap_or_default();
+            conversation.asker = asker;
+            return match conversation.resume(wishes, &responses) {
+                Some(Step::Park { state, outcome }) => {
+                    self.parked.put(state, conversation);
+                    Replying::Parked(outcome)
+                }
+                _ => Replying::Talk(conversation),
+            };
+        }
+        // The bridge of a legacy client writes these itself.
+        if asker.era() == ListEra::Legacy {
+            extra.retain(|(key, _)| !matches!(*key, "inputResponses" | "requestState"));
+        }
+        wishes.extra = params_text(&extra);
+        if let Some(level) = asker.log_level {
+            self.hear_from(level).await;
+        }
+        Replying::Talk(Box::new(Conversation::new(self.clone(), asker, job, wishes)))
+    }
+
+    fn list(&self, asker: &Asker, kind: Kind) -> Replying {
+        let front = self.front.load();
+        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        let serves = |server: &ServerName| front.serves(&view, &asker.scope, server);
+        Replying::now(Outcome::text(front.extras.list(kind, asker.era(), serves)))
+    }
+
+    async fn prompts_get(self: &Arc<Self>, asker: Asker, request: &Incoming<'_>) -> Replying {
+        let Some(name) = request.params.string("name") else {
+            return Replying::error(code::INVALID_PARAMS, "`name` must say which prompt to get");
+        };
+        let found = self.with_sight(&asker, |front, serves| {
+            front
+                .extras
+                .prompt(&name, serves)
+                .map(|prompt| (prompt.server.clone(), prompt.key.clone()))
+        });
+        let Some((server, key)) = found else {
+            let shown: String = name.chars().take(128).collect();
+            return Replying::error(
+                code::INVALID_PARAMS,
+                format!("there is no prompt '{shown}' here"),
+            );
+        };
+        let quoted_key = quoted(&key);
+        let mut params = vec![("name", quoted_key.as_str())];
+        params.extend(request.params.get("arguments").map(|arguments| ("arguments", arguments)));
+        let params = params_text(&params);
+        let job = Job::Pass { server, method: "prompts/get", name: Some(key), params };
+        self.converse(asker, job, request, &CALL_MEMBERS).await
+    }
+
+    async fn resources_read(self: &Arc<Self>, asker: Asker, request: &Incoming<'_>) -> Replying {
+        let Some(uri) = request.params.string("uri") else {
+            return Replying::error(code::INVALID_PARAMS, "`uri` must say which resource to read");
+        };
+        let Some(server) = self.server_of(&asker, &uri) else {
+            return Replying::now(not_found(asker.era(), &uri));
+        };
+        let params = params_text(&[("uri", &quoted(&uri))]);
+        let job =
+            Job::Pass { server, method: "resources/read", name: Some(uri.into_owned()), params };
+        self.converse(asker, job, request, &["uri", "_meta"]).await
+    }
+
+    async fn complete(self: &Arc<Self>, asker: Asker, request: &Incoming<'_>) -> Replying {
+        let reference = request.params.object("ref").unwrap_or_default();
+        let found = match reference.string("type").as_deref() {
+            Some("ref/prompt") => reference.string("name").and_then(|name| {
+                self.with_sight(&asker, |front, serves| {
+                    let prompt = front.extras.prompt(&name, serves)?;
+                    let reference = json!({"type": "ref/prompt", "name": prompt.key});
+                    Some((prompt.server.clone(), reference.to_string()))
+                })
+            }),
+            Some("ref/resource") => reference.string("uri").and_then(|uri| {
+                let reference = json!({"type": "ref/resource", "uri": uri}).to_string();
+                Some((self.server_of(&asker, &uri)?, reference))
+            }),
+            _ => None,
+        };
+        let Some((server, reference)) = found else {
+            let message = "`ref` must name a prompt or a resource template that is listed here";
+            return Replying::error(code::INVALID_PARAMS, message);
+        };
+        if !self.front.load().extras.completes(&server) {
+            let nothing = r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
+            let nothing = match asker.era() {
+                ListEra::Legacy => nothing.to_owned(),
+                ListEra::Modern => with_members(nothing, &[COMPLETE]),
+            };
+            return Replying::now(Outcome::text(nothing));
+        }
+        let params = params_text(&[("ref", &reference)]);
+        let job = Job::Pass { server, method: "completion/complete", name: None, params };
+        self.converse(asker, job, request, &["ref", "_meta"]).await
+    }
+
+    fn with_sight<T>(
+        &self,
+        asker: &Asker,
+        look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
+    ) -> T {
+        let front = self.front.load();
+        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        look(&front, &|server| front.serves(&view, &asker.scope, server))
+    }
+
+    fn server_of(&self, asker: &Asker, uri: &str) -> Option<ServerName> {
+        self.with_sight(asker, |front, serves| front.extras.server_of(uri, serves).cloned())
+    }
+
+    async fn set_level(&self, asker: &Asker, request: &Incoming<'_>) -> Replying {
+        let level = request.params.string("level").and_then(|word| Level::read(&word));
+        let (Some(level), Some(client)) = (level, &asker.client) else {
+            let message = format!("`level` must be one of {}", Level::words());
+            return Replying::error(code::INVALID_PARAMS, message);
+        };
+        client.set_log_level(level);
+        self.keeper.put(self.snapshot_of(client));
+        self.hear_from(level).await;
+        Replying::now(Outcome::text("{}"))
+    }
+
+    async fn subscribe(&self, asker: &Asker, request: &Incoming<'_>, is_wanted: bool) -> Replying {
+        let (Some(uri), Some(client)) = (request.params.string("uri"), &asker.client) else {
+            return Replying::error(code::INVALID_PARAMS, "`uri` must say which resource is meant");
+        };
+        if is_wanted && self.server_of(asker, &uri).is_none() {
+            return Replying::now(not_found(asker.era(), &uri));
+        }
+        if !client.subscribe(&uri, is_wanted) {
+            return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
+        }
+        self.keeper.put(self.snapshot_of(client));
+        self.watch_resources().await;
+        Replying::now(Outcome::text("{}"))
+    }
+
+    fn discover(&self, asker: &Asker) -> String {
+        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        json!({
+            "resultType": "complete",
+            "supportedVersions": SUPPORTED_VERSIONS,
+            "capabilities": capabilities(),
+            "instructions": instructions(&view),
+            "ttlMs": 60_000,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
+        })
+        .to_string()
+    }
+}
+
+/// What we can do. Servers come and go, so nothing depends on which are there just now.
+pub(crate) fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "prompts": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
+}
+
+pub(crate) fn server_info() -> Value {
+    json!({"name": "switchboard", "title": "Switchboard", "version": env!("CARGO_PKG_VERSION")})
+}
+
+pub(crate) fn instructions(view: &View) -> &'static str {
+    match view.mode() {
+        ExposureMode::Dynamic => {
+            "Tools are grouped in toolsets that are switched on when they are needed. Look for a tool with search_tools \
+             and run it with call_tool, or switch its whole group on with enable_toolset; list_toolsets shows the groups."
+        }
+        ExposureMode::Legacy | ExposureMode::Static => {
+            "These tools come from several MCP servers; the part of a name before `__` is the server."
+        }
+    }
+}
+
+fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
+    let name = entry.name.as_deref().unwrap_or_default();
+    let which = match sets {
+        [one] => format!("toolset '{one}', which is"),
+        many => format!("the toolsets {}, none of which is", many.join(", ")),
+    };
+    let first = sets.first().copied().unwrap_or_default();
+    let way_out = if asker.session.is_some() {
+        format!("call enable_toolset with {{\"toolsetName\":\"{first}\"}} first, or use call_tool")
+    } else {
+        "run it with call_tool".to_owned()
+    };
+    format!("tool '{name}' is in {which} not enabled in this session: {way_out}")
+}
+
+fn not_found(era: ListEra, uri: &str) -> Outcome {
+    let code = match era {
+        ListEra::Legacy => code::LEGACY_RESOURCE_NOT_FOUND,
+        ListEra::Modern => code::INVALID_PARAMS,
+    };
+    let shown: String = uri.chars().take(256).collect();
+    let error = ErrorBody::new(code, format!("there is no resource '{shown}' here"))
+        .with_data(json!({ "uri": uri }).to_string());
+    Outcome::Error { status: 200, error }
+}
+
+/// The same request as the one that waits. Spaces between the parts of arguments do not count.
+fn is_same(parked: &Job, job: &Job) -> bool {
+    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+    match (parked, job) {
+        (Job::Call { tool: a, arguments: x }, Job::Call { tool: b, arguments: y }) => {
+            let value = |text: &Option<String>| parse(text.as_deref().unwrap_or("{}"));
+            a == b && value(x) == value(y)
+        }
+        (
+            Job::Pass { server: a, method: m, params: x, .. },
+            Job::Pass { server: b, method: n, params: y, .. },
+        ) => a == b && m == n && parse(&format!("{{{x}}}")) == parse(&format!("{{{y}}}")),
+        (Job::Call { .. } | Job::Pass { .. }, _) => false,
+    }
+}
+
+fn listen(request: &Incoming<'_>) -> Replying {
+    const MAX_URIS: usize = 256;
+    let Some(filter) = request.params.object("notifications") else {
+        return Replying::error(
+            code::INVALID_PARAMS,
+            "`notifications` must say what to listen for",
+        );
+    };
+    let wants = |key: &str| filter.get(key) == Some("true");
+    let uris = filter.get("resourceSubscriptions").unwrap_or("[]");
+    let Ok(uris) = serde_json::from_str::<Vec<String>>(uris) else {
+        let message = "`resourceSubscriptions` must be a list of addresses";
+        return Replying::error(code::INVALID_PARAMS, message);
+    };
+    if uris.len() > MAX_URIS {
+        let message = format!("more than {MAX_URIS} resources cannot be watched on one stream");
+        return Replying::error(code::INVALID_PARAMS, message);
+    }
+    Replying::Listen(Wanted {
+        changes: crate::gaze::Changes {
+            tools: wants("toolsListChanged"),
+            prompts: wants("promptsListChanged"),
+            resources: wants("resourcesListChanged"),
+        },
+        uris: uris.into_iter().collect(),
+    })
+}
+
+/// The result of a request that has no other, as bytes.
+pub(crate) fn empty_result() -> Bytes {
+    Bytes::from_static(b"{}")
+}

@@ -1,0 +1,81 @@
+//! Requests of the modern era, each of which says for itself who asks.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use serde_json::json;
+use switchboard_model::StatelessState;
+use switchboard_protocol::{
+    Capabilities, ErrorBody, Members, Meta, ModernFault, SUPPORTED_VERSIONS, check_headers,
+    check_version, code,
+};
+use switchboard_view::Scope;
+
+use crate::conversation::Asker;
+use crate::gateway::Gateway;
+use crate::level::Level;
+use crate::outcome::Outcome;
+use crate::session::Session;
+
+/// Checks what every modern request must say, in the order in which clients are told.
+pub(crate) fn check<'a>(
+    method: &str,
+    params: &Members<'a>,
+    headers: Option<&HeaderMap>,
+) -> Result<Meta<'a>, Outcome> {
+    let refuse = |code: i64, message: String| Outcome::Error {
+        status: 400,
+        error: ErrorBody::new(code, message),
+    };
+    let meta = Meta::of(params).map_err(|fault| refuse(code::INVALID_PARAMS, fault.0))?;
+    meta.require_modern().map_err(|fault| refuse(code::INVALID_PARAMS, fault.0))?;
+    let version = meta.version.as_deref().unwrap_or_default();
+    let checked = match headers {
+        Some(headers) => check_headers(headers, method, params, version),
+        None => Ok(()),
+    };
+    match checked.and_then(|()| check_version(version)) {
+        Ok(()) => Ok(meta),
+        Err(ModernFault::Header(reason)) => Err(refuse(code::HEADER_MISMATCH, reason)),
+        Err(ModernFault::Version(requested)) => {
+            let message = format!("protocol version {requested:?} is not spoken here");
+            let data = json!({"supported": SUPPORTED_VERSIONS, "requested": requested});
+            let error = ErrorBody::new(code::UNSUPPORTED_PROTOCOL_VERSION, message)
+                .with_data(data.to_string());
+            Err(Outcome::Error { status: 400, error })
+        }
+    }
+}
+
+impl Gateway {
+    /// Who asks in the modern era. State belongs to a session endpoint, or to the credential where that is configured.
+    pub(crate) async fn modern_asker(
+        &self,
+        principal: &Arc<str>,
+        scope: Arc<Scope>,
+        endpoint: Option<Arc<Session>>,
+        meta: &Meta<'_>,
+        can_stream: bool,
+    ) -> Asker {
+        let session = match endpoint {
+            Some(session) => Some(session),
+            None if self.shares_by_principal() => Some(self.principal_session(principal).await),
+            None => None,
+        };
+        let capabilities = meta.capabilities.unwrap_or("{}");
+        Asker {
+            principal: principal.clone(),
+            client: None,
+            session,
+            scope,
+            capabilities: Capabilities::read(capabilities),
+            capabilities_text: Some(capabilities.into()),
+            log_level: meta.log_level.as_deref().and_then(Level::read),
+            can_stream,
+        }
+    }
+
+    fn shares_by_principal(&self) -> bool {
+        self.board.plan().gateway.stateless_state == StatelessState::Principal
+    }
+}
