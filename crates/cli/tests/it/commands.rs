@@ -62,7 +62,6 @@ fn config_show_tells_every_value_and_its_origin() {
             tool_denylist: []  # default
             required: true  # default
             toolset: customers  # default
-            prompts: []  # default
             era: auto  # default
             connect_timeout: 30s  # default
           - name: files  # switchboard.yaml:15:15
@@ -77,7 +76,6 @@ fn config_show_tells_every_value_and_its_origin() {
             tool_denylist: []  # default
             required: true  # default
             toolset: files  # default
-            prompts: []  # default
             era: auto  # default
             connect_timeout: 30s  # default
     "#);
