@@ -9,6 +9,7 @@ mod duration;
 mod effective;
 mod emit;
 mod expand;
+mod exposure;
 mod import;
 mod load;
 mod merge;
@@ -29,6 +30,7 @@ mod tree;
 mod yaml;
 
 pub use effective::{Loaded, Setting};
+pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{Imported, ImportedServer, import_servers};
 pub use load::{Input, SourceFile, load};
 pub use merge::{Merged, merge_into};
