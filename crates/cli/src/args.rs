@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_model::AdmissionMode;
 use switchboard_telemetry::LogFormat;
 
+use crate::exposure::ExposureArguments;
+
 /// One board between models and tools.
 #[derive(Debug, Parser)]
 #[command(name = "switchboard", version, about, propagate_version = true)]
@@ -130,6 +132,8 @@ pub(crate) struct ServeArguments {
     /// How many seconds running calls may take to finish at the end
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) drain: u64,
+    #[command(flatten)]
+    pub(crate) exposure: ExposureArguments,
 }
 
 #[derive(Debug, Args)]

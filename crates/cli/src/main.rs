@@ -6,6 +6,7 @@ mod backend;
 mod commands;
 mod data_dir;
 mod embedded;
+mod exposure;
 mod failure;
 mod output;
 mod progress;

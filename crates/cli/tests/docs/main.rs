@@ -37,6 +37,7 @@ pages! {
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",
     cli: "docs/reference/cli.md",
+    configuration_reference: "docs/reference/configuration.md",
     environment: "docs/reference/environment.md",
     http: "docs/reference/http.md",
     metrics: "docs/reference/metrics.md",

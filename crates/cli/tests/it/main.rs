@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod commands;
+mod exposure;
 mod http;
 mod load;
 mod output;
