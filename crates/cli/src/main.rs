@@ -11,6 +11,7 @@ mod failure;
 mod output;
 mod progress;
 mod remote;
+mod replace_file;
 
 use std::process::ExitCode;
 

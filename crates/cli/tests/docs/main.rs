@@ -33,6 +33,7 @@ pages! {
     contributing: "CONTRIBUTING.md",
     getting_started: "docs/getting-started.md",
     configuration: "docs/configuration.md",
+    connect_a_client: "docs/connect-a-client.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",

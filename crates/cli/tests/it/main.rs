@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod commands;
+mod connect;
 mod exposure;
 mod http;
 mod load;
