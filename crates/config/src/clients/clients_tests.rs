@@ -133,6 +133,11 @@ fn another_entry_of_that_name_is_replaced_only_on_demand() {
         ),
         (
             Client::Codex,
+            "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"u\"\n",
+            "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n",
+        ),
+        (
+            Client::Codex,
             "mcp_servers.switchboard = { url = \"http://old\" }\n",
             "mcp_servers.switchboard = { url = \"http://127.0.0.1:8420/mcp\" }\n",
         ),
