@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use switchboard_config::Client;
 use switchboard_model::AdmissionMode;
 use switchboard_telemetry::LogFormat;
+
+use crate::exposure::ExposureArguments;
 
 /// One board between models and tools.
 #[derive(Debug, Parser)]
@@ -96,6 +99,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Turn the server list of another program into our configuration
     Import(ImportArguments),
+    /// Print, or write, what an MCP client needs to reach this Switchboard
+    Connect(ConnectArguments),
     /// Look at servers
     #[command(subcommand)]
     Server(ServerCommand),
@@ -130,6 +135,8 @@ pub(crate) struct ServeArguments {
     /// How many seconds running calls may take to finish at the end
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) drain: u64,
+    #[command(flatten)]
+    pub(crate) exposure: ExposureArguments,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +164,54 @@ pub(crate) struct ImportArguments {
     /// The admission mode of the new servers
     #[arg(long, default_value = "dynamic")]
     pub(crate) mode: ModeArgument,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct ConnectArguments {
+    /// Which client
+    pub(crate) client: ClientArgument,
+    /// Merge the entry into the client's file instead of printing it
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Replace another entry of the same name
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+    /// The name of the entry
+    #[arg(long, value_name = "NAME", default_value = "switchboard")]
+    pub(crate) name: String,
+    /// Let the client start a Switchboard of its own instead of reaching a running one
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// Let the client send an API key, from the variable `SWITCHBOARD_API_KEY`; implied for another machine
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) api_key: bool,
+    /// The client's file, where it is not in its usual place
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ClientArgument {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    Vscode,
+    Codex,
+    Gemini,
+}
+
+impl From<ClientArgument> for Client {
+    fn from(client: ClientArgument) -> Self {
+        match client {
+            ClientArgument::ClaudeDesktop => Self::ClaudeDesktop,
+            ClientArgument::ClaudeCode => Self::ClaudeCode,
+            ClientArgument::Cursor => Self::Cursor,
+            ClientArgument::Vscode => Self::VsCode,
+            ClientArgument::Codex => Self::Codex,
+            ClientArgument::Gemini => Self::Gemini,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

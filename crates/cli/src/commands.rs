@@ -3,6 +3,7 @@
 mod calls;
 mod check;
 mod config;
+mod connect;
 mod demo_server;
 mod doctor;
 mod import;
@@ -31,6 +32,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Check(wanted) => check::run(globals, &wanted, output).await,
         Command::Config(wanted) => config::run(globals, &wanted, output),
         Command::Import(wanted) => import::run(&wanted, output),
+        Command::Connect(wanted) => connect::run(globals, &wanted, output),
         Command::Server(ServerCommand::List) => server_list::run(globals, output).await,
         Command::Server(ServerCommand::Test { name }) => {
             server_test::run(globals, &name, output).await

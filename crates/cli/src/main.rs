@@ -6,10 +6,12 @@ mod backend;
 mod commands;
 mod data_dir;
 mod embedded;
+mod exposure;
 mod failure;
 mod output;
 mod progress;
 mod remote;
+mod replace_file;
 
 use std::process::ExitCode;
 

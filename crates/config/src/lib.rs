@@ -4,11 +4,13 @@
 //! The crate is pure. Text, environment and a reader for secret files come in as arguments; what is
 //! wrong comes out as [`Problems`] with a place and a way out for each, and never with a secret.
 
+mod clients;
 mod coerce;
 mod duration;
 mod effective;
 mod emit;
 mod expand;
+mod exposure;
 mod import;
 mod load;
 mod merge;
@@ -28,7 +30,12 @@ mod template;
 mod tree;
 mod yaml;
 
+pub use clients::{
+    API_KEY_VARIABLE, Client, ClientEntry, DEFAULT_MCP_URL, KeyUse, Laid, Reach, SameName,
+    Unwritable, mcp_address, needs_key,
+};
 pub use effective::{Loaded, Setting};
+pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{Imported, ImportedServer, import_servers};
 pub use load::{Input, SourceFile, load};
 pub use merge::{Merged, merge_into};

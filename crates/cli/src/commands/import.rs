@@ -1,7 +1,5 @@
 //! `import`: the server list of another program as our configuration.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,6 +9,7 @@ use switchboard_config::{import_servers, merge_into};
 use crate::args::ImportArguments;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::replace_file::replace_file;
 
 pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, Failure> {
     let text = read(&wanted.file)?;
@@ -39,7 +38,7 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
     }
     match written {
         Some((target, text)) => {
-            replace(target, &text)?;
+            replace_file(target, &text)?;
             if output.is_json() {
                 output.json(&json!({"file": target, "servers": names, "notes": notes}));
             } else {
@@ -62,22 +61,4 @@ fn is_about(note: &str, server: &str) -> bool {
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::start(format!("cannot read {}: {error}", path.display())))
-}
-
-/// Writes beside the file and renames over it: a full disk must not cost the old one.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let cannot =
-        |error: std::io::Error| Failure::start(format!("cannot write {}: {error}", path.display()));
-    // A link is written through, not replaced.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let fresh = target.with_extension("yaml.new");
-    let mut options = std::fs::File::options();
-    // It may hold secrets: a new file is for its owner only.
-    let mut file =
-        options.write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(cannot)?;
-    file.write_all(text.as_bytes()).map_err(cannot)?;
-    if let Ok(before) = std::fs::metadata(&target) {
-        std::fs::set_permissions(&fresh, before.permissions()).map_err(cannot)?;
-    }
-    std::fs::rename(&fresh, &target).map_err(cannot)
 }

@@ -34,12 +34,14 @@ pub(crate) async fn run(
     }
     let metrics = install_metrics();
     let plan = load_config(globals, output)?.plan;
+    let exposure = wanted.exposure.resolve(&plan)?;
     // A taken port should be known before forty servers are connected.
     let listener = TcpListener::bind(wanted.listen).await.map_err(|error| {
         Failure::start(format!("cannot listen on {}: {error}", wanted.listen))
             .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
     })?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
+    tracing::info!("exposure: {}", exposure.reason);
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
     let store = open_store(globals).await?;

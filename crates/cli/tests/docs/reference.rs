@@ -93,6 +93,7 @@ const COMMANDS: &[&str] = &[
     "config show",
     "config schema",
     "import",
+    "connect",
     "server list",
     "server test",
     "tool list",

@@ -62,7 +62,6 @@ fn config_show_tells_every_value_and_its_origin() {
             tool_denylist: []  # default
             required: true  # default
             toolset: customers  # default
-            prompts: []  # default
             era: auto  # default
             connect_timeout: 30s  # default
           - name: files  # switchboard.yaml:15:15
@@ -77,9 +76,20 @@ fn config_show_tells_every_value_and_its_origin() {
             tool_denylist: []  # default
             required: true  # default
             toolset: files  # default
-            prompts: []  # default
             era: auto  # default
             connect_timeout: 30s  # default
+      toolsets: []  # default
+      gateway:
+        naming: prefixed  # default
+        deny_toolsets: []  # default
+        stateless_state: none  # default
+        session_idle: 30m  # default
+        max_sessions: 10000  # default
+        max_sessions_per_principal: 1000  # default
+        max_body_bytes: 4194304  # default
+      security:
+        allowed_hosts: []  # default
+        allowed_origins: []  # default
     "#);
     assert_says!(shown.stderr, @"");
     let json = home.line("config show --json").expect(0);

@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod commands;
+mod connect;
+mod exposure;
 mod http;
 mod load;
 mod output;

@@ -1,7 +1,7 @@
 //! JSON with comments and trailing commas, as editors write it, to plain JSON.
 
 /// Blanks out comments and trailing commas. Everything keeps its line and column.
-pub(super) fn to_json(text: &str) -> String {
+pub(crate) fn to_json(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     without_trailing_commas(&without_comments(text))
 }

@@ -4,7 +4,7 @@
 //! Whatever cannot be carried over is said in a note; nothing is dropped in silence.
 
 mod entry;
-mod jsonc;
+pub(crate) mod jsonc;
 mod variables;
 
 use std::collections::HashSet;

@@ -112,9 +112,10 @@ impl Planner<'_> {
             .collect();
 
         self.warn(&tools, &servers);
-        let toolsets = self.toolsets(config, sound, &members);
-        let gateway = self.gateway(config, sound, &toolsets);
-        let security = self.security(config, sound);
+        let sound = without_gaps(sound);
+        let toolsets = self.toolsets(config, &sound, &members);
+        let gateway = self.gateway(config, &sound, &toolsets);
+        let security = self.security(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -204,6 +205,21 @@ fn entries<'a, T: DeserializeOwned>(toolbox: &At<'a>, key: &str, json: &Json) ->
     };
     let items = toolbox.items(key).into_iter().enumerate();
     items.filter_map(|(index, at)| read(at, index)).collect()
+}
+
+/// What was malformed stands as null. In a list of texts that would make the whole list unreadable, and
+/// the map around it; a list of maps keeps its gaps, because its elements are found by index.
+fn without_gaps(json: &Json) -> Json {
+    match json {
+        Json::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), without_gaps(value))).collect()
+        }
+        Json::Array(items) if items.iter().any(Json::is_object) => {
+            items.iter().map(without_gaps).collect()
+        }
+        Json::Array(items) => items.iter().filter(|item| !item.is_null()).cloned().collect(),
+        _ => json.clone(),
+    }
 }
 
 /// A name as it may be shown: one that came from a variable is not.

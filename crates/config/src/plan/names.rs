@@ -14,7 +14,7 @@ pub(super) struct Names {
 
 struct Known {
     name: String,
-    /// A name that came from a variable is not shown.
+    /// A name that came from a variable is not told.
     is_shown: bool,
 }
 
@@ -60,10 +60,12 @@ impl Planner<'_> {
             } else {
                 (quoted(name), nearest(name, names.shown()))
             };
-            let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            let problem = Problem::error(format!("{path}: there is no {what} {shown}"))
-                .about(path)
-                .help(format!("{meant}{}", names.listed()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`? ({})", names.listed()),
+                None => names.listed(),
+            };
+            let problem = Problem::error(format!("{path}: there is no {what} {shown}"));
+            let problem = problem.about(path).help(help);
             self.push(&item.node.origin, problem);
         }
     }

@@ -107,7 +107,7 @@ impl Planner<'_> {
                 let at = at.get(key)?;
                 // The text itself may carry a password, so only the snippet shows it, when it may.
                 let problem = Problem::error(format!("{}: the address {why}", at.path));
-                let help = format!("write an address such as `https://example.com/{key}`");
+                let help = "write an https address; plain http is for this machine only";
                 self.push(&at.node.origin, problem.about(&at.path).help(help));
                 None
             }

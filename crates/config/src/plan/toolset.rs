@@ -21,9 +21,12 @@ pub(super) struct Member {
 impl Member {
     fn of(at: &At<'_>, raw: &RawServer) -> Option<Self> {
         let is_shown = |key| at.get(key).is_none_or(|value| !value.node.sensitive);
+        let name = raw.name.clone()?;
+        // Its own name is what it has without the key, so writing it changes nothing.
+        let toolset = raw.toolset.clone().filter(|toolset| *toolset != name);
         Some(Self {
-            name: raw.name.clone()?,
-            toolset: raw.toolset.clone(),
+            name,
+            toolset,
             name_is_shown: is_shown("name"),
             toolset_is_shown: is_shown("toolset"),
             makes_set: true,
@@ -80,7 +83,8 @@ impl Planner<'_> {
         self.refuse_duplicates(&written, "toolsets", |raw| raw.name.as_deref());
         let mut servers = Names::new("server");
         for member in members {
-            servers.add(&member.name, member.name_is_shown);
+            let is_listed = member.name_is_shown && member.name != LOCAL_SERVER;
+            servers.add(&member.name, is_listed);
         }
         let mut names = Names::new("toolset");
         let mut plans = Vec::new();

@@ -3,6 +3,7 @@
 mod bad_input;
 mod effective;
 mod environment;
+mod gateway;
 mod import;
 mod properties;
 mod secrets;

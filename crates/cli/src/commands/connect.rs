@@ -1,0 +1,199 @@
+//! `connect`: what an MCP client needs to reach this Switchboard.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+use switchboard_config::{
+    API_KEY_VARIABLE, Client, ClientEntry, KeyUse, Laid, Reach, SameName, Unwritable, mcp_address,
+    needs_key,
+};
+use switchboard_model::ServerName;
+
+use crate::args::{ConnectArguments, Globals};
+use crate::embedded::config_source;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::replace_file::replace_file;
+
+pub(crate) fn run(
+    globals: &Globals,
+    wanted: &ConnectArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let client = Client::from(wanted.client);
+    if !ServerName::is_valid(&wanted.name) {
+        let message = format!("--name {:?} cannot be the name of an entry", wanted.name);
+        let hint = "use letters, digits, `_` and `-`, starting with a letter or digit";
+        return Err(Failure::usage(message).with_hint(Some(hint.into())));
+    }
+    let reach = reach(globals, wanted, client)?;
+    let uses_key = matches!(&reach, Reach::Http { key: KeyUse::FromVariable, .. });
+    let entry = ClientEntry::new(client, &wanted.name, reach);
+    let file = match &wanted.file {
+        Some(file) => file.clone(),
+        None => usual_file(client)?,
+    };
+    let written = if wanted.write { Some(write(&entry, &file, wanted)?) } else { None };
+    if output.is_json() {
+        output.json(&json!({
+            "client": client.as_str(),
+            "file": file,
+            "name": wanted.name,
+            "entry": entry.to_json(),
+            "text": entry.file_text(),
+            "changed": written.as_ref().is_some_and(|written| written.changed),
+            "backup": written.and_then(|written| written.backup),
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    match written {
+        None => {
+            output.data(&entry.file_text());
+            output.note(&format!("This belongs into {}; --write puts it there.", file.display()));
+        }
+        Some(Written { changed: false, .. }) => {
+            output.data(&format!("{}: nothing changed", file.display()));
+        }
+        Some(Written { backup, .. }) => {
+            let backup = backup
+                .map(|backup| format!("; what was there is in {}", backup.display()))
+                .unwrap_or_default();
+            output.data(&format!("{}: `{}` written{backup}", file.display(), wanted.name));
+        }
+    }
+    if uses_key {
+        output.note(&key_note(client));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn key_note(client: Client) -> String {
+    let title = client.title();
+    match client {
+        Client::VsCode => format!("{title} asks for an API key of Switchboard and keeps it."),
+        Client::ClaudeDesktop
+        | Client::ClaudeCode
+        | Client::Cursor
+        | Client::Codex
+        | Client::Gemini => {
+            format!("Set {API_KEY_VARIABLE} to an API key of Switchboard where {title} starts.")
+        }
+    }
+}
+
+fn reach(globals: &Globals, wanted: &ConnectArguments, client: Client) -> Result<Reach, Failure> {
+    // The variable is for every command; only the flag asks for an address here.
+    let of_flag = globals.url.as_deref().filter(|url| {
+        std::env::var_os("SWITCHBOARD_URL").is_none_or(|of_variable| of_variable != **url)
+    });
+    if wanted.stdio && of_flag.is_some() {
+        return Err(Failure::usage("--url and --stdio exclude each other"));
+    }
+    if !client.speaks_http() && (of_flag.is_some() || wanted.api_key) {
+        let message = format!("{} reads only programs from its file, no addresses", client.title());
+        let hint = "leave out --url and --api-key, or add the address in its settings";
+        return Err(Failure::usage(message).with_hint(Some(hint.into())));
+    }
+    if wanted.stdio || !client.speaks_http() {
+        return program(globals);
+    }
+    let url = mcp_address(globals.url.as_deref()).map_err(|why| {
+        let hint = "write an address such as http://127.0.0.1:8420/mcp";
+        Failure::usage(format!("--url: {why}")).with_hint(Some(hint.into()))
+    })?;
+    let is_needed = wanted.api_key || needs_key(&url);
+    let key = if is_needed { KeyUse::FromVariable } else { KeyUse::None };
+    Ok(Reach::Http { url, key })
+}
+
+/// This very program, with this very configuration: a client starts it who knows where.
+fn program(globals: &Globals) -> Result<Reach, Failure> {
+    let source = config_source(globals);
+    let Some(config) = source.path() else {
+        return Err(Failure::start("there is no configuration that the client could start with")
+            .with_hint(Some("give one with --config FILE".into())));
+    };
+    let config = config.canonicalize().map_err(|error| {
+        Failure::start(format!("cannot read the configuration {}: {error}", config.display()))
+    })?;
+    let command = std::env::current_exe()
+        .map_err(|error| Failure::start(format!("cannot find this program: {error}")))?;
+    let text = |path: PathBuf| {
+        path.into_os_string().into_string().map_err(|path| {
+            Failure::start(format!("the path {} is not UTF-8", Path::new(&path).display()))
+        })
+    };
+    let args = vec!["--config".into(), text(config)?, "stdio".into()];
+    Ok(Reach::Stdio { command: text(command)?, args })
+}
+
+/// Where the client looks by itself.
+fn usual_file(client: Client) -> Result<PathBuf, Failure> {
+    let directory = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || {
+        directory("HOME").map(PathBuf::from).ok_or_else(|| {
+            Failure::start(format!("HOME is not set, so the file of {} is unknown", client.title()))
+                .with_hint(Some("name it with --file PATH".into()))
+        })
+    };
+    Ok(match client {
+        Client::ClaudeDesktop => {
+            let settings = match directory("XDG_CONFIG_HOME") {
+                _ if cfg!(target_os = "macos") => home()?.join("Library/Application Support"),
+                Some(settings) => settings.into(),
+                None => home()?.join(".config"),
+            };
+            settings.join("Claude/claude_desktop_config.json")
+        }
+        Client::ClaudeCode => ".mcp.json".into(),
+        Client::Cursor => home()?.join(".cursor/mcp.json"),
+        Client::VsCode => ".vscode/mcp.json".into(),
+        Client::Codex => match directory("CODEX_HOME") {
+            Some(own) => PathBuf::from(own).join("config.toml"),
+            None => home()?.join(".codex/config.toml"),
+        },
+        Client::Gemini => home()?.join(".gemini/settings.json"),
+    })
+}
+
+struct Written {
+    changed: bool,
+    /// Where the file as it was before is kept.
+    backup: Option<PathBuf>,
+}
+
+fn write(entry: &ClientEntry, file: &Path, wanted: &ConnectArguments) -> Result<Written, Failure> {
+    let before = match std::fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => {
+            return Err(Failure::start(format!("cannot read {}: {error}", file.display())));
+        }
+    };
+    let same_name = if wanted.force { SameName::Replace } else { SameName::Refuse };
+    let refused = |why: Unwritable| {
+        Failure::start(format!("{} {why}", file.display())).with_hint(Some(why.hint().into()))
+    };
+    let laid = entry.lay_into(before.as_deref().unwrap_or_default(), same_name).map_err(refused)?;
+    let Laid::Changed(text) = laid else { return Ok(Written { changed: false, backup: None }) };
+    // The usual place may be missing when the client has not run yet; a place that was named is not made up.
+    if let (None, Some(directory)) = (&wanted.file, file.parent()) {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            Failure::start(format!("cannot make {}: {error}", directory.display()))
+        })?;
+    }
+    let backup = before.map(|before| back_up(file, &before)).transpose()?;
+    replace_file(file, &text)?;
+    Ok(Written { changed: true, backup })
+}
+
+fn back_up(file: &Path, before: &str) -> Result<PathBuf, Failure> {
+    let mut backup = OsString::from(file);
+    backup.push(".bak");
+    let backup = PathBuf::from(backup);
+    replace_file(&backup, before)?;
+    Ok(backup)
+}

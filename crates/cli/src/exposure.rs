@@ -1,0 +1,52 @@
+//! What clients see at first, as the command line and the environment say it.
+
+use clap::Args;
+use switchboard_config::{ExposureSource, parse_flag, resolve_exposure};
+use switchboard_model::{Exposure, Plan};
+
+use crate::failure::Failure;
+
+/// The variables are read here and not by clap: which of the two sources a value came from decides.
+const TOOL_SETS: &str = "TOOL_SETS";
+const DYNAMIC_TOOL_DISCOVERY: &str = "DYNAMIC_TOOL_DISCOVERY";
+
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ExposureArguments {
+    #[arg(
+        long,
+        visible_alias = "toolsets",
+        value_name = "SETS",
+        value_delimiter = ',',
+        help = "Show clients only these toolsets, such as `search,quotes` [env: TOOL_SETS]"
+    )]
+    tool_sets: Option<Vec<String>>,
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = parse_flag,
+        help = "Show clients meta-tools that enable toolsets on demand; with --tool-sets, those are enabled \
+                at first [env: DYNAMIC_TOOL_DISCOVERY]"
+    )]
+    dynamic_tool_discovery: Option<bool>,
+}
+
+impl ExposureArguments {
+    /// The exposure in force under this plan.
+    pub(crate) fn resolve(&self, plan: &Plan) -> Result<Exposure, Failure> {
+        let variable =
+            |name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());
+        let env = ExposureSource::from_environment(
+            variable(DYNAMIC_TOOL_DISCOVERY).as_deref(),
+            variable(TOOL_SETS).as_deref(),
+        )
+        .map_err(Failure::start)?;
+        let cli = ExposureSource {
+            dynamic: self.dynamic_tool_discovery,
+            tool_sets: self.tool_sets.clone(),
+        };
+        resolve_exposure(&cli, &env, plan).map_err(Failure::start)
+    }
+}

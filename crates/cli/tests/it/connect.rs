@@ -1,0 +1,173 @@
+//! `connect`: what is printed, what is written, and what is left alone.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+const CLIENTS: [(&str, &str); 6] = [
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+    ("claude-code", ".mcp.json"),
+    ("cursor", ".cursor/mcp.json"),
+    ("vscode", ".vscode/mcp.json"),
+    ("codex", ".codex/config.toml"),
+    ("gemini", ".gemini/settings.json"),
+];
+
+fn home() -> Home {
+    Home::new("switchboard:\n")
+}
+
+fn read(home: &Home, file: &str) -> String {
+    std::fs::read_to_string(home.path().join(file)).unwrap()
+}
+
+#[test]
+fn every_client_has_its_file_and_its_words() {
+    for (client, file) in CLIENTS {
+        let home = home();
+        let printed = home.line(&format!("connect {client}")).expect(0);
+        assert!(!home.path().join(file).exists(), "nothing is written unasked");
+        assert!(printed.stderr.contains(file), "{}", printed.stderr);
+        let json = home.line(&format!("connect {client} --json")).expect(0).json();
+        assert_eq!(json["text"].as_str(), Some(printed.stdout.as_str()), "{client}");
+        assert!(json["file"].as_str().unwrap().ends_with(file));
+        assert_eq!((&json["changed"], &json["backup"]), (&json!(false), &Value::Null));
+
+        let written = home.line(&format!("connect {client} --write")).expect(0);
+        assert!(written.stdout.ends_with(": `switchboard` written\n"), "{}", written.stdout);
+        assert_eq!(read(&home, file), printed.stdout, "{client}");
+        let again = home.line(&format!("connect {client} --write")).expect(0);
+        assert!(again.stdout.ends_with(": nothing changed\n"), "{}", again.stdout);
+        assert!(!home.path().join(format!("{file}.bak")).exists(), "there was nothing to keep");
+    }
+}
+
+#[test]
+fn a_program_is_named_with_its_whole_path_and_the_configuration_in_use() {
+    let home = Home::empty();
+    home.file("other.yaml", "switchboard:\n");
+    let config = home.path().canonicalize().unwrap().join("other.yaml");
+    for client in ["claude-desktop", "claude-code --stdio", "codex --stdio"] {
+        let json = home.line(&format!("connect {client} --config other.yaml --json")).expect(0);
+        let entry = json.json()["entry"].clone();
+        assert_eq!(entry["args"], json!(["--config", config, "stdio"]), "{client}");
+        let command = entry["command"].as_str().unwrap();
+        assert!(command.starts_with('/') && command.ends_with("/switchboard"), "{command}");
+    }
+    let none = home.line("connect claude-desktop").expect(1);
+    assert!(none.stderr.contains("--config FILE"), "{}", none.stderr);
+    let missing = home.line("connect claude-desktop --config nowhere.yaml").expect(1);
+    assert!(missing.stderr.contains("nowhere.yaml"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_file_keeps_what_is_in_it_and_a_copy_of_what_it_was() {
+    let home = home();
+    let before =
+        "{\n\t\"other\": [1, 2],\n\t\"mcpServers\": {\n\t\t\"x\": {\"command\": \"y\"}\n\t}\n}\n";
+    let file = home.file("mcp.json", before);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    symlink(&file, home.path().join("link.json")).unwrap();
+    let json = home.line("connect cursor --write --file link.json --json").expect(0).json();
+    assert_eq!((&json["changed"], &json["backup"]), (&json!(true), &json!("link.json.bak")));
+    assert_eq!(
+        read(&home, "mcp.json"),
+        "{\n\t\"other\": [1, 2],\n\t\"mcpServers\": {\n\t\t\"x\": {\"command\": \"y\"},\n\t\t\"switchboard\": {\n\t\t\t\"url\": \"http://127.0.0.1:8420/mcp\"\n\t\t}\n\t}\n}\n"
+    );
+    assert_eq!(read(&home, "link.json.bak"), before);
+    let mode = |name: &str| home.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("mcp.json"), mode("link.json.bak")), (0o640, 0o600));
+    assert!(home.path().join("link.json").is_symlink(), "a link is written through");
+    assert!(!home.path().join("mcp.json.new").exists());
+}
+
+#[test]
+fn another_entry_is_replaced_only_by_force() {
+    let home = home();
+    home.line("connect codex --write").expect(0);
+    let before = read(&home, ".codex/config.toml");
+    let refused = home.line("connect codex --write --url http://127.0.0.1:9000").expect(1);
+    assert!(refused.stderr.contains("has another entry `switchboard` already"), "{refused:?}");
+    assert!(refused.stderr.contains("--force"), "{refused:?}");
+    assert_eq!(read(&home, ".codex/config.toml"), before);
+    home.line("connect codex --write --url http://127.0.0.1:9000 --name second").expect(0);
+    home.line("connect codex --write --url http://127.0.0.1:9000 --force").expect(0);
+    assert_eq!(
+        read(&home, ".codex/config.toml"),
+        "[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:9000/mcp\"\n\n[mcp_servers.second]\nurl = \"http://127.0.0.1:9000/mcp\"\n"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_kept_is_left_alone() {
+    let rows = [
+        ("vscode", "{ // mine\n}", "has comments or trailing commas"),
+        ("cursor", "{", "is not valid JSON"),
+        ("cursor", "[]", "has no object at the top"),
+        ("codex", "a = = 1", "is not valid TOML"),
+    ];
+    for (client, text, why) in rows {
+        let home = home();
+        home.file("theirs", text);
+        for force in ["", "--force"] {
+            let line = format!("connect {client} --write --file theirs {force}");
+            let refused = home.line(&line).expect(1);
+            assert!(refused.stderr.contains(why), "{}", refused.stderr);
+            let json = home.line(&format!("{line} --json")).expect(1).json();
+            assert!(json["error"]["message"].as_str().unwrap().contains(why), "{json}");
+        }
+        assert_eq!(read(&home, "theirs"), text);
+        assert!(!home.path().join("theirs.bak").exists());
+    }
+    let home = home();
+    std::fs::create_dir(home.path().join("directory")).unwrap();
+    home.line("connect cursor --write --file directory").expect(1);
+    let nowhere = home.line("connect cursor --write --file no/such/place.json").expect(1);
+    assert!(nowhere.stderr.contains("cannot write no/such/place.json"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_key_is_a_reference_and_never_a_value() {
+    let home = home().with_variable("SWITCHBOARD_API_KEY", "hunter2");
+    for (client, _) in &CLIENTS[1..] {
+        let far =
+            home.line(&format!("connect {client} --url https://gateway.example.com")).expect(0);
+        assert!(far.all().contains("API") && !far.all().contains("hunter2"), "{}", far.all());
+        let asked = home.line(&format!("connect {client} --api-key")).expect(0);
+        assert_eq!(
+            asked.stdout.replace("http://127.0.0.1:8420", "https://gateway.example.com"),
+            far.stdout
+        );
+        let near = home.line(&format!("connect {client}")).expect(0);
+        assert!(!near.all().contains("API"), "{}", near.all());
+    }
+    let leaky = home.line("connect cursor --url https://me:hunter2@gateway.example.com").expect(2);
+    assert!(!leaky.all().contains("hunter2"), "{}", leaky.all());
+}
+
+#[test]
+fn what_cannot_be_meant_is_a_usage_error() {
+    let home = home();
+    for line in [
+        "connect",
+        "connect emacs",
+        "connect cursor --force",
+        "connect cursor --name a.b",
+        "connect cursor --url nowhere",
+        "connect cursor --stdio --url http://127.0.0.1:1",
+        "connect cursor --stdio --api-key",
+        "connect claude-desktop --url http://127.0.0.1:1",
+        "connect claude-desktop --api-key",
+    ] {
+        home.line(line).expect(2);
+    }
+    // A variable for every command does not speak against a program.
+    let home = home.with_variable("SWITCHBOARD_URL", "http://127.0.0.1:9000");
+    home.line("connect claude-desktop").expect(0);
+    home.line("connect cursor --stdio").expect(0);
+    let of_variable = home.line("connect cursor").expect(0);
+    assert!(of_variable.stdout.contains("http://127.0.0.1:9000/mcp"), "{}", of_variable.stdout);
+}

@@ -1,0 +1,279 @@
+//! What MCP clients write into their own files to reach this Switchboard: one entry of their server list.
+//!
+//! Nothing of the client is lost: whatever stands in the file stays as it is, to the letter, and a file
+//! that cannot be kept so is refused. An API key is named by a variable and never written.
+
+mod json_file;
+mod toml_file;
+
+use std::fmt;
+
+use serde_json::{Value as Json, json};
+use switchboard_model::is_on_this_machine;
+use url::Url;
+
+/// Where a Switchboard is when nobody says.
+pub const DEFAULT_MCP_URL: &str = "http://127.0.0.1:8420/mcp";
+
+/// The variable that clients take the API key from.
+pub const API_KEY_VARIABLE: &str = "SWITCHBOARD_API_KEY";
+
+/// What VS Code asks for, and keeps where it keeps secrets.
+const KEY_INPUT: &str = "switchboard-api-key";
+
+/// The clients whose files we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    VsCode,
+    Codex,
+    Gemini,
+}
+
+impl Client {
+    pub const ALL: [Self; 6] = [
+        Self::ClaudeDesktop,
+        Self::ClaudeCode,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Codex,
+        Self::Gemini,
+    ];
+
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::ClaudeCode => "claude-code",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Its name, for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::ClaudeCode => "Claude Code",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// Claude Desktop reads only programs from its file; remote servers are added in its settings.
+    pub fn speaks_http(self) -> bool {
+        self != Self::ClaudeDesktop
+    }
+
+    /// The key of the server list.
+    fn list_key(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor | Self::Gemini => "mcpServers",
+            Self::VsCode => "servers",
+            Self::Codex => "mcp_servers",
+        }
+    }
+
+    fn names_its_transports(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::VsCode)
+    }
+}
+
+/// How the client gets here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// To a running instance.
+    Http { url: Url, key: KeyUse },
+    /// By starting a program of its own.
+    Stdio { command: String, args: Vec<String> },
+}
+
+/// Whether the client sends an API key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    None,
+    /// As a reference to [`API_KEY_VARIABLE`], in the client's own words.
+    FromVariable,
+}
+
+/// The address of `/mcp` at a running instance. An address without a path is that of the instance itself.
+pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
+    let text = given.unwrap_or(DEFAULT_MCP_URL);
+    let mut url = Url::parse(text).map_err(|error| format!("the URL is not valid: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err("the URL is not an http or https address".into());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the URL holds a user or a password, which would be written to a file".into());
+    }
+    if url.path() == "/" {
+        url.set_path("/mcp");
+    }
+    Ok(url)
+}
+
+/// Who is reached on another machine asks for a key.
+pub fn needs_key(url: &Url) -> bool {
+    !is_on_this_machine(url)
+}
+
+/// One entry for one client.
+#[derive(Debug, Clone)]
+pub struct ClientEntry {
+    client: Client,
+    name: String,
+    reach: Reach,
+}
+
+/// What to do with an entry of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SameName {
+    Refuse,
+    Replace,
+}
+
+/// What came of laying an entry into a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Laid {
+    /// It is there already, just so.
+    Unchanged,
+    /// The new text of the file.
+    Changed(String),
+}
+
+/// Why a file is left alone. Each completes the sentence "the file ...".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unwritable {
+    /// JSON with comments or trailing commas, which a client's editor accepts and we might displace.
+    HasComments,
+    /// Neither JSON nor JSON with comments, or not TOML; with the reason.
+    Unreadable { format: &'static str, reason: String },
+    /// The whole, or a part of it, is not what it must be.
+    WrongShape { part: String, wanted: &'static str },
+    /// Something else has the name.
+    NameTaken { name: String },
+}
+
+impl Unwritable {
+    /// The way out.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::HasComments => "add the entry by hand: without --write it is printed",
+            Self::Unreadable { .. } | Self::WrongShape { .. } => {
+                "repair the file, or write another one with --file"
+            }
+            Self::NameTaken { .. } => "--force replaces it, --name chooses another name",
+        }
+    }
+}
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HasComments => f.write_str("has comments or trailing commas"),
+            Self::Unreadable { format, reason } => write!(f, "is not valid {format}: {reason}"),
+            Self::WrongShape { part, wanted } => write!(f, "has no {wanted} at {part}"),
+            Self::NameTaken { name } => write!(f, "has another entry `{name}` already"),
+        }
+    }
+}
+
+impl ClientEntry {
+    pub fn new(client: Client, name: impl Into<String>, reach: Reach) -> Self {
+        Self { client, name: name.into(), reach }
+    }
+
+    /// A whole file with nothing but this entry.
+    pub fn file_text(&self) -> String {
+        match self.client {
+            Client::Codex => toml_file::document(self).to_string(),
+            Client::ClaudeDesktop
+            | Client::ClaudeCode
+            | Client::Cursor
+            | Client::VsCode
+            | Client::Gemini => json_file::document(self),
+        }
+    }
+
+    /// Lays the entry into the text of a file that is there.
+    pub fn lay_into(&self, text: &str, same_name: SameName) -> Result<Laid, Unwritable> {
+        if text.trim().is_empty() {
+            return Ok(Laid::Changed(self.file_text()));
+        }
+        match self.client {
+            Client::Codex => toml_file::lay_into(self, text, same_name),
+            Client::ClaudeDesktop
+            | Client::ClaudeCode
+            | Client::Cursor
+            | Client::VsCode
+            | Client::Gemini => json_file::lay_into(self, text, same_name),
+        }
+    }
+
+    /// The entry itself, as JSON.
+    pub fn to_json(&self) -> Json {
+        match &self.reach {
+            Reach::Stdio { command, args } if self.client.names_its_transports() => {
+                json!({"type": "stdio", "command": command, "args": args})
+            }
+            Reach::Stdio { command, args } => json!({"command": command, "args": args}),
+            Reach::Http { url, key } => {
+                let key = match key {
+                    KeyUse::None => None,
+                    KeyUse::FromVariable => Some(self.key_reference()),
+                };
+                let url = url.as_str();
+                let mut entry = match self.client {
+                    Client::Gemini => json!({"httpUrl": url}),
+                    _ if self.client.names_its_transports() => json!({"type": "http", "url": url}),
+                    _ => json!({"url": url}),
+                };
+                match (self.client, key) {
+                    (_, None) => {}
+                    (Client::Codex, Some(variable)) => {
+                        entry["bearer_token_env_var"] = json!(variable);
+                    }
+                    (_, Some(reference)) => {
+                        entry["headers"] = json!({"Authorization": format!("Bearer {reference}")});
+                    }
+                }
+                entry
+            }
+        }
+    }
+
+    /// The API key in the client's own words for "the value of a variable".
+    fn key_reference(&self) -> String {
+        match self.client {
+            Client::ClaudeDesktop | Client::ClaudeCode => format!("${{{API_KEY_VARIABLE}}}"),
+            Client::Cursor => format!("${{env:{API_KEY_VARIABLE}}}"),
+            Client::VsCode => format!("${{input:{KEY_INPUT}}}"),
+            Client::Codex => API_KEY_VARIABLE.into(),
+            Client::Gemini => format!("${API_KEY_VARIABLE}"),
+        }
+    }
+
+    /// The question that VS Code has to be told to ask.
+    fn key_input(&self) -> Option<Json> {
+        let asks = self.client == Client::VsCode
+            && matches!(&self.reach, Reach::Http { key: KeyUse::FromVariable, .. });
+        asks.then(|| {
+            json!({
+                "type": "promptString",
+                "id": KEY_INPUT,
+                "description": "API key of Switchboard",
+                "password": true,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "clients/clients_tests.rs"]
+mod tests;

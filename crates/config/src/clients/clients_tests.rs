@@ -1,0 +1,222 @@
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+fn here(client: Client) -> ClientEntry {
+    let url = mcp_address(None).unwrap();
+    ClientEntry::new(client, "switchboard", Reach::Http { url, key: KeyUse::None })
+}
+
+fn far(client: Client) -> ClientEntry {
+    let url = mcp_address(Some("https://gateway.example.com")).unwrap();
+    ClientEntry::new(client, "switchboard", Reach::Http { url, key: KeyUse::FromVariable })
+}
+
+fn program(client: Client) -> ClientEntry {
+    let args = ["--config", "/etc/switchboard.yaml", "stdio"].map(str::to_owned).to_vec();
+    let reach = Reach::Stdio { command: "/usr/bin/switchboard".into(), args };
+    ClientEntry::new(client, "switchboard", reach)
+}
+
+fn laid(entry: &ClientEntry, text: &str) -> String {
+    match entry.lay_into(text, SameName::Refuse).unwrap() {
+        Laid::Changed(text) => text,
+        Laid::Unchanged => panic!("nothing changed"),
+    }
+}
+
+#[test]
+fn every_client_in_its_own_words() {
+    let mut all = Vec::new();
+    for client in Client::ALL {
+        let forms = [("here", here(client)), ("far", far(client)), ("program", program(client))];
+        for (form, entry) in forms {
+            if form == "program" || client.speaks_http() {
+                all.push(format!("== {}, {form}\n{}", client.title(), entry.file_text()));
+            }
+        }
+    }
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("every_client", all.join("\n"));
+    });
+}
+
+#[test]
+fn what_is_written_once_is_not_written_again() {
+    for client in Client::ALL {
+        for entry in [here(client), far(client), program(client)] {
+            let text = entry.file_text();
+            assert_eq!(entry.lay_into(&text, SameName::Refuse), Ok(Laid::Unchanged), "{text}");
+            for empty in ["", " \n\t"] {
+                assert_eq!(laid(&entry, empty), text);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_form_holds_the_value_of_a_key() {
+    for client in Client::ALL {
+        let text = far(client).file_text();
+        let shows_variable = text.contains(API_KEY_VARIABLE) || text.contains(KEY_INPUT);
+        assert!(shows_variable, "{text}");
+    }
+}
+
+#[test]
+fn json_keeps_every_other_character() {
+    // Four blanks, odd spacing, a key twice, a number that no float holds, an escape.
+    let before = "{\n    \"z\": 1.0000000000000000000001,\"z\" : \"\\u00e9\",\n    \"mcpServers\" : { \"other\":{\"command\":\"x\"} },\n    \"a\": [1,\n2]\n}\n";
+    assert_eq!(
+        laid(&here(Client::Cursor), before),
+        "{\n    \"z\": 1.0000000000000000000001,\"z\" : \"\\u00e9\",\n    \"mcpServers\" : { \"other\":{\"command\":\"x\"},\n        \"switchboard\": {\n            \"url\": \"http://127.0.0.1:8420/mcp\"\n        } },\n    \"a\": [1,\n2]\n}\n"
+    );
+}
+
+#[test]
+fn json_gets_the_list_that_it_lacks() {
+    let entry = here(Client::Gemini);
+    let inner = "\"switchboard\": {\n      \"httpUrl\": \"http://127.0.0.1:8420/mcp\"\n    }";
+    assert_eq!(laid(&entry, "{}"), format!("{{\n  \"mcpServers\": {{\n    {inner}\n  }}\n}}"));
+    assert_eq!(
+        laid(&entry, "{\n  \"theme\": \"dark\"\n}\n"),
+        format!("{{\n  \"theme\": \"dark\",\n  \"mcpServers\": {{\n    {inner}\n  }}\n}}\n")
+    );
+    assert_eq!(
+        laid(&entry, "\u{feff}{\"mcpServers\":{ }}"),
+        format!("\u{feff}{{\"mcpServers\":{{\n    {inner}\n  }}}}")
+    );
+}
+
+#[test]
+fn vs_code_asks_for_a_key_once() {
+    let entry = far(Client::VsCode);
+    let before =
+        r#"{"inputs": [{"id": "other", "type": "promptString"}], "servers": {"x": {"url": "u"}}}"#;
+    let after = laid(&entry, before);
+    let json: Json = serde_json::from_str(&after).unwrap();
+    assert_eq!(json["inputs"].as_array().unwrap().len(), 2);
+    assert_eq!(json["inputs"][1]["id"], KEY_INPUT);
+    assert_eq!(json["servers"]["switchboard"], entry.to_json());
+    assert_eq!(json["servers"]["x"]["url"], "u");
+    assert_eq!(entry.lay_into(&after, SameName::Refuse), Ok(Laid::Unchanged));
+    let other = ClientEntry { name: "second".into(), ..entry };
+    let json: Json = serde_json::from_str(&laid(&other, &after)).unwrap();
+    assert_eq!(json["inputs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn toml_keeps_comments_and_order() {
+    let before = "# mine\nmodel = \"x\"  # best\n\n[mcp_servers.other] # theirs\ncommand = 'y'\n\n[profiles.a]\nb = 1\n";
+    let after = laid(&here(Client::Codex), before);
+    let added = "\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n";
+    assert_eq!(after.replace(added, ""), before, "{after}");
+    assert!(after.contains(added), "{after}");
+    assert_eq!(laid(&here(Client::Codex), "a = 1\n"), format!("a = 1\n{added}"));
+    let inline = laid(&here(Client::Codex), "mcp_servers = { x = { command = \"y\" } }\n");
+    let expected = "mcp_servers = { x = { command = \"y\" } , switchboard = { url = \"http://127.0.0.1:8420/mcp\" }}\n";
+    assert_eq!(inline.replace(' ', ""), expected.replace(' ', ""));
+}
+
+#[test]
+fn another_entry_of_that_name_is_replaced_only_on_demand() {
+    let rows = [
+        (
+            Client::Cursor,
+            "{\"mcpServers\": {\"switchboard\": {\"url\": \"http://old\"}, \"x\": {}}}",
+            "{\"mcpServers\": {\"switchboard\": {\n      \"url\": \"http://127.0.0.1:8420/mcp\"\n    }, \"x\": {}}}",
+        ),
+        (
+            Client::Codex,
+            "# a\n[mcp_servers.switchboard]\nurl = \"http://old\"\nenabled = true\n\n[x]\ny = 1\n",
+            "# a\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n\n[x]\ny = 1\n",
+        ),
+        (
+            Client::Codex,
+            "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"u\"\n",
+            "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n",
+        ),
+        (
+            Client::Codex,
+            "mcp_servers.switchboard = { url = \"http://old\" }\n",
+            "mcp_servers.switchboard = { url = \"http://127.0.0.1:8420/mcp\" }\n",
+        ),
+    ];
+    for (client, before, after) in rows {
+        let entry = here(client);
+        let taken = Unwritable::NameTaken { name: "switchboard".into() };
+        assert_eq!(entry.lay_into(before, SameName::Refuse), Err(taken));
+        let replaced = entry.lay_into(before, SameName::Replace);
+        assert_eq!(replaced, Ok(Laid::Changed(after.into())));
+        assert_eq!(entry.lay_into(after, SameName::Refuse), Ok(Laid::Unchanged));
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_left_alone() {
+    let check = |client, text: &str, expected: &str| {
+        for same_name in [SameName::Refuse, SameName::Replace] {
+            let why = here(client).lay_into(text, same_name).unwrap_err();
+            assert_eq!(why.to_string(), expected, "{text}");
+            assert!(!why.hint().is_empty());
+        }
+    };
+    let comments = "has comments or trailing commas";
+    check(Client::VsCode, "{\n  // mine\n  \"servers\": {}\n}", comments);
+    check(Client::VsCode, "{\"servers\": {},}", comments);
+    check(
+        Client::Cursor,
+        "{\"a\": ",
+        "is not valid JSON: EOF while parsing a value at line 1 column 6",
+    );
+    check(Client::Cursor, "a = 1", "is not valid JSON: expected value at line 1 column 1");
+    check(Client::Cursor, "[]", "has no object at the top");
+    check(Client::Cursor, "{\"mcpServers\": []}", "has no object at mcpServers");
+    check(
+        Client::Codex,
+        "a = 1\nb = = 2",
+        "is not valid TOML: extra `=`, expected nothing at line 2",
+    );
+    check(Client::Codex, "mcp_servers = 1", "has no table at mcp_servers");
+    check(Client::Codex, "[[mcp_servers]]\nx = 1", "has no table at mcp_servers");
+    let why = far(Client::VsCode).lay_into("{\"inputs\": {}}", SameName::Refuse).unwrap_err();
+    assert_eq!(why.to_string(), "has no list at inputs");
+}
+
+#[test]
+fn addresses_are_those_of_the_endpoint() {
+    let rows = [
+        (None, Some("http://127.0.0.1:8420/mcp")),
+        (Some("http://127.0.0.1:9000"), Some("http://127.0.0.1:9000/mcp")),
+        (Some("http://127.0.0.1:9000/"), Some("http://127.0.0.1:9000/mcp")),
+        (Some("https://h/mcp/toolsets/a,b"), Some("https://h/mcp/toolsets/a,b")),
+        (Some("https://h?toolsets=a"), Some("https://h/mcp?toolsets=a")),
+        (Some("127.0.0.1:9000"), None),
+        (Some("ftp://h"), None),
+        (Some("https://me:pw@h"), None),
+        (Some(""), None),
+    ];
+    for (given, expected) in rows {
+        assert_eq!(mcp_address(given).ok().as_ref().map(Url::as_str), expected, "{given:?}");
+    }
+    assert!(!mcp_address(Some("https://me:hunter2@h")).unwrap_err().contains("hunter2"));
+    let needs = |text| needs_key(&mcp_address(Some(text)).unwrap());
+    assert!(needs("https://gateway.example.com") && !needs("http://localhost:1"));
+}
+
+proptest::proptest! {
+    /// Whatever a file holds, the entry is in it afterwards and everything else is as it was.
+    #[test]
+    fn any_object_keeps_its_members(keys in proptest::collection::vec("[a-z\"\\\\ é]{0,4}", 0..5), compact: bool) {
+        let mut whole = json!({"mcpServers": {}});
+        for key in &keys {
+            whole[key] = json!([key, {"k": null}]);
+            whole["mcpServers"][key] = json!({"command": key});
+        }
+        let text = if compact { whole.to_string() } else { format!("{whole:#}") };
+        let entry = here(Client::ClaudeCode);
+        let after: Json = serde_json::from_str(&laid(&entry, &text)).unwrap();
+        whole["mcpServers"]["switchboard"] = entry.to_json();
+        proptest::prop_assert_eq!(after, whole);
+    }
+}

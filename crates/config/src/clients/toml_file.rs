@@ -1,0 +1,95 @@
+//! An entry in a TOML file; comments and everything else stay.
+
+use serde_json::{Map, Value as Json};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+use super::{ClientEntry, Laid, SameName, Unwritable};
+
+pub(super) fn document(entry: &ClientEntry) -> DocumentMut {
+    let mut document = DocumentMut::new();
+    let mut list = Table::new();
+    // Only the entry has a heading of its own.
+    list.set_implicit(true);
+    list.insert(&entry.name, Item::Table(table(&entry.to_json())));
+    document.insert(entry.client.list_key(), Item::Table(list));
+    document
+}
+
+pub(super) fn lay_into(
+    entry: &ClientEntry,
+    text: &str,
+    same_name: SameName,
+) -> Result<Laid, Unwritable> {
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        // The whole message shows the line itself, which may hold a secret.
+        let reason = error.message().lines().next().unwrap_or_default();
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Unwritable::Unreadable { format: "TOML", reason: format!("{reason} at line {line}") }
+    })?;
+    let key = entry.client.list_key();
+    let list = document.entry(key).or_insert_with(|| {
+        let mut list = Table::new();
+        list.set_implicit(true);
+        Item::Table(list)
+    });
+    let Some(list) = list.as_table_like_mut() else {
+        return Err(Unwritable::WrongShape { part: key.into(), wanted: "table" });
+    };
+    let wanted = entry.to_json();
+    match list.get_mut(&entry.name) {
+        None => {
+            list.insert(&entry.name, Item::Table(table(&wanted)));
+        }
+        Some(there) if plain(there) == wanted => return Ok(Laid::Unchanged),
+        Some(_) if same_name == SameName::Refuse => {
+            return Err(Unwritable::NameTaken { name: entry.name.clone() });
+        }
+        Some(there) => replace(there, &wanted),
+    }
+    Ok(Laid::Changed(document.to_string()))
+}
+
+/// Keeps what stands around the entry: its place in the file and the comment above it.
+fn replace(there: &mut Item, wanted: &Json) {
+    let mut fresh = table(wanted);
+    if let Some(before) = there.as_table() {
+        *fresh.decor_mut() = before.decor().clone();
+        fresh.set_position(before.position());
+    }
+    *there = match there {
+        Item::Value(_) => Item::Value(Value::InlineTable(fresh.into_inline_table())),
+        Item::None | Item::Table(_) | Item::ArrayOfTables(_) => Item::Table(fresh),
+    };
+}
+
+/// Entries hold texts and lists of texts.
+fn table(entry: &Json) -> Table {
+    let mut table = Table::new();
+    for (key, value) in entry.as_object().into_iter().flatten() {
+        let value = match value {
+            Json::Array(items) => {
+                Value::Array(items.iter().filter_map(Json::as_str).collect::<Array>())
+            }
+            other => Value::from(other.as_str().unwrap_or_default()),
+        };
+        table.insert(key, Item::Value(value));
+    }
+    table
+}
+
+/// What an item means, as far as one of our entries could mean it.
+fn plain(item: &Item) -> Json {
+    if let Some(table) = item.as_table_like() {
+        let members = table.iter().map(|(key, item)| (key.to_owned(), plain(item)));
+        return Json::Object(members.collect::<Map<_, _>>());
+    }
+    match item.as_value() {
+        Some(Value::String(text)) => Json::from(text.value().as_str()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|value| plain(&Item::Value(value.clone()))).collect()
+        }
+        // Numbers, dates and switches are never ours, so they need only differ from text.
+        Some(_) | None => Json::Null,
+    }
+}

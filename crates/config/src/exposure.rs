@@ -1,0 +1,179 @@
+//! Which exposure is in force: command line over environment over file (seed 003).
+
+use switchboard_model::{Exposure, ExposureMode, Plan};
+
+use crate::schema::nearest;
+
+/// What the command line or the environment says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExposureSource {
+    /// `--dynamic-tool-discovery`, `DYNAMIC_TOOL_DISCOVERY`.
+    pub dynamic: Option<bool>,
+    /// `--tool-sets`, `TOOL_SETS`. An empty list counts as not given, and so does an empty name.
+    pub tool_sets: Option<Vec<String>>,
+}
+
+impl ExposureSource {
+    /// From the texts of the two environment variables. The error names the variable.
+    pub fn from_environment(
+        dynamic: Option<&str>,
+        tool_sets: Option<&str>,
+    ) -> Result<Self, String> {
+        let dynamic = dynamic.filter(|text| !text.trim().is_empty()).map(parse_flag).transpose();
+        Ok(Self {
+            dynamic: dynamic.map_err(|why| format!("DYNAMIC_TOOL_DISCOVERY: {why}"))?,
+            tool_sets: tool_sets.map(|text| text.split(',').map(str::to_owned).collect()),
+        })
+    }
+}
+
+/// Reads a switch as people write it.
+pub fn parse_flag(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(format!(
+            "{text:?} is neither true nor false; write true, false, 1, 0, yes, no, on or off"
+        )),
+    }
+}
+
+/// Decides what clients see at first. The first source that says something decides; within one, dynamic
+/// wins over sets. The error is for a person: it names the set, who asked for it, and what there is.
+pub fn resolve_exposure(
+    cli: &ExposureSource,
+    env: &ExposureSource,
+    plan: &Plan,
+) -> Result<Exposure, String> {
+    let sources = [
+        Said {
+            dynamic: cli.dynamic,
+            tool_sets: names(cli.tool_sets.as_ref()),
+            words: &COMMAND_LINE,
+        },
+        Said {
+            dynamic: env.dynamic,
+            tool_sets: names(env.tool_sets.as_ref()),
+            words: &ENVIRONMENT,
+        },
+        of_file(plan),
+    ];
+    let mut switched_off = None;
+    for Said { dynamic, tool_sets, words } in sources {
+        match dynamic {
+            Some(true) if switched_off.is_none() => {
+                check_sets(&tool_sets, words.tool_sets, plan)?;
+                check_count(&tool_sets, words.tool_sets, plan)?;
+                let shown = if tool_sets.is_empty() {
+                    "meta-tools".to_owned()
+                } else {
+                    format!("meta-tools, and {} at first", tool_sets.join(", "))
+                };
+                let reason = format!("dynamic ({shown}) because {} says so", words.dynamic);
+                return Ok(Exposure { mode: ExposureMode::Dynamic, tool_sets, reason });
+            }
+            Some(false) => switched_off = switched_off.or(Some(words.dynamic)),
+            Some(true) | None => {}
+        }
+        if !tool_sets.is_empty() {
+            check_sets(&tool_sets, words.tool_sets, plan)?;
+            let shown = tool_sets.join(", ");
+            let reason = format!("static ({shown}) because {} says so", words.tool_sets);
+            return Ok(Exposure { mode: ExposureMode::Static, tool_sets, reason });
+        }
+    }
+    let why = match (plan.gateway.exposure, switched_off) {
+        (Some(ExposureMode::Legacy), _) => format!("{} says so", FILE.dynamic),
+        (_, Some(words)) => format!("{words} is off and no toolset is named"),
+        (_, None) => "nothing else is configured".into(),
+    };
+    let reason = format!("legacy (all tools) because {why}");
+    Ok(Exposure { mode: ExposureMode::Legacy, tool_sets: Vec::new(), reason })
+}
+
+/// One source, with what it calls its two settings.
+struct Said {
+    dynamic: Option<bool>,
+    tool_sets: Vec<String>,
+    words: &'static Words,
+}
+
+struct Words {
+    dynamic: &'static str,
+    tool_sets: &'static str,
+}
+
+const COMMAND_LINE: Words = Words { dynamic: "--dynamic-tool-discovery", tool_sets: "--tool-sets" };
+const ENVIRONMENT: Words = Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "TOOL_SETS" };
+const FILE: Words =
+    Words { dynamic: "gateway.exposure in the file", tool_sets: "gateway.tool_sets in the file" };
+
+fn of_file(plan: &Plan) -> Said {
+    let written = plan.gateway.tool_sets.as_ref();
+    let (dynamic, tool_sets) = match plan.gateway.exposure {
+        Some(ExposureMode::Dynamic) => (Some(true), names(written)),
+        Some(ExposureMode::Static) | None => (None, names(written)),
+        // Who writes it wants to see everything, whatever sets stand beside it.
+        Some(ExposureMode::Legacy) => (None, Vec::new()),
+    };
+    Said { dynamic, tool_sets, words: &FILE }
+}
+
+/// The names that were really given, each once.
+fn names(given: Option<&Vec<String>>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in given.into_iter().flatten().map(|name| name.trim()) {
+        if !name.is_empty() && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Every set must exist and be admitted; a silent fallback would show tools that nobody asked for.
+fn check_sets(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), String> {
+    let known = || {
+        let all = plan.toolsets.iter().map(|set| set.name.as_str());
+        all.filter(|name| plan.gateway.admits(name))
+    };
+    let complaint = |name: &String| {
+        if known().any(|known| known == name) {
+            return None;
+        }
+        let is_hidden = plan.toolsets.iter().any(|set| set.name == *name);
+        if is_hidden {
+            let is_denied = plan.gateway.deny_toolsets.contains(name);
+            let why = if is_denied { "in deny_toolsets" } else { "not in allow_toolsets" };
+            return Some(format!("{source}: the toolset `{name}` is {why} of the gateway"));
+        }
+        let near = nearest(name, known()).map(|near| format!("; did you mean `{near}`?"));
+        Some(format!("{source}: there is no toolset `{name}`{}", near.unwrap_or_default()))
+    };
+    let complaints: Vec<_> = tool_sets.iter().filter_map(complaint).collect();
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<_> = known().map(|name| format!("`{name}`")).collect();
+    let known = if known.is_empty() {
+        "there is none to choose from".to_owned()
+    } else {
+        format!("the toolsets are {}", known.join(", "))
+    };
+    Err(format!("{}\n{known}", complaints.join("\n")))
+}
+
+/// Sets that are enabled at first count like those that a client enables.
+fn check_count(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), String> {
+    let Some(most) = plan.gateway.max_active_toolsets else { return Ok(()) };
+    if tool_sets.len() <= usize::try_from(most).unwrap_or(usize::MAX) {
+        return Ok(());
+    }
+    let count = tool_sets.len();
+    Err(format!(
+        "{source} names {count} toolsets, but max_active_toolsets of the gateway is {most}"
+    ))
+}
+
+#[cfg(test)]
+#[path = "exposure_tests.rs"]
+mod tests;
