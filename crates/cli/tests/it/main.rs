@@ -4,6 +4,7 @@
 mod bad_input;
 mod commands;
 mod http;
+mod key;
 mod load;
 mod output;
 mod peers;
