@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use switchboard_auth::Role;
 use switchboard_config::Client;
 use switchboard_model::AdmissionMode;
 use switchboard_telemetry::LogFormat;
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     Tool(ToolCommand),
     /// Show recent calls, or a large result that was kept
     Calls(CallsArguments),
+    /// Make, list and revoke the API keys that clients need
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Find out what is wrong
     Doctor,
     /// Print a completion script for a shell
@@ -277,6 +281,48 @@ pub(crate) struct CallsArguments {
     /// Print the large result that was kept under this handle
     #[arg(long, value_name = "HANDLE", conflicts_with_all = ["tool", "outcome"])]
     pub(crate) result: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key and print it, this once
+    Add(KeyAddArguments),
+    /// All keys that there ever were, without what they are
+    List,
+    /// Make a key useless
+    Revoke {
+        /// The name or the id of the key
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyAddArguments {
+    /// What to call it: letters, digits, `.`, `_` and `-`
+    pub(crate) name: String,
+    /// What it allows
+    #[arg(long, default_value = "client")]
+    pub(crate) role: RoleArgument,
+    /// How long it is valid, such as `90d`, `12h` or `1y`; without this, until it is revoked
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) expires: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RoleArgument {
+    Client,
+    Operator,
+    Admin,
+}
+
+impl From<RoleArgument> for Role {
+    fn from(role: RoleArgument) -> Self {
+        match role {
+            RoleArgument::Client => Self::Client,
+            RoleArgument::Operator => Self::Operator,
+            RoleArgument::Admin => Self::Admin,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

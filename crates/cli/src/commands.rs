@@ -7,6 +7,7 @@ mod connect;
 mod demo_server;
 mod doctor;
 mod import;
+mod key;
 mod serve;
 mod server_list;
 mod server_test;
@@ -43,6 +44,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
+        Command::Key(wanted) => key::run(globals, &wanted, output).await,
         Command::Doctor => doctor::run(globals, output).await,
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
         Command::Completions { shell } => {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use switchboard_api::Problem;
+use switchboard_auth::AuthError;
 use switchboard_runtime::{ConfigError, StartError, StartFailure};
 use switchboard_store::StoreError;
 
@@ -35,6 +36,10 @@ impl Failure {
 
     pub(crate) fn start(message: impl Into<String>) -> Self {
         Self::new(EXIT_START, "start_failed", message)
+    }
+
+    pub(crate) fn unknown_key(message: impl Into<String>) -> Self {
+        Self::new(EXIT_START, "unknown_key", message)
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -107,6 +112,17 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let hint = error.hint();
         Self::start(error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        let (hint, message) = (error.hint(), error.to_string());
+        let failure = match error {
+            AuthError::BadName { .. } => Self::usage(message),
+            _ => Self::start(message),
+        };
+        failure.with_hint(hint)
     }
 }
 

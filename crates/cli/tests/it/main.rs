@@ -6,6 +6,7 @@ mod commands;
 mod connect;
 mod exposure;
 mod http;
+mod key;
 mod load;
 mod output;
 mod peers;

@@ -1,0 +1,118 @@
+//! `key`: made once, listed without what they are, revoked.
+
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+
+use crate::support::{Home, assert_says};
+
+/// The key that `add` printed; nothing else may be there.
+fn added(home: &Home, line: &str) -> String {
+    let outcome = home.line(line).expect(0);
+    let key = outcome.stdout.strip_suffix('\n').unwrap().to_owned();
+    assert!(key.starts_with("sbk_") && key.len() == 47, "{key}");
+    assert!(outcome.stderr.contains("not shown again"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains(&key), "{}", outcome.stderr);
+    key
+}
+
+fn states(home: &Home) -> Vec<String> {
+    let list = home.line("key list --json").expect(0).json();
+    let word = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
+    let each = list["keys"].as_array().unwrap().iter();
+    each.map(|key| format!("{} {} {}", word(key, "name"), word(key, "role"), word(key, "state")))
+        .collect()
+}
+
+#[test]
+fn a_key_is_printed_once_and_listed_without_itself() {
+    let home = Home::empty();
+    let nothing = home.line("key list").expect(0);
+    assert_eq!((nothing.stdout.as_str(), nothing.stderr.contains("no keys")), ("", true));
+    assert_eq!(states(&home), Vec::<String>::new());
+
+    let one = added(&home, "key add laptop");
+    let two = added(&home, "key add build --role operator --expires 90d -vvv");
+    assert_ne!(one, two);
+    let made = home.line("key add boss --role admin --json").expect(0).json();
+    assert_eq!((made["name"].as_str(), made["role"].as_str()), (Some("boss"), Some("admin")));
+    let three = made["key"].as_str().unwrap();
+    assert!(three.starts_with("sbk_") && made["id"].is_string());
+
+    assert_eq!(
+        states(&home),
+        ["laptop client active", "build operator active", "boss admin active"]
+    );
+    let list = home.line("key list --json").expect(0).json();
+    let expires = |n: usize| list["keys"][n]["expires_at"].as_str();
+    assert_eq!((expires(0), expires(1).is_some()), (None, true));
+    let shown = [home.line("key list"), home.line("key list --json")];
+    for outcome in shown {
+        for key in [&one, &two, three] {
+            assert!(!outcome.stdout.contains(key) && !outcome.stderr.contains(key));
+        }
+    }
+    for file in std::fs::read_dir(home.path().join("data")).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(one.len()).any(|some| some == one.as_bytes()));
+    }
+}
+
+#[test]
+fn the_first_key_says_what_it_changes() {
+    let home = Home::empty();
+    assert_says!(home.line("key add laptop").expect(0).stderr, @r#"
+    this is the key "laptop" (client); keep it safe, it is not shown again
+    it is the first one: from now on every request needs a key
+    "#);
+    assert_says!(home.line("key add build").expect(0).stderr, @r#"this is the key "build" (client); keep it safe, it is not shown again"#);
+}
+
+#[test]
+fn a_revoked_key_stays_in_the_list_and_gives_up_its_name() {
+    let home = Home::empty();
+    added(&home, "key add laptop");
+    let id = home.line("key add build --json").expect(0).json()["id"].as_str().unwrap().to_owned();
+    let revoked = home.line("key revoke laptop").expect(0);
+    assert_eq!((revoked.stdout.as_str(), revoked.stderr.as_str()), ("laptop: revoked\n", ""));
+    added(&home, "key add laptop --role admin");
+    home.line(&format!("key revoke {id} --json")).expect(0).json();
+    let last = home.line("key revoke laptop").expect(0);
+    assert!(last.stderr.contains("nobody gets in"), "{}", last.stderr);
+    assert_eq!(
+        states(&home),
+        ["laptop client revoked", "build client revoked", "laptop admin revoked"]
+    );
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_the_way_out() {
+    let home = Home::empty();
+    let key = added(&home, "key add laptop");
+    let check = |line: &str, code: i32, words: &[&str]| {
+        let outcome = home.line(line).expect(code);
+        for word in words {
+            assert!(outcome.stderr.contains(word), "{line}: {}", outcome.stderr);
+        }
+        assert_eq!(outcome.stdout, "", "{line}");
+        assert!(!outcome.stderr.contains(&key), "{line}: {}", outcome.stderr);
+    };
+    check("key add laptop", 1, &["already a key", "\"laptop\"", "revoke that key first"]);
+    check("key revoke labtop", 1, &["no key \"labtop\"", "did you mean \"laptop\"?"]);
+    check("key revoke xyz", 1, &["no key \"xyz\"", "key list"]);
+    check(&format!("key revoke {key}"), 2, &["this is a key"]);
+    check(&format!("key add {key}"), 2, &["does not look like a key"]);
+    check("key add a/b", 2, &["letters, digits"]);
+    check("key add x --expires 90", 2, &["--expires", "90d"]);
+    check("key add x --expires soon", 2, &["is not a duration"]);
+    check("key add x --expires 0d", 2, &["is not above zero"]);
+    check("key add x --expires=-1d", 2, &["is not above zero"]);
+    check("key add x --role root", 2, &["client, operator, admin"]);
+    for command in ["add x", "list", "revoke laptop"] {
+        let line = format!("key {command} --url http://127.0.0.1:1");
+        check(&line, 2, &["where the data directory is", "without --url"]);
+    }
+    let refused = home.line("key revoke labtop --json").expect(1).json();
+    assert_eq!(refused["error"]["kind"], "unknown_key");
+    home.line("key revoke laptop").expect(0);
+    check("key revoke laptop", 1, &["was revoked before"]);
+}
