@@ -185,12 +185,12 @@ impl Desk {
     }
 
     fn enter(self: &Arc<Self>, number: u64, caller: Caller) -> Result<Seat, ConnectError> {
-        self.floor(|floor| match &floor.ended {
-            Some(error) => Err(error.clone()),
-            None => {
-                floor.open.insert(number, caller);
-                Ok(())
+        self.floor(|floor| {
+            if let Some(error) = &floor.ended {
+                return Err(error.clone());
             }
+            floor.open.insert(number, caller);
+            Ok(())
         })?;
         Ok(Seat { desk: self.clone(), number, is_left: false })
     }

@@ -130,7 +130,7 @@ pub(crate) fn request_text(ask: &Ask, id: &str, era: Era) -> String {
     let mut text = String::with_capacity(size);
     let parts =
         [r#"{"jsonrpc":"2.0","id":""#, id, r#"","method":""#, ask.method, r#"","params":{"#];
-    parts.iter().for_each(|part| text.push_str(part));
+    text.extend(parts);
     text.push_str(&ask.params);
     let has_meta = era == Era::Modern || ask.wants_progress || !ask.meta.is_empty();
     if has_meta {
@@ -154,11 +154,11 @@ fn push_meta(text: &mut String, ask: &Ask, id: &str, era: Era) {
         separator = ",";
     }
     if ask.wants_progress {
-        [separator, r#""progressToken":""#, id, "\""].iter().for_each(|part| text.push_str(part));
+        text.extend([separator, r#""progressToken":""#, id, "\""]);
         separator = ",";
     }
     if !ask.meta.is_empty() {
-        [separator, &ask.meta].iter().for_each(|part| text.push_str(part));
+        text.extend([separator, &ask.meta]);
     }
 }
 
@@ -230,5 +230,79 @@ mod tests {
         // The parser goes exactly as far.
         assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
+    }
+
+    fn outcome(text: &'static str) -> Outcome {
+        let whole = Bytes::from_static(text.as_bytes());
+        Message::read(&whole).unwrap().outcome(&whole)
+    }
+
+    #[test]
+    fn a_result_is_a_slice_of_what_came_in() {
+        let whole =
+            Bytes::from_static(br#"{"result" : { "b":1.0 , "a":2 }, "new": [], "id":"sb-7"}"#);
+        let message = Message::read(&whole).unwrap();
+        assert_eq!(message.answers(), Some(7));
+        let result = message.outcome(&whole).unwrap();
+        assert_eq!(result.as_str(), r#"{ "b":1.0 , "a":2 }"#);
+        assert!(whole.as_ptr_range().contains(&result.0.as_ptr()), "nothing was copied");
+    }
+
+    #[test]
+    fn an_error_is_read_as_far_as_it_can_be() {
+        let error = |text: &'static str| match outcome(text) {
+            Err(Failure::Rpc(error)) => error,
+            other => panic!("{other:?}"),
+        };
+        let whole = error(r#"{"error":{"code":-1,"message":"no","data":{ "a":1 }}}"#);
+        assert_eq!((whole.code, whole.message.as_str()), (-1, "no"));
+        assert_eq!(whole.data.unwrap().as_str(), r#"{ "a":1 }"#);
+        assert_eq!(error(r#"{"error":{}}"#).code, -32603);
+        assert_eq!(error(r#"{"error":"broken"}"#).message, r#""broken""#);
+        assert!(matches!(outcome(r#"{"id":1}"#), Err(Failure::Lost(_))));
+    }
+
+    #[test]
+    fn only_ids_of_ours_are_ours() {
+        let answers = |text: &str| Message::read(text.as_bytes()).unwrap().answers();
+        assert_eq!(answers(r#"{"id":"sb-12","result":{}}"#), Some(12));
+        for other in [
+            r#"{"id":12,"result":{}}"#,
+            r#"{"id":"sb-","result":{}}"#,
+            r#"{"id":"sb-1x","result":{}}"#,
+            r#"{"id":null,"error":{}}"#,
+            r#"{"id":"sb-12","method":"ping"}"#,
+        ] {
+            assert_eq!(answers(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_in_the_words_of_its_era() {
+        let ask = |params: &str, meta: &str, wants_progress| Ask {
+            method: "tools/call",
+            params: params.into(),
+            meta: meta.into(),
+            wants_progress,
+            ..Ask::default()
+        };
+        let legacy = |ask: Ask| request_text(&ask, "sb-1", Era::Legacy);
+        let start = r#"{"jsonrpc":"2.0","id":"sb-1","method":"tools/call","params":"#;
+        assert_eq!(legacy(ask("", "", false)), format!("{start}{{}}}}"));
+        assert_eq!(
+            legacy(ask(r#""name":"a""#, r#""k":1"#, true)),
+            format!(r#"{start}{{"name":"a","_meta":{{"progressToken":"sb-1","k":1}}}}}}"#)
+        );
+        assert_eq!(
+            legacy(ask("", r#""k":1"#, false)),
+            format!(r#"{start}{{"_meta":{{"k":1}}}}}}"#)
+        );
+        let modern = request_text(&ask(r#""name":"a""#, r#""k":1"#, true), "sb-1", Era::Modern);
+        let modern: serde_json::Value = serde_json::from_str(&modern).unwrap();
+        let meta = &modern["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}));
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "switchboard");
+        assert_eq!((&meta["progressToken"], &meta["k"]), (&"sb-1".into(), &1.into()));
     }
 }

@@ -35,7 +35,7 @@ use crate::desk::Desk;
 use crate::envelope::{is_too_deep, too_deep};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_sender::{HttpSender, PlainClient};
-use crate::http_wire::{Session, SessionSlot};
+use crate::http_wire::{Session, SessionSlot, VERSION};
 
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
@@ -88,7 +88,7 @@ impl BoundedClient {
         headers: &HashMap<HeaderName, HeaderValue>,
     ) {
         let id = session.and_then(|id| HeaderValue::from_str(id).ok());
-        let version = headers.get("mcp-protocol-version").cloned();
+        let version = headers.get(&VERSION).cloned();
         self.session.set(Session { id, version });
         if self.handshaken.swap(true, Ordering::Relaxed) {
             self.desk.suspect_lists();

@@ -34,7 +34,7 @@ use crate::http_client::{
 use crate::http_sender::{Answer, HttpSender};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -219,25 +219,9 @@ impl HttpWire {
             Err(error) => return Err(describe_service_error(&error)),
         }
         if self.session.get().id != lost.id {
-            desk.tasks().spawn(self.clone().tell_again(desk.clone()));
+            desk.tasks().spawn(tell_again(desk.clone()));
         }
         Ok(())
-    }
-
-    /// A new session knows nothing of what the old one was told.
-    fn tell_again(self: Arc<Self>, desk: Arc<Desk>) -> BoxFuture<'static, ()> {
-        async move {
-            let kept = desk.kept(|kept| kept.clone());
-            let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
-            let watched = kept.watched.into_iter().map(|uri| ("resources/subscribe", "uri", uri));
-            for (method, key, value) in level.into_iter().chain(watched) {
-                let params = format!(r#""{key}":{}"#, quoted(&value));
-                let ask = Ask { method, params, ..Ask::default() };
-                // A server that takes it no longer keeps quiet; its callers lose nothing but news.
-                let _refused = desk.ask(&ask, None, Asker::Us).await;
-            }
-        }
-        .boxed()
     }
 
     /// Asks for the rest of an answer.
@@ -253,6 +237,22 @@ impl HttpWire {
         }
         Err(closed())
     }
+}
+
+/// A new session knows nothing of what the old one was told.
+fn tell_again(desk: Arc<Desk>) -> BoxFuture<'static, ()> {
+    async move {
+        let kept = desk.kept(|kept| kept.clone());
+        let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
+        let watched = kept.watched.into_iter().map(|uri| ("resources/subscribe", "uri", uri));
+        for (method, key, value) in level.into_iter().chain(watched) {
+            let params = format!(r#""{key}":{}"#, quoted(&value));
+            let ask = Ask { method, params, ..Ask::default() };
+            // A server that takes it no longer keeps quiet; its callers lose nothing but news.
+            let _refused = desk.ask(&ask, None, Asker::Us).await;
+        }
+    }
+    .boxed()
 }
 
 /// An answer that is no MCP message, in words.
@@ -300,7 +300,9 @@ impl<'a> Reading<'a> {
             Err(error) if status.is_success() => return Err(describe_non_rpc(&error, &body).into()),
             Err(_) => return Err(describe_answer(status, "application/json", &body).into()),
         };
-        match (message.answers(), message.error) {
+        // What merely has a member of that name, as web frameworks write it, is no error of JSON-RPC.
+        let error = message.error.filter(|error| error.get().starts_with('{'));
+        match (message.answers(), error) {
             (Some(number), error)
                 if number == self.number && (error.is_some() || status.is_success()) =>
             {

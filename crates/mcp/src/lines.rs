@@ -211,3 +211,122 @@ impl Drop for QueuedLines {
         self.closing.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use switchboard_model::Era;
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::desk::Outlet;
+    use crate::envelope::Failure;
+    use crate::exchange::{Ask, Asker, RawResult};
+
+    /// A connection whose other end is in the hands of the test.
+    struct Tap {
+        desk: Arc<Desk>,
+        for_rmcp: TappedLines<ReadHalf<DuplexStream>>,
+        from_rmcp: QueuedLines,
+        said: BufReader<ReadHalf<DuplexStream>>,
+        server: WriteHalf<DuplexStream>,
+    }
+
+    fn tap() -> Tap {
+        let (ours, theirs) = tokio::io::duplex(1024 * 1024);
+        let (output, input) = tokio::io::split(ours);
+        let (said, server) = tokio::io::split(theirs);
+        let tasks = TaskTracker::new();
+        let desk = Arc::new(Desk::new(tasks.clone(), CancellationToken::new(), Arc::default()));
+        let (from_rmcp, lines, writing) = queued_lines(input, desk.clone());
+        tasks.spawn(writing);
+        desk.connect(Outlet::Lines(lines), Era::Legacy);
+        let for_rmcp = TappedLines::new(output, desk.clone(), LineFault::default());
+        Tap { desk, for_rmcp, from_rmcp, said: BufReader::new(said), server }
+    }
+
+    async fn ask(desk: &Arc<Desk>) -> Result<RawResult, Failure> {
+        desk.ask(&Ask { method: "tools/call", ..Ask::default() }, None, Asker::Caller).await
+    }
+
+    async fn line(said: &mut BufReader<ReadHalf<DuplexStream>>) -> String {
+        let mut line = String::new();
+        said.read_line(&mut line).await.unwrap();
+        line
+    }
+
+    #[tokio::test]
+    async fn lines_of_ours_are_taken_out_however_they_are_cut() {
+        let Tap { desk, mut for_rmcp, mut said, mut server, .. } = tap();
+        let asking = ask(&desk);
+        let serving = async {
+            assert!(line(&mut said).await.contains(r#""id":"sb-1""#));
+            for part in [
+                "noise\n{\"id\":1,\"resu",
+                "lt\":{}}\n{\"id\":\"sb-1\",",
+                "\"result\":{\"a\": 1}}\n{\"id\":2}\nend",
+            ] {
+                server.write_all(part.as_bytes()).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            server.shutdown().await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let reading = async {
+            let mut passed = String::new();
+            for_rmcp.read_to_string(&mut passed).await.unwrap();
+            passed
+        };
+        let both = async { tokio::join!(asking, reading) };
+        let (result, passed) = tokio::select! {
+            both = both => both,
+            () = serving => panic!("it serves for ever"),
+        };
+        assert_eq!(result.unwrap().as_str(), r#"{"a": 1}"#);
+        assert_eq!(passed, "noise\n{\"id\":1,\"result\":{}}\n{\"id\":2}\nend");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_output_ends_who_waits_and_who_comes_later() {
+        let Tap { desk, mut for_rmcp, said, server, .. } = tap();
+        let ending = async {
+            tokio::task::yield_now().await;
+            drop((said, server));
+            assert_eq!(for_rmcp.read(&mut [0; 8]).await.unwrap(), 0);
+        };
+        let (waiting, ()) = tokio::join!(ask(&desk), ending);
+        let closed = ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        assert_eq!(waiting.unwrap_err(), Failure::Lost(closed.clone()));
+        assert_eq!(ask(&desk).await.unwrap_err(), Failure::Lost(closed));
+    }
+
+    #[tokio::test]
+    async fn messages_of_rmcp_and_ours_do_not_mix() {
+        let Tap { desk, mut from_rmcp, mut said, .. } = tap();
+        let asking = ask(&desk);
+        let writing = async {
+            from_rmcp.write_all(b"{\"half\":").await.unwrap();
+            let first = line(&mut said).await;
+            from_rmcp.write_all(b"true}\n").await.unwrap();
+            from_rmcp.flush().await.unwrap();
+            (first, line(&mut said).await)
+        };
+        let (first, second) = tokio::select! {
+            lines = writing => lines,
+            answer = asking => panic!("{answer:?}"),
+        };
+        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1""#), "{first}");
+        assert_eq!(second, "{\"half\":true}\n");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_is_cancelled() {
+        let Tap { desk, mut said, .. } = tap();
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), ask(&desk));
+        assert!(waiting.await.is_err());
+        assert!(line(&mut said).await.contains("tools/call"));
+        let cancelled = line(&mut said).await;
+        assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
+        assert!(cancelled.contains(r#""requestId":"sb-1""#), "{cancelled}");
+    }
+}

@@ -175,10 +175,10 @@ fn is_token(name: &str) -> bool {
 
 /// A text as the value of a header: itself where that is safe, else `=?base64?...?=`.
 pub fn encode_header(text: &str) -> HeaderValue {
-    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(BASE64_START) && text.ends_with(BASE64_END));
+    let looks_encoded = text.starts_with(BASE64_START) && text.ends_with(BASE64_END);
+    let is_padded = text.starts_with(' ') || text.ends_with(' ');
+    let is_plain =
+        text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !is_padded && !looks_encoded;
     let plain = if is_plain { HeaderValue::from_str(text).ok() } else { None };
     plain.unwrap_or_else(|| {
         let encoded = format!("{BASE64_START}{}{BASE64_END}", STANDARD.encode(text));
@@ -204,7 +204,10 @@ mod tests {
     use super::*;
 
     fn arguments(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+        match value {
+            Value::Object(arguments) => arguments,
+            other => panic!("{other} is no object"),
+        }
     }
 
     fn tenant() -> Mirrors {

@@ -3,8 +3,10 @@
 
 mod calls;
 mod changes;
+mod exchange;
 mod guarded;
 mod http_eras;
 mod http_faults;
 mod stdio;
 mod support;
+mod talker;

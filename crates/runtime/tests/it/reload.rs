@@ -292,7 +292,8 @@ async fn no_call_fails_while_configurations_come_and_go() {
     ];
     let load = Load::start(&board, &callers);
     let mut step = 0;
-    while load.done() < CALLS {
+    // However fast the calls are, there are enough configurations for them to meet.
+    while load.done() < CALLS || step <= 10 {
         step += 1;
         match step % 4 {
             0 => {

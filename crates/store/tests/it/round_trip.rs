@@ -99,8 +99,10 @@ fn json() -> impl Strategy<Value = Value> {
 
 fn tool() -> impl Strategy<Value = ToolDescriptor> {
     let optional = || prop::option::of(json().prop_map(|value| JsonText::from(&value)));
-    (text(), prop::option::of(text()), prop::option::of(text()), json(), optional(), optional())
-        .prop_map(|(name, title, description, input_schema, output_schema, annotations)| {
+    let words = || prop::option::of(text());
+    let documents = (optional(), optional(), optional());
+    (text(), words(), words(), json(), documents).prop_map(
+        |(name, title, description, input_schema, (output_schema, annotations, extra))| {
             ToolDescriptor {
                 name,
                 title,
@@ -108,8 +110,10 @@ fn tool() -> impl Strategy<Value = ToolDescriptor> {
                 input_schema: JsonText::from(&input_schema),
                 output_schema,
                 annotations,
+                extra,
             }
-        })
+        },
+    )
 }
 
 /// Runs a property without writing a file of past failures beside the source.

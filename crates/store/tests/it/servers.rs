@@ -56,6 +56,7 @@ async fn a_descriptor_keeps_the_order_of_its_keys_and_null_is_not_nothing() {
         ),
         output_schema: Some(JsonText::from(&Value::Null)),
         annotations: Some(JsonText::from(&json!({"readOnlyHint": true}))),
+        extra: Some(JsonText::from(&json!({"icons": [], "_meta": {"k": null}}))),
         ..ToolDescriptor::named("find")
     };
     store.remember_tools(&crm, std::slice::from_ref(&tool), 1).await.unwrap();
