@@ -180,6 +180,12 @@ pub(crate) fn contents(uri: &str) -> Option<Value> {
     }
 }
 
+/// A complete result as a type of the library, which leaves `resultType` out for legacy clients.
+pub(crate) fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
+    value["resultType"] = json!("complete");
+    typed(value)
+}
+
 /// The same thing as a type of the library.
 pub(crate) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)

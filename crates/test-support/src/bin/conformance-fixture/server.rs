@@ -24,7 +24,7 @@ use tokio::sync::broadcast;
 
 use crate::dialogue::{Outcome, hold, is_modern};
 use crate::era::Era;
-use crate::listing::{self, WATCHED, typed};
+use crate::listing::{self, WATCHED, complete, typed};
 
 /// Between two messages of a tool that sends several.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -218,7 +218,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        typed(json!({"tools": self.tools()}))
+        complete(json!({"tools": self.tools()}))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -237,7 +237,7 @@ impl ServerHandler for Fixture {
         self.act(&request.name, &context).await;
         let (answers, state) = (request.input_responses, request.request_state);
         match hold(&request.name, request.arguments, answers, state, &context).await? {
-            Some(Outcome::Done(result)) => Ok(CallToolResponse::Complete(typed(result)?)),
+            Some(Outcome::Done(result)) => Ok(CallToolResponse::Complete(complete(result)?)),
             Some(Outcome::Ask(questions)) => Ok(CallToolResponse::InputRequired(questions)),
             None => Err(ErrorData::invalid_params("Unknown tool", None)),
         }
@@ -248,7 +248,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        typed(json!({"prompts": self.prompts()}))
+        complete(json!({"prompts": self.prompts()}))
     }
 
     async fn get_prompt(
@@ -263,14 +263,14 @@ impl ServerHandler for Fixture {
         }
         let arguments = json!(request.arguments);
         if let Some(messages) = listing::messages(&request.name, &arguments) {
-            return Ok(GetPromptResponse::Complete(typed(messages)?));
+            return Ok(GetPromptResponse::Complete(complete(messages)?));
         }
         let (answers, state) = (request.input_responses, request.request_state);
         match hold(&request.name, request.arguments, answers, state, &context).await? {
             Some(Outcome::Done(result)) => {
                 let content = &result["content"][0];
                 let messages = json!({"messages": [{"role": "user", "content": content}]});
-                Ok(GetPromptResponse::Complete(typed(messages)?))
+                Ok(GetPromptResponse::Complete(complete(messages)?))
             }
             Some(Outcome::Ask(questions)) => Ok(GetPromptResponse::InputRequired(questions)),
             None => Err(unknown()),
@@ -282,7 +282,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        typed(json!({"resources": listing::resources()}))
+        complete(json!({"resources": listing::resources()}))
     }
 
     async fn list_resource_templates(
@@ -290,7 +290,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        typed(json!({"resourceTemplates": listing::templates()}))
+        complete(json!({"resourceTemplates": listing::templates()}))
     }
 
     async fn read_resource(
@@ -299,7 +299,7 @@ impl ServerHandler for Fixture {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         match listing::contents(&request.uri) {
-            Some(contents) => Ok(ReadResourceResponse::Complete(typed(contents)?)),
+            Some(contents) => Ok(ReadResourceResponse::Complete(complete(contents)?)),
             None => {
                 let data = json!({"uri": request.uri});
                 Err(ErrorData::resource_not_found("Resource not found", Some(data)))
@@ -315,7 +315,7 @@ impl ServerHandler for Fixture {
         let words = ["test-one", "test-two", "paris", "park", "party"];
         let values: Vec<&str> =
             words.into_iter().filter(|word| word.starts_with(&request.argument.value)).collect();
-        typed(json!({"completion": {"values": values, "total": values.len(), "hasMore": false}}))
+        complete(json!({"completion": {"values": values, "total": values.len(), "hasMore": false}}))
     }
 
     async fn set_level(
