@@ -15,13 +15,17 @@ use switchboard_model::{self as model, BUILT_IN_LIMITS};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Switchboard")]
+#[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
 pub(crate) struct RawConfig {
     /// The servers, their tools and the limits under which they run.
-    #[expect(
-        dead_code,
-        reason = "its parts are read one by one, so that one fault hides no other"
-    )]
     pub(crate) toolbox: Option<RawToolbox>,
+    /// Named groups of tools that clients of the gateway switch on and off. Every server is a set of its
+    /// own, too.
+    pub(crate) toolsets: Option<Vec<RawToolset>>,
+    /// What MCP clients see of the tools.
+    pub(crate) gateway: Option<RawGateway>,
+    /// Who may ask.
+    pub(crate) security: Option<RawSecurity>,
 }
 
 /// The servers, their tools and the limits under which they run.
@@ -141,10 +145,13 @@ pub(crate) struct RawServer {
     /// Whether the start fails when the server cannot be reached.
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
-    /// The toolset that its tools belong to. Default: the name of the server.
-    #[schemars(length(min = 1))]
+    /// The toolset that its tools belong to; servers that name the same one share it. Default: the name
+    /// of the server.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub(crate) toolset: Option<String>,
-    /// The prompts of the server that are passed on.
+    /// The prompts of the server that are passed on: names or patterns. Without this key all of them,
+    /// with `[]` none.
+    #[schemars(extend("examples" = [["greeting", "review_*"]]))]
     pub(crate) prompts: Option<Vec<String>>,
     /// Which protocol era to speak: `auto` asks the server.
     #[schemars(extend("default" = "auto"))]
@@ -187,6 +194,145 @@ pub(crate) struct RawToolDefaults {
     /// Larger results are stored and answered with a preview.
     #[schemars(range(min = 1024), extend("default" = BUILT_IN_LIMITS.max_result_bytes))]
     pub(crate) max_result_bytes: Option<u64>,
+}
+
+/// A named group of tools that is switched on and off as one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Toolset")]
+pub(crate) struct RawToolset {
+    /// A name of your choice, unique in this file. With the name of a server's own set and without
+    /// `servers` and `tools`, the entry describes that set.
+    #[schemars(required, regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"), extend("examples" = ["quotes"]))]
+    pub(crate) name: Option<String>,
+    /// What is in it, for a model that has to choose.
+    #[schemars(required, length(min = 1))]
+    pub(crate) description: Option<String>,
+    /// When a model should enable it.
+    #[schemars(length(min = 1))]
+    pub(crate) when_to_use: Option<String>,
+    /// Servers whose tools are all members.
+    #[schemars(extend("examples" = [["market"]]))]
+    pub(crate) servers: Option<Vec<String>>,
+    /// Further members: `tool` or `server.tool`, as names or patterns.
+    #[schemars(extend("examples" = [["get_quote", "market.get_*", "*_price"]]))]
+    pub(crate) tools: Option<Vec<String>>,
+}
+
+/// What MCP clients see of the tools.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Gateway")]
+pub(crate) struct RawGateway {
+    /// `legacy` shows every tool, `static` those of `tool_sets`, `dynamic` only meta-tools that enable
+    /// sets on demand. Without it: `static` when there are `tool_sets`, else `legacy`.
+    pub(crate) exposure: Option<RawExposure>,
+    /// The sets to show; with `exposure: dynamic` those that are enabled at first.
+    #[schemars(extend("examples" = [["quotes"]]))]
+    pub(crate) tool_sets: Option<Vec<String>>,
+    /// How tools are called: `prefixed` is `server__tool`. With `bare` names the last of two equal ones
+    /// wins.
+    #[schemars(extend("default" = "prefixed"))]
+    pub(crate) naming: Option<RawNaming>,
+    /// How many sets one client may have enabled at the same time. Without it, any number.
+    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [3]))]
+    pub(crate) max_active_toolsets: Option<u32>,
+    /// With a list, clients can use only these sets.
+    pub(crate) allow_toolsets: Option<Vec<String>>,
+    /// Sets that no client can use, whatever `allow_toolsets` says.
+    pub(crate) deny_toolsets: Option<Vec<String>>,
+    /// What `enable_toolset` switches for clients of 2026-07-28, which have no session: `none`, or the sets
+    /// of the `principal`, so of all clients with the same credential.
+    #[schemars(extend("default" = "none"))]
+    pub(crate) stateless_state: Option<RawStatelessState>,
+    /// A session without a request for this long is forgotten.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_SESSION_IDLE)))]
+    pub(crate) session_idle: Option<RawDuration>,
+    /// How many sessions live at the same time.
+    #[schemars(
+        range(min = 1, max = 4_294_967_295u32),
+        extend("default" = model::DEFAULT_MAX_SESSIONS)
+    )]
+    pub(crate) max_sessions: Option<u32>,
+    /// How many of them may belong to one principal.
+    #[schemars(
+        range(min = 1, max = 4_294_967_295u32),
+        extend("default" = model::DEFAULT_MAX_SESSIONS_PER_PRINCIPAL)
+    )]
+    pub(crate) max_sessions_per_principal: Option<u32>,
+    /// Larger requests are refused.
+    #[schemars(range(min = 1024), extend("default" = model::DEFAULT_MAX_BODY_BYTES))]
+    pub(crate) max_body_bytes: Option<u64>,
+}
+
+/// Who may ask.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Security")]
+#[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
+pub(crate) struct RawSecurity {
+    /// Names under which clients may address this machine, beside its loopback names. A name without a
+    /// port holds for every port.
+    #[schemars(extend("examples" = [["gateway.example.com"]]))]
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// Web pages that may ask, beside those of this machine.
+    #[schemars(extend("examples" = [["https://app.example.com"]]))]
+    pub(crate) allowed_origins: Option<Vec<String>>,
+    /// Accepts the tokens of an authorization server.
+    pub(crate) jwt: Option<RawJwt>,
+}
+
+/// Which tokens are accepted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Jwt")]
+pub(crate) struct RawJwt {
+    /// The `iss` of the tokens, letter for letter.
+    #[schemars(required, extend("format" = "uri"), extend("examples" = ["https://issuer.example.com"]))]
+    pub(crate) issuer: Option<String>,
+    /// What the `aud` of the tokens must name.
+    #[schemars(required, length(min = 1), extend("examples" = ["https://gateway.example.com/mcp"]))]
+    pub(crate) audience: Option<String>,
+    /// Where the keys of the issuer are fetched. Either this or `jwks_file`.
+    #[schemars(extend("format" = "uri"), extend("examples" = ["https://issuer.example.com/jwks"]))]
+    pub(crate) jwks_url: Option<String>,
+    /// The file with the keys of the issuer; relative to this file.
+    #[schemars(length(min = 1))]
+    pub(crate) jwks_file: Option<String>,
+    /// Scopes that a token needs, all of them.
+    #[schemars(extend("examples" = [["mcp"]]))]
+    pub(crate) required_scopes: Option<Vec<String>>,
+    /// How far the clocks of the issuer and of this machine may differ.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_JWT_LEEWAY)))]
+    pub(crate) leeway: Option<RawDuration>,
+    /// The address that the metadata for clients (RFC 9728) names. Default: the audience.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) resource: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawExposure {
+    Legacy,
+    Static,
+    Dynamic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawNaming {
+    Prefixed,
+    Bare,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawStatelessState {
+    None,
+    Principal,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

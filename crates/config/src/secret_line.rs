@@ -20,6 +20,9 @@ const WORDS: [&str; 12] = [
     "token",
 ];
 
+/// Keys of ours that hold one of these words and never a secret.
+const HARMLESS_KEYS: [&str; 3] = ["session_idle", "max_sessions", "max_sessions_per_principal"];
+
 /// How far upwards the keys above a line are looked for.
 const MAX_LOOK_BACK: usize = 2000;
 
@@ -60,7 +63,7 @@ fn split(line: &str) -> (&str, &str) {
 
 fn has_word(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    WORDS.iter().any(|word| text.contains(word))
+    !HARMLESS_KEYS.contains(&text.trim()) && WORDS.iter().any(|word| text.contains(word))
 }
 
 /// Looks upwards for the keys that this line is nested under.
@@ -118,6 +121,8 @@ mod tests {
         check("  bearer: file:/run/token", false);
         check("  auth:", false);
         check("  - name: auth-server", false);
+        check("  max_sessions: 0", false);
+        check("  mcp_session: abc", true);
         check("env:\n  A: x\nurl: http://auth.example.com/mcp", false);
     }
 }

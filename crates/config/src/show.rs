@@ -4,8 +4,9 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    ArgumentSpec, BUILT_IN_LIMITS, Endpoint, EraChoice, LimitsOverlay, LocalToolChoice, Plan,
-    ServerPlan, ToolEntry, redact_url, render_duration,
+    ArgumentSpec, BUILT_IN_LIMITS, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay,
+    LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan, redact_url,
+    render_duration,
 };
 
 use crate::emit::Doc;
@@ -33,8 +34,75 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
     let servers = items("mcps").into_iter().zip(&plan.servers);
     let servers = servers.map(|(at, server)| server_entry(server, at, source)).collect();
     fields.put_list("mcps", servers);
-    let toolbox = Doc::Map(vec![("toolbox".into(), fields.done())]);
-    Doc::Map(vec![(plan.root.as_str().into(), toolbox)])
+    let mut whole = Fields::new(Some(config.clone()), source);
+    whole.out.push(("toolbox".into(), fields.done()));
+    // Behind those of the file stand the sets that servers make by themselves.
+    let sets = config.items("toolsets").into_iter().zip(&plan.toolsets);
+    let sets = sets.map(|(at, set)| toolset_entry(set, at, source)).collect();
+    whole.put_list("toolsets", sets);
+    whole.out.push(("gateway".into(), gateway(&plan.gateway, config.get("gateway"), source)));
+    whole.out.push(("security".into(), security(&plan.security, config.get("security"), source)));
+    Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
+}
+
+/// Without the servers that belong to the set because their own entries say so: those show it there.
+fn toolset_entry(set: &ToolsetPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+    let written = at.items("servers").len();
+    let mut fields = Fields::new(Some(at), source);
+    fields.put("name", json!(set.name));
+    fields.put("description", json!(set.description));
+    fields.put_written("when_to_use", set.when_to_use.as_ref().map(|text| json!(text)));
+    let servers = set.servers.iter().take(written);
+    let servers: Vec<_> = servers.map(|server| server.as_str().to_owned()).collect();
+    fields.put_texts("servers", &servers);
+    fields.put_texts("tools", &set.tools);
+    fields.done()
+}
+
+fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
+    let mut fields = Fields::new(at, source);
+    fields.put_written("exposure", plan.exposure.map(|mode| json!(mode.as_str())));
+    fields.put_written_texts("tool_sets", plan.tool_sets.as_ref());
+    fields.put("naming", json!(plan.naming.as_str()));
+    fields.put_written("max_active_toolsets", plan.max_active_toolsets.map(|n| json!(n)));
+    fields.put_written_texts("allow_toolsets", plan.allow_toolsets.as_ref());
+    fields.put_texts("deny_toolsets", &plan.deny_toolsets);
+    fields.put("stateless_state", json!(plan.stateless_state.as_str()));
+    fields.put("session_idle", json!(render_duration(plan.session_idle)));
+    fields.put("max_sessions", json!(plan.max_sessions));
+    fields.put("max_sessions_per_principal", json!(plan.max_sessions_per_principal));
+    fields.put("max_body_bytes", json!(plan.max_body_bytes));
+    fields.done()
+}
+
+fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
+    let jwt_at = at.as_ref().and_then(|at| at.get("jwt"));
+    let mut fields = Fields::new(at, source);
+    fields.put_texts("allowed_hosts", &plan.allowed_hosts);
+    fields.put_texts("allowed_origins", &plan.allowed_origins);
+    if let Some(jwt) = &plan.jwt {
+        let mut below = Fields::new(jwt_at, source);
+        below.put("issuer", json!(jwt.issuer));
+        below.put("audience", json!(jwt.audience));
+        match &jwt.jwks {
+            JwksSource::Url(url) => below.put("jwks_url", json!(redact_url(url))),
+            // As written: the resolved path would not survive a move of the file.
+            JwksSource::File(_) => {
+                below.put_written(
+                    "jwks_file",
+                    below.written("jwks_file").map(|at| at.node.to_json()),
+                );
+            }
+        }
+        below.put_texts("required_scopes", &jwt.required_scopes);
+        below.put("leeway", json!(render_duration(jwt.leeway)));
+        // Unwritten it follows the audience, which may have come from a variable.
+        if below.written("resource").is_some() || !below.is_sensitive("audience") {
+            below.put("resource", json!(redact_url(&jwt.resource)));
+        }
+        fields.out.push(("jwt".into(), below.done()));
+    }
+    fields.done()
 }
 
 fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &Source<'_>) -> Doc {
@@ -81,16 +149,14 @@ fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
         });
         fields.out.push(("default_tool_config".into(), below.done()));
     }
-    if let Some(patterns) = &server.tool_allowlist {
-        fields.put_texts("tool_allowlist", patterns);
-    }
+    fields.put_written_texts("tool_allowlist", server.tool_allowlist.as_ref());
     fields.put_texts("tool_denylist", &server.tool_denylist);
     fields.put("required", json!(server.required));
     let own_name = || spec.name.as_str().to_owned();
     if server.toolset.is_some() || !fields.is_sensitive("name") {
         fields.put("toolset", json!(server.toolset.clone().unwrap_or_else(own_name)));
     }
-    fields.put_texts("prompts", &server.prompts);
+    fields.put_written_texts("prompts", server.prompts.as_ref());
     let era = match spec.era {
         EraChoice::Auto => "auto",
         EraChoice::Fixed(era) => era.as_str(),
@@ -158,6 +224,12 @@ impl<'a> Fields<'a> {
             texts.iter().enumerate().map(|(index, text)| self.value(items.get(index), json!(text)));
         let docs = docs.collect();
         self.put_list(key, docs);
+    }
+
+    fn put_written_texts(&mut self, key: &str, texts: Option<&Vec<String>>) {
+        if let Some(texts) = texts {
+            self.put_texts(key, texts);
+        }
     }
 
     /// An empty list is a value too and has an origin.

@@ -5,6 +5,7 @@
 //! a database row or an HTTP body looks like is decided at the edge that speaks it.
 
 mod call;
+mod gateway;
 mod json_text;
 mod limits;
 mod name;
@@ -15,6 +16,11 @@ mod tool;
 
 pub use call::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
+};
+pub use gateway::{
+    DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSIONS,
+    DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE, Exposure, ExposureMode, GatewayPlan,
+    JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan, StatelessState, ToolsetPlan,
 };
 pub use json_text::{JsonText, json_length};
 pub use limits::{

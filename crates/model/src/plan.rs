@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{LimitsOverlay, ServerSpec};
+use crate::{
+    DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, SecurityPlan, ServerSpec, ToolsetPlan,
+};
 
 /// The whole of a valid configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,28 @@ pub struct Plan {
     pub servers: Vec<ServerPlan>,
     /// Which built-in tools are registered.
     pub local_tools: LocalToolChoice,
+    /// Every toolset: those of `toolsets` in their order, then the ones that servers make.
+    pub toolsets: Vec<ToolsetPlan>,
+    /// What clients of the gateway see.
+    pub gateway: GatewayPlan,
+    /// Who may ask.
+    pub security: SecurityPlan,
+}
+
+/// What an empty file means.
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            root: RootKey::default(),
+            max_concurrent: DEFAULT_MAX_CONCURRENT,
+            tools: Vec::new(),
+            servers: Vec::new(),
+            local_tools: LocalToolChoice::default(),
+            toolsets: Vec::new(),
+            gateway: GatewayPlan::default(),
+            security: SecurityPlan::default(),
+        }
+    }
 }
 
 /// The root key of the file: ours, or the one of seed 000.
@@ -159,8 +183,8 @@ pub struct ServerPlan {
     pub required: bool,
     /// The toolset that its tools belong to; its own name when unwritten.
     pub toolset: Option<String>,
-    /// Prompts that are passed on.
-    pub prompts: Vec<String>,
+    /// Patterns of the prompts that are passed on; `None` passes on all of them.
+    pub prompts: Option<Vec<String>>,
     /// How often to list again a server that does not say when to.
     pub poll_interval: Option<Duration>,
 }

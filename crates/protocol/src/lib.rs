@@ -1,1 +1,30 @@
-//! MCP messages of both eras as borrowed JSON: reading, checking, writing. Pure.
+//! MCP messages of both eras as borrowed JSON: reading, checking, writing.
+//!
+//! Nothing here knows a network, a clock or a session. A message is read as its members, each still text; what is
+//! not asked for is never parsed, and what is passed on is passed on byte for byte.
+
+pub mod code;
+mod depth;
+mod era;
+mod members;
+mod message;
+mod meta;
+mod mirror;
+mod modern;
+mod result;
+mod write;
+
+pub use depth::{MAX_DEPTH, is_too_deep};
+pub use era::{
+    EraClaim, LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSION, SUPPORTED_VERSIONS, claim,
+    negotiate_legacy,
+};
+pub use members::Members;
+pub use message::{Message, Unreadable, is_valid_id, read_message};
+pub use meta::{Capabilities, Meta, MetaFault, foreign_members};
+pub use modern::{Headers, ModernFault, check_headers, check_version, name_member};
+pub use result::{Content, ResultHead, ResultKind, read_result_head, with_members, without_member};
+pub use write::{
+    ErrorBody, error_response, notification, params_text, push_string, quoted, request, response,
+    response_frame,
+};

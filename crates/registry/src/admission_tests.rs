@@ -41,7 +41,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         tool_denylist: vec![],
         required: true,
         toolset: None,
-        prompts: vec![],
+        prompts: None,
         poll_interval: None,
     }
 }
@@ -62,6 +62,7 @@ fn board(tools: Vec<ToolEntry>) -> Board {
             tools,
             servers: vec![],
             local_tools: LocalToolChoice::NamedInTools,
+            ..Plan::default()
         },
         local: vec![ToolDescriptor::named("sum_numbers"), ToolDescriptor::named("current_time")],
         offered: vec![],

@@ -1,11 +1,38 @@
 //! Records of calls: written in batches, read newest first.
 
+use std::sync::LazyLock;
+
 use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use switchboard_model::{CallId, CallRecord};
 
 use crate::rows::{bind_call, call_from_row};
 use crate::{Store, StoreError};
+
+const COLUMNS: [&str; 14] = [
+    "id",
+    "started_at_ms",
+    "face",
+    "server",
+    "tool",
+    "requested",
+    "revision",
+    "argument_digest",
+    "outcome",
+    "message",
+    "wait_ns",
+    "run_ns",
+    "result_bytes",
+    "result_handle",
+];
+
+/// Each statement costs a way to the connection's thread and back, so many records share one. A batch is cut into
+/// these few sizes, because a statement for every length would have to be prepared each time. The last one is 1:
+/// it takes what is left.
+const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
+
+static INSERTS: LazyLock<[(usize, String); 4]> =
+    LazyLock::new(|| ROWS_AT_ONCE.map(|rows| (rows, insert(rows))));
 
 /// Which records to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,18 +63,13 @@ impl Store {
             return Ok(());
         }
         let mut write = self.write("record calls").await?;
-        for record in records {
-            let insert = sqlx::query(
-                "INSERT INTO calls
-                     (id, started_at_ms, face, server, tool, requested, revision, argument_digest, outcome,
-                      message, wait_ns, run_ns, result_bytes, result_handle)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-                 ON CONFLICT (id) DO NOTHING",
-            );
-            bind_call(insert, record)
-                .execute(write.on())
-                .await
-                .map_err(|error| write.fault(error))?;
+        let mut rest = records;
+        for (rows, statement) in INSERTS.iter() {
+            while let Some((some, others)) = rest.split_at_checked(*rows) {
+                let insert = some.iter().fold(sqlx::query(statement.as_str()), bind_call);
+                insert.execute(write.on()).await.map_err(|error| write.fault(error))?;
+                rest = others;
+            }
         }
         write.commit().await
     }
@@ -64,6 +86,15 @@ impl Store {
             .await
             .map_err(|error| self.fault("read calls", error))
     }
+}
+
+fn insert(rows: usize) -> String {
+    let row = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
+    format!(
+        "INSERT INTO calls ({}) VALUES {} ON CONFLICT (id) DO NOTHING",
+        COLUMNS.join(", "),
+        vec![row; rows].join(", "),
+    )
 }
 
 fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {

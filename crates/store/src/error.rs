@@ -79,6 +79,20 @@ pub enum StoreError {
         /// Which value.
         source: sqlx::Error,
     },
+    /// Another key has this name already.
+    #[error("there is already a key with the name {name:?} in the database {}", file.display())]
+    NameTaken {
+        /// The database.
+        file: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// The system gave no random bytes.
+    #[error("cannot get random bytes from the system")]
+    NoRandomness {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The store was closed before.
     #[error("the database {} is closed", file.display())]
     Closed {
@@ -124,7 +138,8 @@ impl StoreError {
             Self::Unreadable { .. } => {
                 Some("a newer version may have written it: update this one".into())
             }
-            Self::Closed { .. } | Self::Query { .. } => None,
+            Self::NameTaken { .. } => Some("choose another name, or revoke that key first".into()),
+            Self::NoRandomness { .. } | Self::Closed { .. } | Self::Query { .. } => None,
         }
     }
 

@@ -1,5 +1,5 @@
-//! What outlives the process: what servers had, which era they speak, the catalog revision, call records and
-//! large results (spec, sections 2, 3 and 9).
+//! What outlives the process: what servers had, which era they speak, the catalog revision, call records, large
+//! results, API keys and sessions of the gateway (spec, sections 2, 3, 7 and 9).
 //!
 //! [`Store`] is a concrete type with plain methods; `SQLite` in WAL mode stands behind it. The SQL keeps to what
 //! `PostgreSQL` also understands (`$1`, row values, upserts, window functions), and rows meet the model only in
@@ -13,16 +13,21 @@
 mod calls;
 mod era;
 mod error;
+mod keys;
 mod open;
 mod results;
 mod retention;
 mod revision;
 mod rows;
+mod secrets;
 mod servers;
+mod sessions;
 mod store;
 
 pub use calls::CallFilter;
 pub use error::StoreError;
+pub use keys::StoredKey;
 pub use results::ResultSlice;
 pub use retention::{Pruned, Retention};
+pub use sessions::StoredSession;
 pub use store::Store;

@@ -11,6 +11,8 @@ use switchboard_model::{
     ToolDescriptor,
 };
 
+use crate::{StoredKey, StoredSession};
+
 type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
@@ -124,6 +126,37 @@ pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Err
         annotations: json("annotations")?,
         name,
     })
+}
+
+/// A key from a row of `api_keys`.
+pub(crate) fn key_from_row(row: &SqliteRow) -> Result<StoredKey, sqlx::Error> {
+    Ok(StoredKey {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        role: row.try_get("role")?,
+        created_at_ms: row.try_get("created_at_ms")?,
+        last_used_at_ms: row.try_get("last_used_at_ms")?,
+        revoked_at_ms: row.try_get("revoked_at_ms")?,
+        expires_at_ms: row.try_get("expires_at_ms")?,
+    })
+}
+
+/// A session from a row of `gateway_sessions`.
+pub(crate) fn session_from_row(row: &SqliteRow) -> Result<StoredSession, sqlx::Error> {
+    Ok(StoredSession {
+        id: row.try_get("id")?,
+        kind: row.try_get("kind")?,
+        owner: row.try_get("owner")?,
+        state: row.try_get("state")?,
+        created_at_ms: row.try_get("created_at_ms")?,
+        last_seen_at_ms: row.try_get("last_seen_at_ms")?,
+    })
+}
+
+/// Hashes and secrets have one length.
+pub(crate) fn bytes32(column: &str, bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
+    let wrong = |bytes: Vec<u8>| meaningless(format!("{column} has {} bytes, not 32", bytes.len()));
+    bytes.try_into().map_err(wrong)
 }
 
 /// A canonical name is never split at a dot; the server's name says where its half ends.

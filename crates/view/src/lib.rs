@@ -1,1 +1,20 @@
-//! Catalog and session to the tools that a client sees: toolsets, names, search, lists as bytes. Pure.
+//! Catalog and session to the tools that a client sees: toolsets, names, search, lists as bytes.
+//!
+//! An [`Index`] is made once per catalog revision; a [`View`] is what one [`Scope`] and one choice of enabled toolsets
+//! see of it. Both are immutable and shared: clients that see the same share the same bytes.
+
+mod definition;
+mod index;
+mod meta_tools;
+mod names;
+mod scope;
+mod search;
+mod view;
+
+pub use definition::{ListEra, render_tool};
+pub use index::{Entry, Index, Toolset};
+pub use meta_tools::{MetaTool, Switched, unknown_tool};
+pub use names::{Named, expose_names, sanitized};
+pub use scope::{Scope, ScopeFault};
+pub use search::Hit;
+pub use view::{Found, View, ViewKey};

@@ -4,8 +4,12 @@
 //! misspelt key in one server does not hide the missing defaults of another.
 
 pub(crate) mod endpoint;
+mod gateway;
+mod names;
+mod security;
 mod server;
 mod tool;
+mod toolset;
 mod warnings;
 
 use std::collections::HashMap;
@@ -67,6 +71,14 @@ impl<'a> At<'a> {
         self.node.get(key).map_or(&self.node.origin, |node| &node.origin)
     }
 
+    /// The text, where the value is one.
+    fn text(&self) -> Option<&'a str> {
+        match &self.node.value {
+            crate::tree::Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The items of the list below `key`.
     pub(crate) fn items(&self, key: &str) -> Vec<At<'a>> {
         let Some(list) = self.get(key) else { return Vec::new() };
@@ -88,22 +100,31 @@ impl Planner<'_> {
         self.refuse_duplicates(&tools, "tool entries", |raw| raw.name.as_deref());
         let tools: Vec<_> =
             tools.into_iter().filter_map(|(at, raw)| Some((self.tool(&at, raw)?, at))).collect();
+        self.check_exposed_names(&tools);
 
         let servers = entries::<RawServer>(&toolbox, "mcps", json);
         self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
+        let local_tools = local_tools(&json["local_tools"]);
+        let members = toolset::members(&servers, &local_tools);
         let servers: Vec<_> = servers
             .into_iter()
             .filter_map(|(at, raw)| Some((self.server(&at, raw)?, at)))
             .collect();
 
         self.warn(&tools, &servers);
+        let toolsets = self.toolsets(config, sound, &members);
+        let gateway = self.gateway(config, sound, &toolsets);
+        let security = self.security(config, sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
             max_concurrent: max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT),
             tools: tools.into_iter().map(|(entry, _)| entry).collect(),
             servers: servers.into_iter().map(|(server, _)| server).collect(),
-            local_tools: local_tools(&json["local_tools"]),
+            local_tools,
+            toolsets: toolsets.plans,
+            gateway,
+            security,
         }
     }
 

@@ -34,7 +34,7 @@ impl Planner<'_> {
             tool_denylist: raw.tool_denylist.unwrap_or_default(),
             required: raw.required.unwrap_or(true),
             toolset: raw.toolset,
-            prompts: raw.prompts.unwrap_or_default(),
+            prompts: raw.prompts,
             poll_interval,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use switchboard_model::{ArgumentSpec, ArgumentType, ToolEntry};
+use switchboard_model::{ArgumentSpec, ArgumentType, META_TOOLS, ToolEntry};
 
 use super::{At, Planner, RawLimits, admission_mode};
 use crate::problem::Problem;
@@ -28,6 +28,26 @@ impl Planner<'_> {
             enabled: raw.enabled.unwrap_or(true),
             arguments,
         })
+    }
+
+    /// Two tools under one name, or one under the name of a meta-tool, and a model could not call both.
+    pub(super) fn check_exposed_names(&mut self, tools: &[(ToolEntry, At<'_>)]) {
+        let mut seen = HashMap::new();
+        for (tool, at) in tools {
+            let (Some(name), Some(at)) = (&tool.expose_as, at.get("expose_as")) else { continue };
+            if META_TOOLS.contains(&name.as_str()) {
+                let help = "it is the name of a tool of the gateway itself; choose another name";
+                self.refuse(&at, "is reserved", help);
+            }
+            if let Some(first) = seen.insert(name.as_str(), &at.node.origin) {
+                let shown = if at.node.sensitive { "***" } else { name };
+                let problem = Problem::error(format!("two tool entries are exposed as `{shown}`"))
+                    .about(&at.path)
+                    .note(format!("the first is at {}", self.source.place(first)))
+                    .help("choose another name for one of them");
+                self.push(&at.node.origin, problem);
+            }
+        }
     }
 
     fn arguments(&mut self, at: &At<'_>, raw: Vec<RawArgument>) -> Vec<ArgumentSpec> {

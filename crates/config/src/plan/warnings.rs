@@ -89,7 +89,7 @@ impl Planner<'_> {
         self.warn_at(at.value_origin("name"), problem);
     }
 
-    fn warn_at(&mut self, origin: &Origin, problem: Problem) {
+    pub(super) fn warn_at(&mut self, origin: &Origin, problem: Problem) {
         self.warnings.push(self.source.locate(origin, problem.into_warning()));
     }
 }

@@ -183,7 +183,7 @@ fn problems_as_json() {
                 "message": "environment variable SWITCHBOARD__X leads nowhere: there is no `x` in switchboard",
                 "path": "switchboard",
                 "notes": [],
-                "help": "known keys: toolbox",
+                "help": "known keys: toolbox, toolsets, gateway, security",
                 "variable": "SWITCHBOARD__X",
             },
         ])

@@ -79,6 +79,17 @@ async fn a_batch_may_be_written_twice() {
 }
 
 #[tokio::test]
+async fn batches_of_every_length_are_kept_whole() {
+    for length in [1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 87, 200] {
+        let store = Store::in_memory().await.unwrap();
+        let batch: Vec<_> = (0..length).map(record).collect();
+        store.record_calls(&batch).await.unwrap();
+        let kept = store.recent_calls(&CallFilter::newest(9999)).await.unwrap();
+        assert_eq!(kept.into_iter().rev().collect::<Vec<_>>(), batch);
+    }
+}
+
+#[tokio::test]
 async fn words_of_a_newer_version_are_shown_or_refused_but_never_guessed() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod calls;
+mod keys;
 mod many_writers;
 mod opening;
 mod processes;
@@ -10,6 +11,7 @@ mod results;
 mod retention;
 mod round_trip;
 mod servers;
+mod sessions;
 
 use std::time::Duration;
 

@@ -121,5 +121,12 @@ async fn every_future_may_move_between_threads() {
         results_older_than_ms: 0,
         max_result_bytes_total: 0,
     }));
+    movable(&store.key_hashes());
+    movable(&store.revoke_key("k", 1));
+    movable(&store.installation_secret("s"));
+    movable(&store.put_sessions(&[]));
+    movable(&store.sessions(None, None));
+    movable(&store.delete_sessions(&[]));
+    movable(&store.touch_sessions(&[]));
     movable(&store.close());
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use sqlx::Connection;
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use switchboard_model::{CallId, Era, ServerName, ToolDescriptor};
 use switchboard_store::{CallFilter, Store, StoreError};
@@ -42,6 +43,25 @@ async fn reopening_finds_everything() {
     assert_eq!(store.recent_calls(&CallFilter::newest(9)).await.unwrap(), [record(1)]);
     assert_eq!(store.read_result("h", 0, 9).await.unwrap().unwrap().bytes, b"body");
     assert_eq!(store.revision_for("b").await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_layout_is_brought_up_to_date() {
+    let (directory, layouts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = "0001_first_layout.sql";
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite").join(first);
+    std::fs::copy(shipped, layouts.path().join(first)).unwrap();
+    std::fs::write(directory.path().join("switchboard.db"), "").unwrap();
+    let mut old = raw(directory.path()).await;
+    Migrator::new(layouts.path()).await.unwrap().run_direct(None, &mut old, false).await.unwrap();
+    sqlx::query("INSERT INTO catalog_revision VALUES (1, 7, 'a')").execute(&mut old).await.unwrap();
+    old.close().await.unwrap();
+
+    let store = Store::open(directory.path()).await.unwrap();
+    assert_eq!(store.revision_for("a").await.unwrap(), 7, "what was there stays");
+    assert_eq!(store.keys().await.unwrap(), []);
+    assert_eq!(store.sessions(None, None).await.unwrap(), []);
+    store.record_calls(&[record(1)]).await.unwrap();
 }
 
 #[cfg(unix)]

@@ -1,0 +1,124 @@
+//! `gateway`: what clients see.
+
+use serde_json::Value as Json;
+use switchboard_model::{ExposureMode, GatewayPlan, Naming, StatelessState};
+
+use super::toolset::Toolsets;
+use super::{At, Planner};
+use crate::problem::Problem;
+use crate::raw::{RawExposure, RawGateway, RawNaming, RawStatelessState};
+
+const SET_LISTS: [&str; 3] = ["tool_sets", "allow_toolsets", "deny_toolsets"];
+
+impl Planner<'_> {
+    pub(super) fn gateway(
+        &mut self,
+        config: &At<'_>,
+        sound: &Json,
+        sets: &Toolsets,
+    ) -> GatewayPlan {
+        let Some(at) = config.get("gateway") else { return GatewayPlan::default() };
+        let raw: RawGateway = serde_json::from_value(sound["gateway"].clone()).unwrap_or_default();
+        for key in SET_LISTS {
+            self.refuse_unknown(&at, key, &sets.names);
+        }
+        let defaults = GatewayPlan::default();
+        let session_idle = self.duration(&at, "session_idle", raw.session_idle);
+        let plan = GatewayPlan {
+            exposure: raw.exposure.map(exposure_mode),
+            tool_sets: raw.tool_sets,
+            naming: raw.naming.map_or(defaults.naming, naming),
+            max_active_toolsets: raw.max_active_toolsets,
+            allow_toolsets: raw.allow_toolsets,
+            deny_toolsets: raw.deny_toolsets.unwrap_or_default(),
+            stateless_state: raw.stateless_state.map_or(defaults.stateless_state, stateless_state),
+            session_idle: session_idle.unwrap_or(defaults.session_idle),
+            max_sessions: raw.max_sessions.unwrap_or(defaults.max_sessions),
+            max_sessions_per_principal: raw
+                .max_sessions_per_principal
+                .unwrap_or(defaults.max_sessions_per_principal),
+            max_body_bytes: raw.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+        };
+        self.check_exposure(&at, &plan, sets);
+        self.check_admitted(&at, &plan, sets);
+        plan
+    }
+
+    /// What the mode and the sets say about each other.
+    fn check_exposure(&mut self, at: &At<'_>, plan: &GatewayPlan, sets: &Toolsets) {
+        // A list that cannot be read has been reported and says nothing about the mode.
+        if at.has("tool_sets") && plan.tool_sets.is_none() {
+            return;
+        }
+        let named = plan.tool_sets.as_ref().map_or(0, Vec::len);
+        match plan.exposure {
+            Some(ExposureMode::Static) if named == 0 => {
+                let message = format!("{}.exposure is `static`, but no toolset is named", at.path);
+                let help = format!("add `tool_sets: [...]`; {}", sets.names.listed());
+                let problem = Problem::error(message).about(&at.path.key("tool_sets")).help(help);
+                self.push(at.value_origin("exposure"), problem);
+            }
+            Some(ExposureMode::Legacy) if named > 0 => {
+                let message = format!(
+                    "{}.tool_sets is ignored: `exposure: legacy` shows every tool",
+                    at.path
+                );
+                let problem = Problem::error(message)
+                    .about(&at.path.key("tool_sets"))
+                    .help("use `exposure: static` to show only these, or remove one of the two");
+                self.warn_at(at.key_origin("tool_sets"), problem);
+            }
+            Some(ExposureMode::Dynamic) => {
+                let Some(most) = plan.max_active_toolsets else { return };
+                if named > usize::try_from(most).unwrap_or(usize::MAX) {
+                    let message = format!(
+                        "{}.tool_sets has {named} sets, but max_active_toolsets is {most}",
+                        at.path
+                    );
+                    let problem = Problem::error(message).about(&at.path.key("tool_sets"));
+                    self.push(at.key_origin("tool_sets"), problem.help("change one of the two"));
+                }
+            }
+            Some(ExposureMode::Static | ExposureMode::Legacy) | None => {}
+        }
+    }
+
+    /// A set that is shown at first must be one that may be shown.
+    fn check_admitted(&mut self, at: &At<'_>, plan: &GatewayPlan, sets: &Toolsets) {
+        for item in at.items("tool_sets") {
+            let Some(name) = item.text().filter(|name| sets.names.has(name)) else { continue };
+            if plan.admits(name) {
+                continue;
+            }
+            let shown = if item.node.sensitive { "***" } else { name };
+            let is_denied = plan.deny_toolsets.iter().any(|denied| denied == name);
+            let why = if is_denied { "is in deny_toolsets" } else { "is not in allow_toolsets" };
+            let problem = Problem::error(format!("{}: the toolset `{shown}` {why}", item.path))
+                .about(&item.path)
+                .help("remove it here, or allow it there");
+            self.push(&item.node.origin, problem);
+        }
+    }
+}
+
+fn exposure_mode(raw: RawExposure) -> ExposureMode {
+    match raw {
+        RawExposure::Legacy => ExposureMode::Legacy,
+        RawExposure::Static => ExposureMode::Static,
+        RawExposure::Dynamic => ExposureMode::Dynamic,
+    }
+}
+
+fn naming(raw: RawNaming) -> Naming {
+    match raw {
+        RawNaming::Prefixed => Naming::Prefixed,
+        RawNaming::Bare => Naming::Bare,
+    }
+}
+
+fn stateless_state(raw: RawStatelessState) -> StatelessState {
+    match raw {
+        RawStatelessState::None => StatelessState::None,
+        RawStatelessState::Principal => StatelessState::Principal,
+    }
+}

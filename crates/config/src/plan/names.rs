@@ -1,0 +1,70 @@
+//! Names that may be referred to, and what a person is told who names another.
+
+use super::{At, Planner};
+use crate::problem::Problem;
+use crate::schema::nearest;
+use crate::shape_words::quoted;
+
+/// The known names of one kind.
+pub(super) struct Names {
+    /// "server" or "toolset".
+    what: &'static str,
+    all: Vec<Known>,
+}
+
+struct Known {
+    name: String,
+    /// A name that came from a variable is not shown.
+    is_shown: bool,
+}
+
+impl Names {
+    pub(super) fn new(what: &'static str) -> Self {
+        Self { what, all: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, name: &str, is_shown: bool) {
+        if !self.has(name) {
+            self.all.push(Known { name: name.to_owned(), is_shown });
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.all.iter().any(|known| known.name == name)
+    }
+
+    /// All of them in a row: "the servers are `a`, `b`".
+    pub(super) fn listed(&self) -> String {
+        let what = self.what;
+        let shown: Vec<_> = self.shown().map(|name| format!("`{name}`")).collect();
+        match shown.as_slice() {
+            [] => format!("no {what} is configured"),
+            [only] => format!("the only {what} is {only}"),
+            all => format!("the {what}s are {}", all.join(", ")),
+        }
+    }
+
+    fn shown(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().filter(|known| known.is_shown).map(|known| known.name.as_str())
+    }
+}
+
+impl Planner<'_> {
+    /// Refuses the elements of the list below `key` that are not among `names`.
+    pub(super) fn refuse_unknown(&mut self, at: &At<'_>, key: &str, names: &Names) {
+        for item in at.items(key) {
+            let Some(name) = item.text().filter(|name| !names.has(name)) else { continue };
+            let (what, path) = (names.what, &item.path);
+            let (shown, near) = if item.node.sensitive {
+                ("of that name (it is not shown)".into(), None)
+            } else {
+                (quoted(name), nearest(name, names.shown()))
+            };
+            let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let problem = Problem::error(format!("{path}: there is no {what} {shown}"))
+                .about(path)
+                .help(format!("{meant}{}", names.listed()));
+            self.push(&item.node.origin, problem);
+        }
+    }
+}

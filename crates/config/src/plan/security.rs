@@ -1,0 +1,225 @@
+//! `security`: who may ask.
+
+use std::net::Ipv6Addr;
+
+use http::uri::Authority;
+use serde_json::Value as Json;
+use switchboard_model::{
+    DEFAULT_JWT_LEEWAY, JwksSource, JwtPlan, SecurityPlan, is_on_this_machine,
+};
+use url::Url;
+
+use super::{At, Planner};
+use crate::problem::Problem;
+use crate::raw::RawJwt;
+
+impl Planner<'_> {
+    pub(super) fn security(&mut self, config: &At<'_>, sound: &Json) -> SecurityPlan {
+        let Some(at) = config.get("security") else { return SecurityPlan::default() };
+        let raw = serde_json::from_value::<RawJwt>(sound["security"]["jwt"].clone()).ok();
+        let jwt = raw.and_then(|raw| self.jwt(&at.get("jwt")?, raw));
+        SecurityPlan {
+            allowed_hosts: self.each(&at, "allowed_hosts", host, HOST_HELP),
+            allowed_origins: self.each(&at, "allowed_origins", origin, ORIGIN_HELP),
+            jwt,
+        }
+    }
+
+    /// Reads every element of a list, and refuses those that cannot be read.
+    fn each(
+        &mut self,
+        at: &At<'_>,
+        key: &str,
+        read: fn(&str) -> Result<String, &'static str>,
+        help: &str,
+    ) -> Vec<String> {
+        let mut all = Vec::new();
+        for item in at.items(key) {
+            match item.text().map(read) {
+                Some(Ok(value)) => all.push(value),
+                Some(Err(why)) => self.refuse(&item, why, help),
+                None => {}
+            }
+        }
+        all
+    }
+
+    fn jwt(&mut self, at: &At<'_>, raw: RawJwt) -> Option<JwtPlan> {
+        let issuer = raw.issuer.filter(|text| self.address(at, "issuer", text).is_some());
+        let jwks = self.jwks(at, raw.jwks_url.as_deref(), raw.jwks_file.as_deref());
+        let leeway = self.duration(at, "leeway", raw.leeway);
+        let resource = match (&raw.resource, &raw.audience) {
+            (Some(resource), _) => self.address(at, "resource", resource),
+            (None, Some(audience)) if !at.has("resource") => self.resource_of(at, audience),
+            (None, _) => None,
+        };
+        Some(JwtPlan {
+            issuer: issuer?,
+            audience: raw.audience?,
+            jwks: jwks?,
+            required_scopes: raw.required_scopes.unwrap_or_default(),
+            leeway: leeway.unwrap_or(DEFAULT_JWT_LEEWAY),
+            resource: resource?,
+        })
+    }
+
+    /// Exactly one place of keys.
+    fn jwks(&mut self, at: &At<'_>, url: Option<&str>, file: Option<&str>) -> Option<JwksSource> {
+        match (at.has("jwks_url"), at.has("jwks_file")) {
+            (true, true) => {
+                let message = format!("{} has both `jwks_url` and `jwks_file`", at.path);
+                let problem = Problem::error(message).about(&at.path.key("jwks_file"));
+                self.push(
+                    at.key_origin("jwks_file"),
+                    problem.help("keys come from one place: remove one of the two"),
+                );
+                None
+            }
+            (false, false) => {
+                let message = format!("{} has neither `jwks_url` nor `jwks_file`", at.path);
+                let help = "add `jwks_url: https://...`, where the issuer publishes its keys";
+                self.push(&at.node.origin, Problem::error(message).about(&at.path).help(help));
+                None
+            }
+            (true, false) => self.address(at, "jwks_url", url?).map(JwksSource::Url),
+            (false, true) => Some(JwksSource::File(self.directory.join(file?))),
+        }
+    }
+
+    /// An audience is any text, a resource is an address; where the first is not, the second must be
+    /// written.
+    fn resource_of(&mut self, at: &At<'_>, audience: &str) -> Option<Url> {
+        let resource = secure_address(audience).ok();
+        if resource.is_none() {
+            let message = format!("{}.audience is not an address that clients can use", at.path);
+            let problem = Problem::error(message).about(&at.path.key("audience"));
+            let help = "add `resource: https://...`, the address of this gateway";
+            self.push(at.value_origin("audience"), problem.help(help));
+        }
+        resource
+    }
+
+    /// An address that tokens or keys depend on, so nobody on the way may change what it answers.
+    fn address(&mut self, at: &At<'_>, key: &str, text: &str) -> Option<Url> {
+        match secure_address(text) {
+            Ok(url) => Some(url),
+            Err(why) => {
+                let at = at.get(key)?;
+                // The text itself may carry a password, so only the snippet shows it, when it may.
+                let problem = Problem::error(format!("{}: the address {why}", at.path));
+                let help = format!("write an address such as `https://example.com/{key}`");
+                self.push(&at.node.origin, problem.about(&at.path).help(help));
+                None
+            }
+        }
+    }
+}
+
+fn secure_address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is not a valid URL: {error}"))?;
+    match url.scheme() {
+        _ if url.host_str().is_none_or(str::is_empty) => Err("names no host".into()),
+        "https" => Ok(url),
+        "http" if is_on_this_machine(&url) => Ok(url),
+        "http" => Err("is plain http on another machine; use https".into()),
+        _ => Err("is not an https address".into()),
+    }
+}
+
+const HOST_HELP: &str = "write a name such as `gateway.example.com` or `gateway.example.com:8420`";
+
+/// A host as it may stand in a `Host` header.
+fn host(text: &str) -> Result<String, &'static str> {
+    const BAD: &str = "is not a host name";
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Ok(format!("[{address}]"));
+    }
+    if text.contains(['@', '*', '/']) {
+        return Err(BAD);
+    }
+    let authority: Authority = text.parse().map_err(|_| BAD)?;
+    let has_port = authority.as_str().len() > authority.host().len();
+    if authority.host().is_empty() || (has_port && authority.port_u16().is_none()) {
+        return Err(BAD);
+    }
+    Ok(authority.as_str().to_ascii_lowercase())
+}
+
+const ORIGIN_HELP: &str = "write scheme, host and port only, such as `https://app.example.com`";
+
+/// An origin in the spelling that browsers send.
+fn origin(text: &str) -> Result<String, &'static str> {
+    const BAD: &str = "is not the origin of a web page";
+    let url = Url::parse(text).map_err(|_| BAD)?;
+    let has_more = !matches!(url.path(), "" | "/")
+        || url.query().is_some()
+        || url.fragment().is_some()
+        || !url.username().is_empty()
+        || url.password().is_some();
+    if has_more || url.host_str().is_none_or(|host| host.is_empty() || host.contains('*')) {
+        return Err(BAD);
+    }
+    let origin = url.origin();
+    // Those of extensions and of desktop programs have schemes that the standard calls opaque.
+    let text = text.trim_end_matches('/').to_ascii_lowercase();
+    Ok(if origin.is_tuple() { origin.ascii_serialization() } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_with_an_optional_port() {
+        let rows = [
+            ("gateway.example.com", Some("gateway.example.com")),
+            ("Gateway.Example.com:8420", Some("gateway.example.com:8420")),
+            ("10.0.0.1", Some("10.0.0.1")),
+            ("fd00::1", Some("[fd00::1]")),
+            ("[fd00::1]:80", Some("[fd00::1]:80")),
+            ("https://gateway.example.com", None),
+            ("gateway.example.com/mcp", None),
+            ("me@gateway.example.com", None),
+            ("*.example.com", None),
+            ("gateway.example.com:", None),
+            ("gateway.example.com:99999", None),
+            ("", None),
+            ("a b", None),
+        ];
+        for (written, expected) in rows {
+            assert_eq!(host(written).ok().as_deref(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn origins_are_spelt_as_browsers_do() {
+        let rows = [
+            ("https://app.example.com", Some("https://app.example.com")),
+            ("HTTPS://App.example.com:443/", Some("https://app.example.com")),
+            ("http://10.0.0.1:3000", Some("http://10.0.0.1:3000")),
+            ("app://obsidian.md", Some("app://obsidian.md")),
+            ("https://app.example.com/page", None),
+            ("https://app.example.com?x", None),
+            ("https://me@app.example.com", None),
+            ("https://*.example.com", None),
+            ("app.example.com", None),
+            ("null", None),
+            ("*", None),
+            ("file:///x", None),
+        ];
+        for (written, expected) in rows {
+            assert_eq!(origin(written).ok().as_deref(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn keys_and_issuers_are_reached_safely() {
+        for good in ["https://i.example.com", "http://localhost:9000/x", "http://127.0.0.1/"] {
+            assert!(secure_address(good).is_ok(), "{good}");
+        }
+        for bad in ["http://i.example.com", "ftp://i.example.com", "i.example.com", "https://", ""]
+        {
+            assert!(secure_address(bad).is_err(), "{bad}");
+        }
+    }
+}

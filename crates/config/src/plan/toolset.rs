@@ -1,0 +1,207 @@
+//! `toolsets`, and the sets that servers make by themselves.
+
+use switchboard_model::{LOCAL_SERVER, LocalToolChoice, ServerName, ToolsetPlan};
+
+use super::names::Names;
+use super::{At, Planner, entries, shown_name};
+use crate::problem::Problem;
+use crate::raw::{RawServer, RawToolset};
+
+/// A server as sets know it, be the rest of its entry sound or not.
+pub(super) struct Member {
+    name: String,
+    /// The set that its entry names.
+    toolset: Option<String>,
+    name_is_shown: bool,
+    toolset_is_shown: bool,
+    /// Whether it makes a set that nobody wrote.
+    makes_set: bool,
+}
+
+impl Member {
+    fn of(at: &At<'_>, raw: &RawServer) -> Option<Self> {
+        let is_shown = |key| at.get(key).is_none_or(|value| !value.node.sensitive);
+        Some(Self {
+            name: raw.name.clone()?,
+            toolset: raw.toolset.clone(),
+            name_is_shown: is_shown("name"),
+            toolset_is_shown: is_shown("toolset"),
+            makes_set: true,
+        })
+    }
+
+    /// The built-in tools are members too; whether there are any is certain only where the file says so.
+    fn local(choice: &LocalToolChoice) -> Self {
+        let makes_set = match choice {
+            LocalToolChoice::NamedInTools => false,
+            LocalToolChoice::All => true,
+            LocalToolChoice::Only(names) => !names.is_empty(),
+        };
+        Self {
+            name: LOCAL_SERVER.into(),
+            toolset: None,
+            name_is_shown: true,
+            toolset_is_shown: true,
+            makes_set,
+        }
+    }
+
+    /// The set that it belongs to without being asked.
+    fn set(&self) -> &str {
+        self.toolset.as_deref().unwrap_or(&self.name)
+    }
+
+    fn set_is_shown(&self) -> bool {
+        if self.toolset.is_some() { self.toolset_is_shown } else { self.name_is_shown }
+    }
+}
+
+/// The servers that sets can have as members.
+pub(super) fn members(servers: &[(At<'_>, RawServer)], local: &LocalToolChoice) -> Vec<Member> {
+    let servers = servers.iter().filter_map(|(at, raw)| Member::of(at, raw));
+    servers.chain([Member::local(local)]).collect()
+}
+
+/// Every set, and the names that the gateway section may use.
+pub(super) struct Toolsets {
+    pub(super) plans: Vec<ToolsetPlan>,
+    pub(super) names: Names,
+}
+
+impl Planner<'_> {
+    /// The sets of `toolsets` in their order, then those that servers make.
+    pub(super) fn toolsets(
+        &mut self,
+        config: &At<'_>,
+        sound: &serde_json::Value,
+        members: &[Member],
+    ) -> Toolsets {
+        let written = entries::<RawToolset>(config, "toolsets", sound);
+        self.refuse_duplicates(&written, "toolsets", |raw| raw.name.as_deref());
+        let mut servers = Names::new("server");
+        for member in members {
+            servers.add(&member.name, member.name_is_shown);
+        }
+        let mut names = Names::new("toolset");
+        let mut plans = Vec::new();
+        for (at, raw) in written {
+            self.refuse_unknown(&at, "servers", &servers);
+            self.check_patterns(&at, &servers);
+            let Some(name) = raw.name.clone() else { continue };
+            names.add(&name, at.get("name").is_none_or(|name| !name.node.sensitive));
+            self.check_members(&at, &name, &raw, members);
+            plans.push(written_set(name, raw, members));
+        }
+        for member in members.iter().filter(|member| member.makes_set) {
+            if !names.has(member.set()) {
+                names.add(member.set(), member.set_is_shown());
+                plans.push(implied_set(member.set(), members));
+            }
+        }
+        Toolsets { plans, names }
+    }
+
+    fn check_members(&mut self, at: &At<'_>, name: &str, raw: &RawToolset, members: &[Member]) {
+        // What is written but malformed has been reported.
+        if ["servers", "tools"].iter().any(|key| at.has(key)) && is_unread(at, raw) {
+            return;
+        }
+        let shown = shown_name(at, name);
+        let is_bare = count(raw.servers.as_ref()) + count(raw.tools.as_ref()) == 0;
+        let problem = if is_bare && members.iter().all(|member| member.set() != name) {
+            Problem::error(format!("the toolset `{shown}` has no members")).help(
+                "add `servers: [...]` or `tools: [...]`; only the entry of a server's own set needs neither",
+            )
+        } else if !is_bare
+            && members.iter().any(|member| member.name == name)
+            && !mentions(raw, name)
+        {
+            Problem::error(format!(
+                "the toolset `{shown}` has the name of a server, but none of its tools"
+            ))
+            .help(format!(
+                "choose another name, or add `{shown}` to `servers`, or `{shown}.*` to `tools`"
+            ))
+        } else {
+            return;
+        };
+        self.push(at.value_origin("name"), problem.about(&at.path));
+    }
+
+    /// Not an error, because names of MCP tools may hold dots themselves.
+    fn check_patterns(&mut self, at: &At<'_>, servers: &Names) {
+        for item in at.items("tools") {
+            let Some(pattern) = item.text() else { continue };
+            if pattern.trim().is_empty() {
+                self.refuse(&item, "matches no tool", "write `tool`, `server.tool` or a pattern");
+            }
+            let Some((server, _)) = pattern.split_once('.') else { continue };
+            if server.contains(['*', '?']) || servers.has(server) || item.node.sensitive {
+                continue;
+            }
+            let message = format!("{}: `{server}` is not the name of a server", item.path);
+            let problem = Problem::error(message).about(&item.path).help(servers.listed());
+            self.warn_at(&item.node.origin, problem);
+        }
+    }
+}
+
+fn is_unread(at: &At<'_>, raw: &RawToolset) -> bool {
+    (at.has("servers") && raw.servers.is_none()) || (at.has("tools") && raw.tools.is_none())
+}
+
+fn count(list: Option<&Vec<String>>) -> usize {
+    list.map_or(0, Vec::len)
+}
+
+/// Whether a set that is called like a server holds tools of it, and so was meant to.
+fn mentions(raw: &RawToolset, server: &str) -> bool {
+    let is_below =
+        |pattern: &String| pattern.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'));
+    raw.servers.iter().flatten().any(|name| name == server)
+        || raw.tools.iter().flatten().any(is_below)
+}
+
+/// A set as written. Servers that name it in their entry belong to it in any case; a server whose own
+/// name it has belongs to it unless the entry says what else is meant.
+fn written_set(name: String, raw: RawToolset, members: &[Member]) -> ToolsetPlan {
+    let is_bare = count(raw.servers.as_ref()) + count(raw.tools.as_ref()) == 0;
+    let mut servers: Vec<_> = raw.servers.into_iter().flatten().map(ServerName::new).collect();
+    for member in members.iter().filter(|member| member.set() == name) {
+        let server = ServerName::new(member.name.as_str());
+        if (is_bare || member.toolset.is_some()) && !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    ToolsetPlan {
+        name,
+        description: raw.description.unwrap_or_default(),
+        when_to_use: raw.when_to_use,
+        servers,
+        tools: raw.tools.unwrap_or_default(),
+    }
+}
+
+fn implied_set(name: &str, members: &[Member]) -> ToolsetPlan {
+    let servers: Vec<_> = members
+        .iter()
+        .filter(|member| member.set() == name)
+        .map(|member| ServerName::new(member.name.as_str()))
+        .collect();
+    let description = match servers.as_slice() {
+        [only] if only.is_local() => "The tools that are built into Switchboard".into(),
+        [only] => format!("All tools of {only}"),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(ServerName::as_str).collect();
+            format!("All tools of {} and {last}", first.join(", "))
+        }
+        [] => String::new(),
+    };
+    ToolsetPlan {
+        name: name.to_owned(),
+        description,
+        when_to_use: None,
+        servers,
+        tools: Vec::new(),
+    }
+}

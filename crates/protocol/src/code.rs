@@ -1,0 +1,14 @@
+//! Error codes of JSON-RPC and of MCP.
+
+pub const PARSE_ERROR: i64 = -32_700;
+pub const INVALID_REQUEST: i64 = -32_600;
+pub const METHOD_NOT_FOUND: i64 = -32_601;
+pub const INVALID_PARAMS: i64 = -32_602;
+pub const INTERNAL_ERROR: i64 = -32_603;
+/// The resource-not-found code of the legacy era; the modern one uses [`INVALID_PARAMS`].
+pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
+/// Legacy servers answer so where a session or a handshake is missing.
+pub const LEGACY_SERVER_ERROR: i64 = -32_000;
+pub const HEADER_MISMATCH: i64 = -32_020;
+pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
+pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;

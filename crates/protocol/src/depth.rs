@@ -1,0 +1,49 @@
+//! How deep JSON is nested, before anything parses it.
+
+/// What our parser takes; deeper JSON is refused before it is passed on to a parser that may recurse without a bound.
+pub const MAX_DEPTH: usize = 127;
+
+/// Whether brackets outside of strings are nested deeper than [`MAX_DEPTH`].
+pub fn is_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in json {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(!is_too_deep(nested(MAX_DEPTH).as_bytes()));
+        assert!(is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
+        assert!(!is_too_deep(format!(r#"{{"a\"{}":1}}"#, "[{".repeat(200)).as_bytes()));
+        assert!(!is_too_deep("[],".repeat(500).as_bytes()));
+        // The parser goes exactly as far.
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
+    }
+}

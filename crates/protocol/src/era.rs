@@ -1,0 +1,93 @@
+//! Which era a message belongs to.
+
+use crate::meta::VERSION_KEY;
+use crate::{Members, Message};
+
+/// The version of the stateless era.
+pub const MODERN_VERSION: &str = "2026-07-28";
+/// The newest version that has a handshake.
+pub const LATEST_LEGACY: &str = "2025-11-25";
+/// Versions that have a handshake, oldest first.
+pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", LATEST_LEGACY];
+/// Every version that is spoken here, newest first.
+pub const SUPPORTED_VERSIONS: [&str; 5] =
+    [MODERN_VERSION, LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// What a message claims to be. A malformed claim of the modern era is answered in the modern way, never taken for an
+/// old client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EraClaim {
+    Modern,
+    /// `initialize` with a handshake in it.
+    Handshake,
+    /// Anything else: belongs to a session.
+    Legacy,
+}
+
+/// Classifies a message; `version` is the `MCP-Protocol-Version` header, where the transport has one.
+pub fn claim(message: &Message<'_>, version: Option<&str>) -> EraClaim {
+    let (method, params) = match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            (&**method, *params)
+        }
+        Message::Response { .. } => ("", None),
+    };
+    let params = params.and_then(|params| Members::read(params).ok()).unwrap_or_default();
+    if method == "initialize" && params.get("protocolVersion").is_some() {
+        return EraClaim::Handshake;
+    }
+    let meta = params.object("_meta").unwrap_or_default();
+    let says_modern = meta.get(VERSION_KEY).is_some()
+        || method == "server/discover"
+        || method == "subscriptions/listen"
+        || version.is_some_and(is_modern);
+    if says_modern { EraClaim::Modern } else { EraClaim::Legacy }
+}
+
+/// Versions are dates; later ones than ours are of the stateless era too.
+fn is_modern(version: &str) -> bool {
+    version.len() == MODERN_VERSION.len() && version >= MODERN_VERSION
+}
+
+/// The version that an `initialize` is answered with: the one that was asked for, or our newest.
+pub fn negotiate_legacy(requested: &str) -> &'static str {
+    LEGACY_VERSIONS.into_iter().find(|version| *version == requested).unwrap_or(LATEST_LEGACY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, header: Option<&str>, expected: EraClaim) {
+        let message = crate::read_message(body.as_bytes()).unwrap();
+        assert_eq!(claim(&message, header), expected, "{body} {header:?}");
+    }
+
+    #[test]
+    fn a_claim_is_read_from_the_message_before_the_header() {
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        check(list, None, EraClaim::Legacy);
+        check(list, Some("2025-11-25"), EraClaim::Legacy);
+        check(list, Some("2026-07-28"), EraClaim::Modern);
+        check(list, Some("2027-01-01"), EraClaim::Modern);
+        check(list, Some("nonsense"), EraClaim::Legacy);
+        let modern = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}}"#;
+        check(modern, Some("2025-11-25"), EraClaim::Modern);
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, None, EraClaim::Modern);
+        let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28"}}"#;
+        check(handshake, None, EraClaim::Handshake);
+        check(handshake, Some("2026-07-28"), EraClaim::Handshake);
+        let hollow = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        check(hollow, None, EraClaim::Modern);
+    }
+
+    #[test]
+    fn an_old_client_gets_its_version_and_a_newer_one_our_newest() {
+        for version in LEGACY_VERSIONS {
+            assert_eq!(negotiate_legacy(version), version);
+        }
+        assert_eq!(negotiate_legacy(MODERN_VERSION), LATEST_LEGACY);
+        assert_eq!(negotiate_legacy("1999-01-01"), LATEST_LEGACY);
+    }
+}

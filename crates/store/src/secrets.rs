@@ -1,0 +1,35 @@
+//! Random bytes that belong to this data directory.
+
+use crate::rows::bytes32;
+use crate::{Store, StoreError};
+
+const OPERATION: &str = "read a secret of this installation";
+
+impl Store {
+    /// A random secret of this installation by name: made at the first call, the same ever after, for every
+    /// process that uses this directory.
+    pub async fn installation_secret(&self, name: &str) -> Result<[u8; 32], StoreError> {
+        let mut fresh = [0; 32];
+        getrandom::fill(&mut fresh)
+            .map_err(|source| StoreError::NoRandomness { source: source.into() })?;
+        let mut write = self.write(OPERATION).await?;
+        // Of two processes that ask at once, the second gets what the first one made.
+        sqlx::query(
+            "INSERT INTO installation_secrets (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+        )
+        .bind(name)
+        .bind(fresh.as_slice())
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        let secret: Vec<u8> =
+            sqlx::query_scalar("SELECT secret FROM installation_secrets WHERE name = $1")
+                .bind(name)
+                .fetch_one(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        let secret = bytes32("secret", secret).map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(secret)
+    }
+}

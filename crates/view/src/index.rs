@@ -1,0 +1,250 @@
+//! One catalog with its names and toolsets.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use switchboard_model::{Naming, Plan, ServerName};
+use switchboard_registry::{Catalog, CatalogTool};
+use wildmatch::WildMatch;
+
+use crate::names::{Named, expose_names};
+use crate::search::{Hit, Search};
+
+/// A tool and the name that clients see.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub tool: Arc<CatalogTool>,
+    /// `None` for a tool whose bare name another one has.
+    pub name: Option<Arc<str>>,
+    /// The server's hint that it changes nothing. Only ever used to show less.
+    pub is_read_only: bool,
+}
+
+/// A named group of tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolset {
+    pub name: String,
+    pub description: String,
+    pub when_to_use: Option<String>,
+    /// Places in the index, ascending.
+    pub members: Vec<usize>,
+}
+
+/// A catalog, made ready to be looked at.
+#[derive(Debug)]
+pub struct Index {
+    revision: u64,
+    entries: Vec<Entry>,
+    by_name: HashMap<Arc<str>, usize>,
+    by_canonical: HashMap<Arc<str>, usize>,
+    toolsets: Vec<Toolset>,
+    /// Sets that policy denies, or does not allow: nobody hears of them.
+    hidden_sets: HashSet<String>,
+    /// Whether policy lets the tool be seen at all.
+    is_permitted: Vec<bool>,
+    max_active_toolsets: Option<usize>,
+    warnings: Vec<String>,
+    search: OnceLock<Search>,
+}
+
+impl Index {
+    /// Joins a catalog with what the plan says about toolsets and names.
+    pub fn new(catalog: &Catalog, plan: &Plan) -> Self {
+        let tools = catalog.tools();
+        let named: Vec<_> = tools
+            .iter()
+            .map(|tool| Named { name: &tool.name, expose_as: tool.expose_as.as_deref() })
+            .collect();
+        let names = expose_names(&named, plan.gateway.naming);
+        let warnings = shadowed(tools, &names, plan.gateway.naming);
+        let entries: Vec<Entry> = tools
+            .iter()
+            .zip(names)
+            .map(|(tool, name)| Entry { tool: tool.clone(), name, is_read_only: read_only(tool) })
+            .collect();
+        let named = entries.iter().enumerate();
+        let by_name = named.filter_map(|(at, entry)| Some((entry.name.clone()?, at))).collect();
+        let by_canonical =
+            tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
+        let toolsets = toolsets(tools, plan);
+        let hidden_sets = hidden_sets(&toolsets, plan);
+        let is_permitted = permitted(tools.len(), &toolsets, plan);
+        Self {
+            revision: catalog.revision(),
+            entries,
+            by_name,
+            by_canonical,
+            toolsets,
+            hidden_sets,
+            is_permitted,
+            max_active_toolsets: plan.gateway.max_active_toolsets.map(|max| max as usize),
+            warnings,
+            search: OnceLock::new(),
+        }
+    }
+
+    /// The revision of the catalog.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// All tools, in the order of their registration.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// What people should know about the names.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The toolsets that policy lets be seen.
+    pub fn toolsets(&self) -> impl Iterator<Item = &Toolset> {
+        self.toolsets.iter().filter(|set| !self.hidden_sets.contains(&set.name))
+    }
+
+    /// One of [`Index::toolsets`].
+    pub fn toolset(&self, name: &str) -> Option<&Toolset> {
+        self.toolsets().find(|set| set.name == name)
+    }
+
+    pub(crate) fn max_active_toolsets(&self) -> Option<usize> {
+        self.max_active_toolsets
+    }
+
+    pub(crate) fn is_permitted(&self, at: usize) -> bool {
+        self.is_permitted.get(at).copied().unwrap_or_default()
+    }
+
+    /// The tool that clients see under this name.
+    pub(crate) fn named(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The tool of this canonical name.
+    pub(crate) fn canonical(&self, name: &str) -> Option<usize> {
+        self.by_canonical.get(name).copied()
+    }
+
+    pub(crate) fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        is_visible: impl Fn(usize) -> bool,
+    ) -> Vec<Hit> {
+        let search = self.search.get_or_init(|| Search::new(self.entries.iter()));
+        search.find(query, limit, is_visible)
+    }
+}
+
+fn read_only(tool: &CatalogTool) -> bool {
+    let annotations = tool.descriptor.annotations.as_ref().map(switchboard_model::JsonText::parse);
+    annotations.is_some_and(|hints| hints.get("readOnlyHint") == Some(&true.into()))
+}
+
+fn shadowed(tools: &[Arc<CatalogTool>], names: &[Option<Arc<str>>], naming: Naming) -> Vec<String> {
+    if naming != Naming::Bare {
+        return Vec::new();
+    }
+    let winner = |name: &str| {
+        let mut winners = tools.iter().zip(names).rev();
+        winners.find(|(tool, shown)| shown.is_some() && tool.name.tool() == name)
+    };
+    tools
+        .iter()
+        .zip(names)
+        .filter(|(_, name)| name.is_none())
+        .map(|(tool, _)| {
+            let other = winner(tool.name.tool()).map_or("another tool", |(t, _)| t.name.as_str());
+            format!(
+                "tool '{}' is hidden by '{other}': with `gateway.naming: bare` the last of one name wins; give one of \
+                 them an `expose_as`, or use `naming: prefixed`",
+                tool.name
+            )
+        })
+        .collect()
+}
+
+/// The configured sets, then one for every server (or for the `toolset` that it names) that they do not redefine.
+fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
+    let mut sets: Vec<Toolset> = plan
+        .toolsets
+        .iter()
+        .map(|set| {
+            let patterns: Vec<_> = set.tools.iter().map(|p| WildMatch::new(p)).collect();
+            let is_member = |tool: &CatalogTool| {
+                tool.toolset == set.name
+                    || set.servers.contains(tool.name.server())
+                    || patterns.iter().any(|pattern| {
+                        pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
+                    })
+            };
+            Toolset {
+                name: set.name.clone(),
+                description: set.description.clone(),
+                when_to_use: set.when_to_use.clone(),
+                members: places(tools, is_member),
+            }
+        })
+        .collect();
+    let local = ServerName::local();
+    let of_servers = plan.servers.iter().map(|server| {
+        let name = &server.spec.name;
+        (server.toolset.clone().unwrap_or_else(|| name.to_string()), name)
+    });
+    let has_local = tools.iter().any(|tool| tool.name.server().is_local());
+    let of_local = has_local.then(|| (local.to_string(), &local));
+    let mut servers_of: Vec<(String, Vec<String>)> = Vec::new();
+    for (set, server) in of_servers.chain(of_local) {
+        if sets.iter().any(|known| known.name == set) {
+            continue;
+        }
+        match servers_of.iter_mut().find(|(name, _)| *name == set) {
+            Some((_, servers)) => servers.push(server.to_string()),
+            None => servers_of.push((set, vec![server.to_string()])),
+        }
+    }
+    sets.extend(servers_of.into_iter().map(|(name, servers)| Toolset {
+        description: match servers.as_slice() {
+            [one] if one == switchboard_model::LOCAL_SERVER => "The built-in tools".into(),
+            [one] => format!("All tools of the MCP server '{one}'"),
+            many => format!("All tools of the MCP servers {}", many.join(", ")),
+        },
+        when_to_use: None,
+        members: places(tools, |tool| tool.toolset == name),
+        name,
+    }));
+    sets
+}
+
+fn places(tools: &[Arc<CatalogTool>], is_member: impl Fn(&CatalogTool) -> bool) -> Vec<usize> {
+    let tools = tools.iter().enumerate();
+    tools.filter(|(_, tool)| is_member(tool)).map(|(at, _)| at).collect()
+}
+
+fn hidden_sets(toolsets: &[Toolset], plan: &Plan) -> HashSet<String> {
+    let gateway = &plan.gateway;
+    let is_hidden = |name: &String| {
+        gateway.deny_toolsets.contains(name)
+            || gateway.allow_toolsets.as_ref().is_some_and(|allowed| !allowed.contains(name))
+    };
+    toolsets.iter().map(|set| &set.name).filter(|name| is_hidden(name)).cloned().collect()
+}
+
+/// A tool of a denied set is denied, whatever other sets it is in.
+fn permitted(count: usize, toolsets: &[Toolset], plan: &Plan) -> Vec<bool> {
+    let gateway = &plan.gateway;
+    let mut is_permitted = vec![gateway.allow_toolsets.is_none(); count];
+    let mut mark = |names: &[String], value: bool| {
+        for set in toolsets.iter().filter(|set| names.contains(&set.name)) {
+            for at in &set.members {
+                if let Some(flag) = is_permitted.get_mut(*at) {
+                    *flag = value;
+                }
+            }
+        }
+    };
+    mark(gateway.allow_toolsets.as_deref().unwrap_or_default(), true);
+    mark(&gateway.deny_toolsets, false);
+    is_permitted
+}

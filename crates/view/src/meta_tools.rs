@@ -1,0 +1,340 @@
+//! The tools about tools: what they say about themselves, and what they answer.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use switchboard_protocol::push_string;
+
+use crate::definition::{ListEra, render_tool};
+use crate::index::{Entry, Toolset};
+use crate::view::{View, push_names};
+
+/// How many matches `search_tools` gives when nobody says.
+const DEFAULT_MATCHES: u64 = 8;
+const MAX_MATCHES: u64 = 50;
+/// How much of a description a catalogue line shows.
+const LINE: usize = 200;
+
+/// One of the tools about tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaTool {
+    EnableToolset,
+    DisableToolset,
+    ListToolsets,
+    DescribeToolset,
+    SearchTools,
+    DescribeTool,
+    CallTool,
+}
+
+/// What switching toolsets leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switched {
+    pub enabled: BTreeSet<String>,
+    pub message: String,
+    /// Tools that come or go with it.
+    pub tools: Vec<String>,
+}
+
+impl MetaTool {
+    pub const ALL: [Self; 7] = [
+        Self::EnableToolset,
+        Self::DisableToolset,
+        Self::ListToolsets,
+        Self::DescribeToolset,
+        Self::SearchTools,
+        Self::DescribeTool,
+        Self::CallTool,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EnableToolset => "enable_toolset",
+            Self::DisableToolset => "disable_toolset",
+            Self::ListToolsets => "list_toolsets",
+            Self::DescribeToolset => "describe_toolset",
+            Self::SearchTools => "search_tools",
+            Self::DescribeTool => "describe_tool",
+            Self::CallTool => "call_tool",
+        }
+    }
+
+    /// The tool of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Appends the definition.
+    pub(crate) fn render(self, text: &mut String, view: &View) {
+        let (title, description) = self.about();
+        let description = match self {
+            Self::EnableToolset => format!("{description}\n{}", catalogue(view)),
+            _ => description.to_owned(),
+        };
+        text.push_str("{\"name\":");
+        push_string(text, self.name());
+        text.push_str(",\"title\":");
+        push_string(text, title);
+        text.push_str(",\"description\":");
+        push_string(text, &description);
+        text.push_str(",\"inputSchema\":");
+        text.push_str(&self.schema(view).to_string());
+        text.push_str(",\"annotations\":");
+        let changes = matches!(self, Self::EnableToolset | Self::DisableToolset | Self::CallTool);
+        let calls = self == Self::CallTool;
+        let hints = json!({
+            "readOnlyHint": !changes, "destructiveHint": calls, "idempotentHint": !calls, "openWorldHint": calls,
+        });
+        text.push_str(&hints.to_string());
+        text.push('}');
+    }
+
+    fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Self::EnableToolset => (
+                "Enable a toolset",
+                "Switches a group of tools on, so that they can be called. Toolsets:",
+            ),
+            Self::DisableToolset => (
+                "Disable a toolset",
+                "Switches a group of tools off again. Tools that another enabled toolset has too stay.",
+            ),
+            Self::ListToolsets => {
+                ("List toolsets", "Lists the groups of tools and says which are switched on.")
+            }
+            Self::DescribeToolset => (
+                "Describe a toolset",
+                "Shows the tools of a group, without switching it on.",
+            ),
+            Self::SearchTools => (
+                "Search tools",
+                "Finds tools by what they do, best match first, over all groups. Describe a match with describe_tool \
+                 and run it with call_tool.",
+            ),
+            Self::DescribeTool => (
+                "Describe a tool",
+                "Shows the whole definition of a tool with the schema of its arguments.",
+            ),
+            Self::CallTool => (
+                "Call a tool",
+                "Runs a tool that search_tools or describe_toolset showed, whether its group is switched on or not.",
+            ),
+        }
+    }
+
+    fn schema(self, view: &View) -> Value {
+        let text = |about: &str| json!({"type": "string", "description": about});
+        let set = || {
+            let mut set = text("The name of the toolset");
+            if let Some(set) = set.as_object_mut().filter(|_| !view.set_names().is_empty()) {
+                set.insert("enum".into(), view.set_names().into());
+            }
+            json!({"type": "object", "properties": {"toolsetName": set}, "required": ["toolsetName"]})
+        };
+        match self {
+            Self::EnableToolset | Self::DisableToolset | Self::DescribeToolset => set(),
+            Self::ListToolsets => json!({"type": "object", "properties": {}}),
+            Self::SearchTools => json!({"type": "object", "properties": {
+                "query": text("What the tool should do, in a few words"),
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_MATCHES, "description": "How many matches; 8 when left out"},
+            }, "required": ["query"]}),
+            Self::DescribeTool => json!({"type": "object", "properties": {
+                "name": text("The name of the tool"),
+            }, "required": ["name"]}),
+            Self::CallTool => json!({"type": "object", "properties": {
+                "name": text("The name of the tool"),
+                "arguments": {"type": "object", "description": "Its arguments, as its schema wants them"},
+            }, "required": ["name"]}),
+        }
+    }
+}
+
+/// One line for each set, for a model that has to choose.
+fn catalogue(view: &View) -> String {
+    let lines = view.set_names().iter().filter_map(|name| view.toolset(name)).map(|set| {
+        let when = set.when_to_use.as_deref().map(|when| format!(" Use it: {when}"));
+        let about = format!("{}{}", set.description, when.unwrap_or_default());
+        let about: String = about.chars().take(LINE).collect();
+        format!("- {}: {about}", set.name)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The argument that names a toolset. Other gateways call it `name` or `toolset`.
+fn set_argument(arguments: &Map<String, Value>) -> Option<&str> {
+    let keys = ["toolsetName", "name", "toolset"];
+    let given = keys.into_iter().find_map(|key| arguments.get(key))?;
+    given.as_str().map(str::trim).filter(|name| !name.is_empty())
+}
+
+impl View {
+    fn set_named<'a>(&'a self, arguments: &Map<String, Value>) -> Result<&'a Toolset, String> {
+        let known = || match self.set_names() {
+            [] => "there are none here".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        let Some(name) = set_argument(arguments) else {
+            return Err(format!("say which toolset in `toolsetName`; {}", known()));
+        };
+        self.toolset(name).ok_or_else(|| format!("there is no toolset '{name}' here; {}", known()))
+    }
+
+    /// What `enable_toolset` leads to, or why it is refused.
+    pub fn enable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
+        let set = self.set_named(arguments)?;
+        if self.enabled().contains(&set.name) {
+            return Err(format!("toolset '{}' is already enabled", set.name));
+        }
+        if let Some(max) = self.index().max_active_toolsets()
+            && self.enabled().len() >= max
+        {
+            let active: Vec<_> = self.enabled().iter().map(String::as_str).collect();
+            return Err(format!(
+                "toolset '{}' cannot be enabled: at most {max} may be active (max_active_toolsets), and {} are: \
+                 disable one first",
+                set.name,
+                active.join(", ")
+            ));
+        }
+        let mut enabled = BTreeSet::clone(self.enabled());
+        enabled.insert(set.name.clone());
+        let tools: Vec<String> = self.names_of(set);
+        let message = format!("Toolset '{}' is enabled; it has {} tools.", set.name, tools.len());
+        Ok(Switched { enabled, message, tools })
+    }
+
+    /// What `disable_toolset` leads to, or why it is refused.
+    pub fn disable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
+        let set = self.set_named(arguments)?;
+        let mut enabled = BTreeSet::clone(self.enabled());
+        if !enabled.remove(&set.name) {
+            let active: Vec<_> = enabled.iter().map(String::as_str).collect();
+            let active = if active.is_empty() { "none".into() } else { active.join(", ") };
+            return Err(format!("toolset '{}' is not enabled; enabled: {active}", set.name));
+        }
+        let stays = |name: &String| {
+            enabled.iter().filter_map(|other| self.toolset(other)).any(|other| {
+                self.members(other).any(|entry| entry.name.as_deref() == Some(name.as_str()))
+            })
+        };
+        let (kept, gone): (Vec<_>, Vec<_>) = self.names_of(set).into_iter().partition(stays);
+        let kept = match kept.len() {
+            0 => String::new(),
+            many => format!(" {many} stay, because other enabled toolsets have them."),
+        };
+        let message =
+            format!("Toolset '{}' is disabled; {} tools are gone.{kept}", set.name, gone.len());
+        Ok(Switched { enabled, message, tools: gone })
+    }
+
+    fn names_of(&self, set: &Toolset) -> Vec<String> {
+        self.members(set).filter_map(|entry| entry.name.as_deref().map(str::to_owned)).collect()
+    }
+
+    /// The answer of `list_toolsets`, as JSON text.
+    pub fn toolsets_text(&self) -> String {
+        let sets = self.set_names().iter().filter_map(|name| self.toolset(name)).map(|set| {
+            json!({
+                "name": set.name,
+                "description": set.description,
+                "whenToUse": set.when_to_use,
+                "active": self.enabled().contains(&set.name),
+                "tools": self.members(set).count(),
+            })
+        });
+        json!({"toolsets": sets.collect::<Vec<_>>()}).to_string()
+    }
+
+    /// The answer of `describe_toolset`.
+    pub fn toolset_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
+        let set = self.set_named(arguments)?;
+        let tools = self.members(set).map(|entry| {
+            json!({"name": entry.name, "description": entry.tool.descriptor.description})
+        });
+        Ok(json!({
+            "name": set.name,
+            "description": set.description,
+            "whenToUse": set.when_to_use,
+            "active": self.enabled().contains(&set.name),
+            "tools": tools.collect::<Vec<_>>(),
+        })
+        .to_string())
+    }
+
+    /// The answer of `search_tools`.
+    pub fn search_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
+        let query = arguments.get("query").and_then(Value::as_str).map(str::trim);
+        let Some(query) = query.filter(|query| !query.is_empty()) else {
+            return Err("say in `query` what the tool should do".into());
+        };
+        let limit = match arguments.get("limit") {
+            None | Some(Value::Null) => DEFAULT_MATCHES,
+            Some(limit) => limit
+                .as_u64()
+                .filter(|limit| (1..=MAX_MATCHES).contains(limit))
+                .ok_or_else(|| format!("`limit` must be a whole number from 1 to {MAX_MATCHES}"))?,
+        };
+        let limit = usize::try_from(limit).unwrap_or_default();
+        let matches = self.search(query, limit).into_iter().map(|(entry, score)| {
+            let sets = self.sets_of(entry);
+            json!({
+                "name": entry.name,
+                "description": entry.tool.descriptor.description,
+                "toolsets": sets,
+                "enabled": sets.iter().any(|set| self.enabled().contains(*set)),
+                "score": (f64::from(score) * 100.0).round() / 100.0,
+            })
+        });
+        Ok(json!({"matches": matches.collect::<Vec<_>>()}).to_string())
+    }
+
+    fn sets_of(&self, entry: &Entry) -> Vec<&str> {
+        let has = |set: &Toolset| self.members(set).any(|member| member.name == entry.name);
+        let sets = self.set_names().iter().filter(|name| self.toolset(name).is_some_and(has));
+        sets.map(String::as_str).collect()
+    }
+
+    /// The answer of `describe_tool`.
+    pub fn tool_text(&self, arguments: &Map<String, Value>, era: ListEra) -> Result<String, String> {
+        let Some(name) = arguments.get("name").and_then(Value::as_str) else {
+            return Err("say which tool in `name`".into());
+        };
+        let entry = self.reach(name).map_err(|nearest| unknown_tool(name, &nearest))?;
+        Ok(self.definition(entry, era))
+    }
+
+    /// The definition of one tool, as it would be listed.
+    pub fn definition(&self, entry: &Entry, era: ListEra) -> String {
+        let mut text = String::new();
+        render_tool(&mut text, entry.name.as_deref().unwrap_or_default(), &entry.tool.descriptor, era);
+        text
+    }
+
+    /// What `enable_toolset` and `disable_toolset` answer. Who cannot see the list change gets the definitions.
+    pub fn switched_text(&self, switched: &Switched, with_definitions: Option<ListEra>) -> String {
+        let mut text = String::from("{\"success\":true,\"message\":");
+        push_string(&mut text, &switched.message);
+        text.push_str(",\"tools\":");
+        match with_definitions {
+            None => push_names(&mut text, switched.tools.iter().map(String::as_str)),
+            Some(era) => {
+                let entries = switched.tools.iter().filter_map(|name| self.reach(name).ok());
+                let definitions: Vec<_> = entries.map(|entry| self.definition(entry, era)).collect();
+                text.push('[');
+                text.push_str(&definitions.join(","));
+                text.push(']');
+            }
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// Says that there is no such tool, and what may have been meant.
+pub fn unknown_tool(name: &str, nearest: &[&str]) -> String {
+    let shown: String = name.chars().take(128).collect();
+    match nearest {
+        [] => format!("there is no tool '{shown}' here"),
+        nearest => format!("there is no tool '{shown}' here; did you mean {}?", nearest.join(" or ")),
+    }
+}

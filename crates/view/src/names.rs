@@ -1,0 +1,186 @@
+//! The names under which models see tools.
+//!
+//! A name is never parsed back: it is looked up. So the only duties are that two tools never share one, that a name does
+//! not depend on the order of lists, and that every provider takes it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use switchboard_model::{CanonicalName, META_TOOLS, Naming};
+
+/// What every provider takes: `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`.
+const MAX_LENGTH: usize = 64;
+/// Characters of the hash that tells cut or clashing names apart.
+const HASH_LENGTH: usize = 8;
+
+/// A tool and the name that the configuration gives it, if it does.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    pub name: &'a CanonicalName,
+    pub expose_as: Option<&'a str>,
+}
+
+/// The exposed name of each tool, in the same order. With [`Naming::Bare`] the last of several tools of one name has it
+/// and the others have none.
+pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Option<Arc<str>>> {
+    match naming {
+        Naming::Prefixed => unique(tools).into_iter().map(Some).collect(),
+        Naming::Bare => bare(tools),
+    }
+}
+
+/// `text` with every character that a provider refuses replaced.
+pub fn sanitized(text: &str) -> String {
+    let mut name: String =
+        text.chars().map(|c| if is_plain(c) { c } else { '_' }).take(MAX_LENGTH).collect();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        name.insert(0, '_');
+        name.truncate(MAX_LENGTH);
+    }
+    name
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// What a tool would like to be called, and whether that is exactly its name.
+fn wish(tool: &Named<'_>) -> (String, bool) {
+    if let Some(name) = tool.expose_as {
+        return (name.to_owned(), true);
+    }
+    let whole = format!("{}__{}", tool.name.server(), tool.name.tool());
+    let name = sanitized(&whole);
+    let is_exact = name == whole;
+    (name, is_exact)
+}
+
+fn unique(tools: &[Named<'_>]) -> Vec<Arc<str>> {
+    let wishes: Vec<_> = tools.iter().map(wish).collect();
+    // A changed name always carries its hash, so it does not move when a tool that would clash with it comes or goes.
+    let mut names: Vec<String> = tools
+        .iter()
+        .zip(&wishes)
+        .map(|(tool, (wish, is_exact))| {
+            let is_reserved = META_TOOLS.contains(&wish.as_str());
+            if *is_exact && !is_reserved { wish.clone() } else { hashed(wish, tool.name, 0) }
+        })
+        .collect();
+    // What still clashes (`a` + `b__c` and `a__b` + `c`) gets a hash on every side: no order decides who keeps it.
+    for round in 1..=4 {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for name in &names {
+            *seen.entry(name).or_default() += 1;
+        }
+        let clashing: Vec<usize> = (0..names.len())
+            .filter(|at| names.get(*at).is_some_and(|name| seen.get(name.as_str()) > Some(&1)))
+            .collect();
+        if clashing.is_empty() {
+            break;
+        }
+        for at in clashing {
+            if let (Some(name), Some(tool), Some((wish, _))) =
+                (names.get_mut(at), tools.get(at), wishes.get(at))
+            {
+                *name = hashed(wish, tool.name, round);
+            }
+        }
+    }
+    names.into_iter().map(Arc::from).collect()
+}
+
+fn hashed(wish: &str, name: &CanonicalName, round: usize) -> String {
+    let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
+    let hash: String = hash.chars().skip(round * HASH_LENGTH).take(HASH_LENGTH).collect();
+    let kept: String = wish.chars().take(MAX_LENGTH - HASH_LENGTH - 1).collect();
+    format!("{kept}_{hash}")
+}
+
+/// The servers' own names, for one server behind the gateway: it then looks as if it were asked directly.
+fn bare(tools: &[Named<'_>]) -> Vec<Option<Arc<str>>> {
+    let wish = |tool: &Named<'_>| -> String {
+        let name = tool.expose_as.unwrap_or(tool.name.tool());
+        if META_TOOLS.contains(&name) { hashed(name, tool.name, 0) } else { name.to_owned() }
+    };
+    let names: Vec<String> = tools.iter().map(wish).collect();
+    let last: HashMap<&str, usize> =
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (last.get(name.as_str()) == Some(&at)).then(|| name.as_str().into()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use switchboard_model::ServerName;
+
+    use super::*;
+
+    fn canonical(server: &str, tool: &str) -> CanonicalName {
+        CanonicalName::new(&ServerName::new(server), tool)
+    }
+
+    fn names(tools: &[(&str, &str)], naming: Naming) -> Vec<Option<String>> {
+        let owned: Vec<_> = tools.iter().map(|(server, tool)| canonical(server, tool)).collect();
+        let named: Vec<_> = owned.iter().map(|name| Named { name, expose_as: None }).collect();
+        expose_names(&named, naming).into_iter().map(|name| name.map(|n| n.to_string())).collect()
+    }
+
+    #[test]
+    fn a_plain_name_stays_plain_and_any_other_carries_a_hash() {
+        let given = [("crm", "get"), ("crm", "a.b"), ("0x", "y"), ("crm", "é")];
+        let shown: Vec<_> = names(&given, Naming::Prefixed).into_iter().flatten().collect();
+        insta::assert_debug_snapshot!(shown, @r#""#);
+    }
+
+    #[test]
+    fn a_clash_changes_every_side() {
+        let both = names(&[("a", "b__c"), ("a__b", "c")], Naming::Prefixed);
+        assert!(both.iter().flatten().all(|name| name.starts_with("a__b__c_")), "{both:?}");
+        assert_ne!(both.first(), both.last());
+        assert_eq!(names(&[("a", "b__c")], Naming::Prefixed), [Some("a__b__c".to_owned())]);
+    }
+
+    #[test]
+    fn bare_names_are_the_servers_own_and_the_last_one_wins() {
+        let shown = names(&[("a", "get"), ("b", "get"), ("b", "x.y")], Naming::Bare);
+        assert_eq!(shown, [None, Some("get".into()), Some("x.y".into())]);
+    }
+
+    #[test]
+    fn names_of_meta_tools_cannot_be_taken() {
+        let name = canonical("s", "call_tool");
+        for (naming, expose_as) in [(Naming::Bare, None), (Naming::Prefixed, Some("call_tool"))] {
+            let names = expose_names(&[Named { name: &name, expose_as }], naming);
+            let name = names.into_iter().flatten().next().unwrap();
+            assert!(name.starts_with("call_tool_"), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_legal_injective_and_independent_of_order(
+            tools in proptest::collection::btree_set(("[a-z_0-9]{1,3}", "[a-z_.é]{1,5}|[a-z]{60,70}"), 1..30),
+            turn in 0usize..30,
+        ) {
+            let tools: Vec<(&str, &str)> = tools.iter().map(|(s, t)| (s.as_str(), t.as_str())).collect();
+            let shown: Vec<String> = names(&tools, Naming::Prefixed).into_iter().flatten().collect();
+            for name in &shown {
+                prop_assert!(name.len() <= 64 && !name.is_empty());
+                prop_assert!(name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+            }
+            let distinct: std::collections::HashSet<_> = shown.iter().collect();
+            prop_assert_eq!(distinct.len(), shown.len());
+            let mut turned = tools.clone();
+            turned.rotate_left(turn % tools.len());
+            let again: Vec<String> = names(&turned, Naming::Prefixed).into_iter().flatten().collect();
+            for (tool, name) in turned.iter().zip(again) {
+                let at = tools.iter().position(|other| other == tool).unwrap();
+                prop_assert_eq!(&shown[at], &name);
+            }
+        }
+    }
+}

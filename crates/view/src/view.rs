@@ -1,0 +1,302 @@
+//! What one scope and one choice of enabled toolsets see.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use switchboard_model::{Exposure, ExposureMode, ServerName};
+use switchboard_protocol::push_string;
+
+use crate::definition::{ListEra, render_tool};
+use crate::index::{Entry, Index, Toolset};
+use crate::meta_tools::MetaTool;
+use crate::scope::Scope;
+
+/// What decides about a view.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ViewKey {
+    pub scope: Arc<Scope>,
+    /// The enabled sets of a dynamic connection; empty in the other modes.
+    pub enabled: Arc<BTreeSet<String>>,
+}
+
+/// The tools that a client sees. Immutable; clients that see the same share it.
+#[derive(Debug)]
+pub struct View {
+    index: Arc<Index>,
+    mode: ExposureMode,
+    enabled: Arc<BTreeSet<String>>,
+    /// Tools that policy and scope leave, whether switched on or not.
+    is_reachable: Vec<bool>,
+    is_shown: Vec<bool>,
+    /// Sets that can be switched here.
+    sets: Vec<String>,
+    legacy_list: OnceLock<Bytes>,
+    modern_list: OnceLock<Bytes>,
+}
+
+/// What a name leads to.
+#[derive(Debug)]
+pub enum Found<'a> {
+    Tool(&'a Entry),
+    Meta(MetaTool),
+    /// Known, but every set that has it is switched off.
+    Disabled { entry: &'a Entry, sets: Vec<&'a str> },
+    Unknown { nearest: Vec<&'a str> },
+}
+
+impl View {
+    /// Computes a view; `scope` has been checked.
+    pub fn new(index: Arc<Index>, exposure: &Exposure, key: &ViewKey) -> Self {
+        let scope = &key.scope;
+        let mode = scope.mode(exposure);
+        let mut is_reachable: Vec<bool> = index
+            .entries()
+            .iter()
+            .enumerate()
+            .map(|(at, entry)| {
+                entry.name.is_some() && index.is_permitted(at) && scope_has(scope, entry)
+            })
+            .collect();
+        let statics = (exposure.mode == ExposureMode::Static).then_some(&exposure.tool_sets);
+        for sets in scope.toolsets.iter().chain(statics) {
+            keep_members(&mut is_reachable, &index, sets.iter().map(String::as_str));
+        }
+        let mut is_shown = is_reachable.clone();
+        if mode == ExposureMode::Dynamic {
+            keep_members(&mut is_shown, &index, key.enabled.iter().map(String::as_str));
+        }
+        let can_switch = |set: &Toolset| {
+            let is_named = |sets: &Vec<String>| sets.contains(&set.name);
+            let reaches = |at: &usize| is_reachable.get(*at).copied().unwrap_or_default();
+            scope.toolsets.iter().all(is_named)
+                && statics.is_none_or(is_named)
+                && (scope.server.is_none() || set.members.iter().any(reaches))
+        };
+        let sets = index.toolsets().filter(|set| can_switch(set)).map(|set| set.name.clone());
+        Self {
+            sets: sets.collect(),
+            mode,
+            enabled: key.enabled.clone(),
+            is_reachable,
+            is_shown,
+            legacy_list: OnceLock::new(),
+            modern_list: OnceLock::new(),
+            index,
+        }
+    }
+
+    /// What it was made from.
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    pub fn mode(&self) -> ExposureMode {
+        self.mode
+    }
+
+    /// The enabled sets of a dynamic view.
+    pub fn enabled(&self) -> &Arc<BTreeSet<String>> {
+        &self.enabled
+    }
+
+    /// Names of the sets that can be switched here, in the order of the configuration.
+    pub fn set_names(&self) -> &[String] {
+        &self.sets
+    }
+
+    /// A set that can be switched here.
+    pub fn toolset(&self, name: &str) -> Option<&Toolset> {
+        self.sets.iter().any(|set| set == name).then(|| self.index.toolset(name))?
+    }
+
+    /// The tools that are listed, in their order, without the meta-tools.
+    pub fn tools(&self) -> impl Iterator<Item = &Entry> {
+        let shown = self.index.entries().iter().zip(&self.is_shown);
+        shown.filter(|(_, is_shown)| **is_shown).map(|(entry, _)| entry)
+    }
+
+    /// The tools of a set that this view can reach.
+    pub fn members<'a>(&'a self, set: &'a Toolset) -> impl Iterator<Item = &'a Entry> {
+        let reachable = set.members.iter().filter(|at| self.reaches(**at));
+        reachable.filter_map(|at| self.index.entries().get(*at))
+    }
+
+    /// Whether a server has a tool in this view, so that its prompts and resources belong to it too.
+    pub fn has_server(&self, server: &ServerName) -> bool {
+        self.tools().any(|entry| entry.tool.name.server() == server)
+    }
+
+    /// What a client means that calls a tool of this name.
+    pub fn find(&self, name: &str) -> Found<'_> {
+        if self.mode == ExposureMode::Dynamic
+            && let Some(meta) = MetaTool::named(name)
+        {
+            return Found::Meta(meta);
+        }
+        let Some(at) = self.index.named(name).filter(|at| self.reaches(*at)) else {
+            return Found::Unknown { nearest: self.nearest(name, &self.is_shown) };
+        };
+        let Some(entry) = self.index.entries().get(at) else {
+            return Found::Unknown { nearest: Vec::new() };
+        };
+        if self.is_shown.get(at) == Some(&true) {
+            return Found::Tool(entry);
+        }
+        let sets = self.sets.iter().filter(|set| {
+            self.index.toolset(set).is_some_and(|set| set.members.contains(&at))
+        });
+        Found::Disabled { entry, sets: sets.map(String::as_str).collect() }
+    }
+
+    /// A tool by exposed or canonical name, switched on or not; the meta-tools reach all of these.
+    pub fn reach(&self, name: &str) -> Result<&Entry, Vec<&str>> {
+        let at = self.index.named(name).or_else(|| self.index.canonical(name));
+        at.filter(|at| self.reaches(*at))
+            .and_then(|at| self.index.entries().get(at))
+            .ok_or_else(|| self.nearest(name, &self.is_reachable))
+    }
+
+    /// The best matches among the tools that the meta-tools reach.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<(&Entry, f32)> {
+        let hits = self.index.search(query, limit, |at| self.reaches(at));
+        hits.into_iter()
+            .filter_map(|hit| Some((self.index.entries().get(hit.tool)?, hit.score)))
+            .collect()
+    }
+
+    fn reaches(&self, at: usize) -> bool {
+        self.is_reachable.get(at).copied().unwrap_or_default()
+    }
+
+    fn nearest(&self, name: &str, among: &[bool]) -> Vec<&str> {
+        let mut scored: Vec<(f64, &str)> = self
+            .index
+            .entries()
+            .iter()
+            .zip(among)
+            .filter(|(_, is_in)| **is_in)
+            .filter_map(|(entry, _)| {
+                let shown = entry.name.as_deref()?;
+                let bare = strsim::jaro_winkler(name, entry.tool.name.tool());
+                Some((bare.max(strsim::jaro_winkler(name, shown)), shown))
+            })
+            .filter(|(similarity, _)| *similarity > 0.8)
+            .collect();
+        scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
+        scored.into_iter().take(3).map(|(_, name)| name).collect()
+    }
+
+    /// The result of `tools/list`, written once.
+    pub fn list(&self, era: ListEra) -> &Bytes {
+        let cell = match era {
+            ListEra::Legacy => &self.legacy_list,
+            ListEra::Modern => &self.modern_list,
+        };
+        cell.get_or_init(|| self.render(era).into())
+    }
+
+    /// Whether two views list the same, so that a client of one need not look again.
+    pub fn lists_same(&self, other: &Self) -> bool {
+        let shown = |view: &Self| -> Vec<(Option<Arc<str>>, Arc<_>)> {
+            view.tools().map(|entry| (entry.name.clone(), entry.tool.clone())).collect()
+        };
+        let same_tools = {
+            let (mine, theirs) = (shown(self), shown(other));
+            mine.len() == theirs.len()
+                && mine.iter().zip(&theirs).all(|((name, tool), (other_name, other))| {
+                    name == other_name
+                        && (Arc::ptr_eq(tool, other) || tool.descriptor == other.descriptor)
+                })
+        };
+        same_tools
+            && self.mode == other.mode
+            && (self.mode != ExposureMode::Dynamic || self.meta_text() == other.meta_text())
+    }
+
+    fn meta_text(&self) -> String {
+        let mut text = String::new();
+        for meta in MetaTool::ALL {
+            meta.render(&mut text, self);
+        }
+        text
+    }
+
+    fn render(&self, era: ListEra) -> String {
+        let mut json = String::with_capacity(4096);
+        json.push('{');
+        if era == ListEra::Modern {
+            json.push_str("\"resultType\":\"complete\",");
+        }
+        json.push_str("\"tools\":[");
+        let start = json.len();
+        if self.mode == ExposureMode::Dynamic {
+            for meta in MetaTool::ALL {
+                separate(&mut json, start);
+                meta.render(&mut json, self);
+            }
+        }
+        for entry in self.tools() {
+            if let Some(name) = &entry.name {
+                separate(&mut json, start);
+                render_tool(&mut json, name, &entry.tool.descriptor, era);
+            }
+        }
+        json.push(']');
+        if era == ListEra::Modern {
+            // Headers, credentials and toolsets all change the list, so nobody may share it.
+            let ttl = if self.mode == ExposureMode::Dynamic { 0 } else { 10_000 };
+            let _infallible = write!(json, ",\"ttlMs\":{ttl},\"cacheScope\":\"private\"");
+        }
+        json.push('}');
+        json.shrink_to_fit();
+        json
+    }
+}
+
+fn separate(json: &mut String, start: usize) {
+    if json.len() > start {
+        json.push(',');
+    }
+}
+
+fn scope_has(scope: &Scope, entry: &Entry) -> bool {
+    let name = &entry.tool.name;
+    let is_named = |tools: &Vec<String>| {
+        let shown = entry.name.as_deref();
+        tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == name.as_str())
+    };
+    scope.server.as_deref().is_none_or(|server| name.server().as_str() == server)
+        && scope.tools.as_ref().is_none_or(is_named)
+        && (!scope.read_only || entry.is_read_only)
+}
+
+fn keep_members<'a>(flags: &mut [bool], index: &Index, sets: impl Iterator<Item = &'a str>) {
+    let mut is_member = vec![false; flags.len()];
+    for set in sets.filter_map(|name| index.toolset(name)) {
+        for at in &set.members {
+            if let Some(flag) = is_member.get_mut(*at) {
+                *flag = true;
+            }
+        }
+    }
+    for (flag, is_member) in flags.iter_mut().zip(is_member) {
+        *flag &= is_member;
+    }
+}
+
+/// A name as the items of a JSON list.
+pub(crate) fn push_names<'a>(json: &mut String, names: impl Iterator<Item = &'a str>) {
+    json.push('[');
+    let start = json.len();
+    for name in names {
+        separate(json, start);
+        push_string(json, name);
+    }
+    json.push(']');
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
