@@ -102,10 +102,9 @@ impl MetaTool {
             Self::ListToolsets => {
                 ("List toolsets", "Lists the groups of tools and says which are switched on.")
             }
-            Self::DescribeToolset => (
-                "Describe a toolset",
-                "Shows the tools of a group, without switching it on.",
-            ),
+            Self::DescribeToolset => {
+                ("Describe a toolset", "Shows the tools of a group, without switching it on.")
+            }
             Self::SearchTools => (
                 "Search tools",
                 "Finds tools by what they do, best match first, over all groups. Describe a match with describe_tool \
@@ -248,9 +247,9 @@ impl View {
     /// The answer of `describe_toolset`.
     pub fn toolset_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let set = self.set_named(arguments)?;
-        let tools = self.members(set).map(|entry| {
-            json!({"name": entry.name, "description": entry.tool.descriptor.description})
-        });
+        let tools = self.members(set).map(
+            |entry| json!({"name": entry.name, "description": entry.tool.descriptor.description}),
+        );
         Ok(json!({
             "name": set.name,
             "description": set.description,
@@ -295,7 +294,11 @@ impl View {
     }
 
     /// The answer of `describe_tool`.
-    pub fn tool_text(&self, arguments: &Map<String, Value>, era: ListEra) -> Result<String, String> {
+    pub fn tool_text(
+        &self,
+        arguments: &Map<String, Value>,
+        era: ListEra,
+    ) -> Result<String, String> {
         let Some(name) = arguments.get("name").and_then(Value::as_str) else {
             return Err("say which tool in `name`".into());
         };
@@ -306,7 +309,12 @@ impl View {
     /// The definition of one tool, as it would be listed.
     pub fn definition(&self, entry: &Entry, era: ListEra) -> String {
         let mut text = String::new();
-        render_tool(&mut text, entry.name.as_deref().unwrap_or_default(), &entry.tool.descriptor, era);
+        render_tool(
+            &mut text,
+            entry.name.as_deref().unwrap_or_default(),
+            &entry.tool.descriptor,
+            era,
+        );
         text
     }
 
@@ -319,7 +327,8 @@ impl View {
             None => push_names(&mut text, switched.tools.iter().map(String::as_str)),
             Some(era) => {
                 let entries = switched.tools.iter().filter_map(|name| self.reach(name).ok());
-                let definitions: Vec<_> = entries.map(|entry| self.definition(entry, era)).collect();
+                let definitions: Vec<_> =
+                    entries.map(|entry| self.definition(entry, era)).collect();
                 text.push('[');
                 text.push_str(&definitions.join(","));
                 text.push(']');
@@ -335,6 +344,8 @@ pub fn unknown_tool(name: &str, nearest: &[&str]) -> String {
     let shown: String = name.chars().take(128).collect();
     match nearest {
         [] => format!("there is no tool '{shown}' here"),
-        nearest => format!("there is no tool '{shown}' here; did you mean {}?", nearest.join(" or ")),
+        nearest => {
+            format!("there is no tool '{shown}' here; did you mean {}?", nearest.join(" or "))
+        }
     }
 }

@@ -42,8 +42,13 @@ pub enum Found<'a> {
     Tool(&'a Entry),
     Meta(MetaTool),
     /// Known, but every set that has it is switched off.
-    Disabled { entry: &'a Entry, sets: Vec<&'a str> },
-    Unknown { nearest: Vec<&'a str> },
+    Disabled {
+        entry: &'a Entry,
+        sets: Vec<&'a str>,
+    },
+    Unknown {
+        nearest: Vec<&'a str>,
+    },
 }
 
 impl View {
@@ -144,9 +149,10 @@ impl View {
         if self.is_shown.get(at) == Some(&true) {
             return Found::Tool(entry);
         }
-        let sets = self.sets.iter().filter(|set| {
-            self.index.toolset(set).is_some_and(|set| set.members.contains(&at))
-        });
+        let sets = self
+            .sets
+            .iter()
+            .filter(|set| self.index.toolset(set).is_some_and(|set| set.members.contains(&at)));
         Found::Disabled { entry, sets: sets.map(String::as_str).collect() }
     }
 

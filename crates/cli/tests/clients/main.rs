@@ -1,0 +1,1 @@
+//! Real MCP clients talk to the built program.
