@@ -1,15 +1,19 @@
-//! One `tools/call`, and its cancellation when nobody waits for it any more.
+//! One `tools/call` with everything parsed, for callers who look into the result.
 
-use rmcp::RoleClient;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
-use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::service::ServiceError;
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use switchboard_model::ToolResult;
+use switchboard_model::{JsonText, ToolResult};
 use tokio::sync::mpsc;
 
 use crate::connection::Connection;
+use crate::envelope::quoted;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_client::{CLOSED, UNREADABLE, describe_transport};
+use crate::exchange::{Ask, AskEvent, AskFailure};
+use crate::http_client::{CLOSED, describe_transport};
+
+/// Events between a server and the caller who hears only of progress; what does not fit is dropped.
+const WAITING_EVENTS: usize = 16;
 
 /// A sign of life of a running call.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,10 +31,22 @@ pub enum CallFailure {
     Unavailable(String),
     /// The server answered with a JSON-RPC error.
     #[error("{message} (JSON-RPC error {code})")]
-    Rpc { code: i32, message: String },
+    Rpc { code: i64, message: String },
     /// The server answered with something that is no result.
     #[error("{0}")]
     BadAnswer(String),
+}
+
+impl From<AskFailure> for CallFailure {
+    fn from(failure: AskFailure) -> Self {
+        match failure {
+            AskFailure::Unavailable(message) => Self::Unavailable(message),
+            AskFailure::BadAnswer(message) => Self::BadAnswer(message),
+            AskFailure::Rpc(error) => {
+                Self::Rpc { code: error.code, message: shortened(&error.message) }
+            }
+        }
+    }
 }
 
 impl Connection {
@@ -41,93 +57,66 @@ impl Connection {
         arguments: Map<String, Value>,
         progress: mpsc::Sender<Progress>,
     ) -> Result<ToolResult, CallFailure> {
-        let mut params = CallToolRequestParams::new(tool.to_owned());
-        params.arguments = Some(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let handle =
-            self.peer().send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let handle = match handle {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.describe(&error).await),
+        let mirrors = self.mirrors_of(tool);
+        let mirrored = mirrors.map(|mirrors| mirrors.headers(&arguments)).unwrap_or_default();
+        let arguments = Value::Object(arguments);
+        let ask = Ask {
+            method: "tools/call",
+            name: Some(tool.to_owned()),
+            params: format!(r#""name":{},"arguments":{arguments}"#, quoted(tool)),
+            wants_progress: true,
+            mirrored,
+            ..Ask::default()
         };
-        self.progress().insert(handle.progress_token.clone(), progress);
-        let mut running = Running { handle: Some(handle), connection: self };
-        let answer = running.answer().await;
-        running.finish();
-        match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
-            Ok(result) => read_result(&result),
-            Err(error) => Err(self.describe(&error).await),
+        let (events, mut heard) = mpsc::channel(WAITING_EVENTS);
+        let mut asking = std::pin::pin!(self.ask(ask, Some(events)));
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(event) = heard.recv() => pass_on(event, &progress),
+                answer = &mut asking => break answer,
+            }
+        };
+        while let Ok(event) = heard.try_recv() {
+            pass_on(event, &progress);
         }
+        read_result(answer?.as_str())
     }
+}
 
-    async fn describe(&self, error: &ServiceError) -> CallFailure {
-        match error {
-            ServiceError::McpError(error) if error.code == UNREADABLE => {
-                CallFailure::BadAnswer(error.message.to_string())
+fn pass_on(event: AskEvent, progress: &mpsc::Sender<Progress>) {
+    match event {
+        AskEvent::Progress(params) => {
+            if let Some(sign) = read_progress(&params) {
+                // A listener that does not keep up has enough signs of life already.
+                let _full = progress.try_send(sign);
             }
-            ServiceError::McpError(error) => {
-                CallFailure::Rpc { code: error.code.0, message: shortened(&error.message) }
-            }
-            error => {
-                let found = describe_service_error(error);
-                if let Some(child) = self.lost_child(&found).await {
-                    let message = format!("the connection closed: {}", child.reason());
-                    return CallFailure::Unavailable(message);
-                }
-                match found.kind {
-                    ConnectErrorKind::Protocol => CallFailure::BadAnswer(found.message),
-                    ConnectErrorKind::Unreachable
-                    | ConnectErrorKind::Overloaded
-                    | ConnectErrorKind::Unauthorized
-                    | ConnectErrorKind::Timeout
-                    | ConnectErrorKind::Process => CallFailure::Unavailable(found.message),
-                }
+        }
+        AskEvent::Log(_) => {}
+        AskEvent::Question { method, reply, .. } => {
+            // Any other question is refused by being dropped.
+            if method == "roots/list" {
+                let none = JsonText::from(&serde_json::json!({"roots": []}));
+                let _gone = reply.send(Ok(none));
             }
         }
     }
 }
 
-/// A request on its way. Dropped before it is finished, it is cancelled upstream.
-struct Running<'a> {
-    handle: Option<RequestHandle<RoleClient>>,
-    connection: &'a Connection,
+fn read_progress(params: &JsonText) -> Option<Progress> {
+    #[derive(Deserialize)]
+    struct Written {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    }
+    let Written { progress, total, message } = serde_json::from_str(params.as_str()).ok()?;
+    Some(Progress { progress, total, message })
 }
 
-impl Running<'_> {
-    async fn answer(
-        &mut self,
-    ) -> Result<Result<ServerResult, ServiceError>, tokio::sync::oneshot::error::RecvError> {
-        match &mut self.handle {
-            Some(handle) => (&mut handle.rx).await,
-            None => Ok(Err(ServiceError::TransportClosed)),
-        }
-    }
-
-    fn finish(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            self.connection.progress().remove(&handle.progress_token);
-        }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let Some(handle) = self.handle.take() else { return };
-        self.connection.progress().remove(&handle.progress_token);
-        self.connection.cancelling().spawn(async move {
-            // A server that is gone needs no cancellation.
-            let _gone = handle.cancel(Some("the caller no longer waits".into())).await;
-        });
-    }
-}
-
-fn read_result(result: &ServerResult) -> Result<ToolResult, CallFailure> {
-    let value = match result {
-        // What rmcp's types cannot hold, such as a content type of tomorrow, passes through as it is.
-        ServerResult::CustomResult(result) => result.0.clone(),
-        typed => serde_json::to_value(typed)
-            .map_err(|error| CallFailure::BadAnswer(error.to_string()))?,
-    };
+fn read_result(result: &str) -> Result<ToolResult, CallFailure> {
+    let value =
+        serde_json::from_str(result).map_err(|error| CallFailure::BadAnswer(error.to_string()))?;
     let Value::Object(mut whole) = value else {
         return Err(CallFailure::BadAnswer("the result is not an object".into()));
     };
@@ -180,19 +169,17 @@ pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::CustomResult;
     use serde_json::json;
 
     use super::*;
 
-    fn read(value: Value) -> Result<ToolResult, String> {
-        let result = ServerResult::CustomResult(CustomResult::new(value));
-        read_result(&result).map_err(|failure| failure.to_string())
+    fn read(value: &Value) -> Result<ToolResult, String> {
+        read_result(&value.to_string()).map_err(|failure| failure.to_string())
     }
 
     #[test]
     fn a_result_keeps_what_it_is_not_asked_about() {
-        let result = read(json!({
+        let result = read(&json!({
             "resultType": "complete", "content": [{"type": "hologram"}], "isError": true, "weather": "fine",
         }))
         .unwrap();
@@ -209,7 +196,7 @@ mod tests {
             (json!({"content": "text"}), "the result has no content"),
             (json!({"resultType": "task", "content": []}), "a result of the unknown type \"task\""),
         ] {
-            assert_eq!(read(value).unwrap_err(), expected);
+            assert_eq!(read(&value).unwrap_err(), expected);
         }
     }
 }

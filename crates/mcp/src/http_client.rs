@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
 };
 use rmcp::transport::DynamicTransportError;
@@ -25,19 +28,24 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 use switchboard_model::is_on_this_machine;
-use tokio::sync::Notify;
 use url::Url;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
+use crate::desk::Desk;
+use crate::envelope::{is_too_deep, too_deep};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+use crate::http_sender::{HttpSender, PlainClient};
+use crate::http_wire::{Session, SessionSlot};
 
-const ACCEPTED: &str = "application/json, text/event-stream";
-const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
 /// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
-pub(crate) const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
-/// Deeper JSON than this is refused by the parser.
-const MAX_DEPTH: usize = 127;
+const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
+
+const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 
 /// What went wrong with one HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,22 +60,39 @@ pub(crate) struct BoundedClient {
     http: Client,
     last_fault: Arc<Mutex<Option<ConnectError>>>,
     handshaken: Arc<AtomicBool>,
-    handshaken_again: Arc<Notify>,
+    desk: Arc<Desk>,
+    session: Arc<SessionSlot>,
 }
 
 impl BoundedClient {
-    /// `handshaken_again` is notified when rmcp replaces a lost session: its list must be read anew.
-    pub(crate) fn new(
-        pool: &HttpPool,
-        url: &Url,
-        handshaken_again: Arc<Notify>,
-    ) -> Result<Self, ConnectError> {
+    /// The desk is told when rmcp replaces a lost session: the lists must be read anew.
+    pub(crate) fn new(pool: &HttpPool, url: &Url, desk: Arc<Desk>) -> Result<Self, ConnectError> {
         Ok(Self {
             http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
-            handshaken_again,
+            desk,
+            session: Arc::default(),
         })
+    }
+
+    /// Where the session is kept that rmcp holds.
+    pub(crate) fn session(&self) -> &Arc<SessionSlot> {
+        &self.session
+    }
+
+    /// Remembers the session once the server knows that we do.
+    fn learn_session(
+        &self,
+        session: Option<&Arc<str>>,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) {
+        let id = session.and_then(|id| HeaderValue::from_str(id).ok());
+        let version = headers.get("mcp-protocol-version").cloned();
+        self.session.set(Session { id, version });
+        if self.handshaken.swap(true, Ordering::Relaxed) {
+            self.desk.suspect_lists();
+        }
     }
 
     pub(crate) fn http(&self) -> &Client {
@@ -97,18 +122,18 @@ impl BoundedClient {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        if let JsonRpcMessage::Request(request) = &message
-            && matches!(request.request, ClientRequest::InitializeRequest(_))
-            && self.handshaken.swap(true, Ordering::Relaxed)
-        {
-            self.handshaken_again.notify_one();
-        }
+        let is_handshaken = matches!(&message, JsonRpcMessage::Notification(notification)
+            if matches!(notification.notification, ClientNotification::InitializedNotification(_)));
+        let learned = is_handshaken.then(|| (session.clone(), headers.clone()));
         let has_session = session.is_some();
         let request = self.http.post(&*uri).header(header::ACCEPT, ACCEPTED).json(&message);
         let request = with_headers(request, session, bearer, headers);
         let response =
             request.send().await.map_err(|error| self.fault(describe_failure(&error)))?;
         let status = response.status();
+        if let Some((session, headers)) = learned.filter(|_| status.is_success()) {
+            self.learn_session(session.as_ref(), &headers);
+        }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -226,7 +251,11 @@ impl StreamableHttpClient for BoundedClient {
             _ if !content_type(&response).starts_with(EVENT_STREAM) => {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)
             }
-            _ => Ok(bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES)),
+            _ => {
+                let (events, desk) =
+                    (bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES), self.desk.clone());
+                Ok(events.map(move |event| Ok(without_ours(&desk, event?))).boxed())
+            }
         }
     }
 }
@@ -238,9 +267,16 @@ pub struct HttpPool {
     far: Arc<OnceLock<Result<Client, ConnectError>>>,
     /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
     near: Arc<OnceLock<Result<Client, ConnectError>>>,
+    plain: Arc<OnceLock<PlainClient>>,
 }
 
 impl HttpPool {
+    /// The way of requests past rmcp.
+    pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
+        let plain = is_on_this_machine(url).then(|| self.plain.get_or_init(build_plain).clone());
+        Ok(HttpSender::new(self.client_for(url)?, plain, url))
+    }
+
     fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
         if is_on_this_machine(url) {
             self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
@@ -250,13 +286,23 @@ impl HttpPool {
     }
 }
 
+fn build_plain() -> PlainClient {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(LONGEST_CONNECT));
+    hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .build(connector)
+}
+
 /// No redirect takes credentials to another origin, and a dead host is not waited for.
 fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
     builder
-        .connect_timeout(Duration::from_secs(10))
+        .connect_timeout(LONGEST_CONNECT)
         .tcp_nodelay(true)
         .redirect(Policy::custom(same_origin_only))
-        .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .build()
         .map_err(|error| ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error)))
 }
@@ -294,13 +340,17 @@ pub(crate) async fn read_bounded(
             Ok(chunk) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
             Ok(chunk) => {
                 body.extend(chunk.iter().take(limit.saturating_sub(body.len())));
-                let message = format!("the answer is larger than {limit} bytes");
-                return Err((ConnectError::new(ConnectErrorKind::Protocol, message), body));
+                return Err((too_large(limit), body));
             }
             Err(error) => return Err((describe_failure(&error), body)),
         }
     }
     Ok(body)
+}
+
+pub(crate) fn too_large(limit: usize) -> ConnectError {
+    let message = format!("the answer is larger than {limit} bytes");
+    ConnectError::new(ConnectErrorKind::Protocol, message)
 }
 
 /// Why a stream of events cannot be read on.
@@ -320,7 +370,9 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
             .downcast_ref::<EventFault<reqwest::Error>>()
             .filter(|fault| matches!(fault, EventFault::TooLarge(_)))
             .map(ToString::to_string),
-        Ok(event) => event.data.as_deref().filter(|data| is_too_deep(data)).map(|_| too_deep()),
+        Ok(event) => {
+            event.data.as_deref().filter(|data| is_too_deep(data)).map(|_| too_deep().message)
+        }
         Err(_) => None,
     };
     let (Some(reason), Some(id)) = (reason, awaited) else { return event };
@@ -329,27 +381,30 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
     Ok(Sse::default().data(serde_json::to_string(&message).unwrap_or_default()))
 }
 
-/// Whether brackets outside of strings are nested deeper than the parser goes.
-fn is_too_deep(json: &str) -> bool {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
+/// What ended the events of an answer that was read past rmcp.
+pub(crate) fn event_fault(error: &SseError) -> ConnectError {
+    let fault = match error {
+        SseError::Body(fault) => fault.downcast_ref::<EventFault<HttpFault>>(),
+        _ => None,
+    };
+    match fault {
+        Some(EventFault::TooLarge(limit)) => too_large(*limit),
+        Some(EventFault::Lost(_)) | None => {
+            ConnectError::new(ConnectErrorKind::Unreachable, CLOSED)
         }
     }
-    deepest > MAX_DEPTH
 }
 
-fn too_deep() -> String {
-    format!("the answer is nested deeper than {MAX_DEPTH} levels")
+/// Takes out of rmcp's stream what is for our callers; the bookmark stays.
+fn without_ours(desk: &Arc<Desk>, mut event: Sse) -> Sse {
+    if let Some(data) = event.data.take() {
+        let data = Bytes::from(data);
+        if !desk.take(&data) {
+            // It was text a moment ago.
+            event.data = String::from_utf8(data.into()).ok();
+        }
+    }
+    event
 }
 
 /// Server-sent events, none of which may be larger than `limit`.
@@ -359,7 +414,7 @@ pub(crate) fn bounded_events<S, B, E>(
 ) -> BoxStream<'static, Result<Sse, SseError>>
 where
     S: Stream<Item = Result<B, E>> + Send + 'static,
-    B: AsRef<[u8]> + Into<tokio_util::bytes::Bytes> + Send + 'static,
+    B: AsRef<[u8]> + Into<Bytes> + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
     let mut since_event = 0usize;
@@ -396,10 +451,36 @@ fn header_text(response: &Response, name: &str) -> Option<String> {
 pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
     let kind =
         if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    // The URL is left out: it may hold credentials, and the caller names the place anyway. So are the layers
-    // of the HTTP client: what went wrong is below them.
+    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
+        (true, _) => NO_CONNECTION,
+        (_, true) => "the answer broke off",
+        _ => "no answer",
+    };
+    // The error itself is left out: it names the URL, which may hold credentials.
+    describe_causes(kind, what, std::error::Error::source(error))
+}
+
+/// The same for a request that did not go through reqwest.
+pub(crate) fn describe_plain(
+    error: &(dyn std::error::Error + 'static),
+    what: &str,
+) -> ConnectError {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut io = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let is_late = io.any(|error| error.kind() == std::io::ErrorKind::TimedOut);
+    let kind = if is_late { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
+    describe_causes(kind, what, Some(error))
+}
+
+const NO_CONNECTION: &str = "cannot connect";
+
+/// The layers of the HTTP client are left out: what went wrong is below them.
+fn describe_causes(
+    kind: ConnectErrorKind,
+    what: &str,
+    mut cause: Option<&(dyn std::error::Error + 'static)>,
+) -> ConnectError {
     let mut chain = String::new();
-    let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         let message = inner.to_string();
         let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
@@ -409,14 +490,9 @@ pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
         }
         cause = inner.source();
     }
-    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
-        (true, _) => "cannot connect",
-        (_, true) => "the answer broke off",
-        _ => "no answer",
-    };
     let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
     let described = ConnectError::new(kind, message);
-    if error.is_connect() {
+    if what == NO_CONNECTION {
         return described.with_hint("check host and port of `url`, and whether the server runs");
     }
     described
@@ -499,9 +575,9 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
     }
 }
 
-fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
+pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
     if error.to_string().starts_with("recursion limit exceeded") {
-        return ConnectError::new(ConnectErrorKind::Protocol, too_deep());
+        return too_deep();
     }
     let message = format!("the answer is not a JSON-RPC message ({error}){}", quote(body, ""));
     ConnectError::new(ConnectErrorKind::Protocol, message)
@@ -562,18 +638,6 @@ mod tests {
         assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
         assert_eq!(quote(b"  \n ", "text/plain"), "");
         assert_eq!(quote(b"<html>", "text/html"), "");
-    }
-
-    #[test]
-    fn depth_is_counted_outside_of_strings() {
-        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(!is_too_deep(&nested(MAX_DEPTH)));
-        assert!(is_too_deep(&nested(MAX_DEPTH + 1)));
-        assert!(!is_too_deep(&format!(r#"{{"a\"{}":1}}"#, "[{".repeat(200))));
-        assert!(!is_too_deep(&"[],".repeat(500)));
-        // The parser goes exactly as far.
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
     }
 
     async fn events(chunks: &[&str], limit: usize) -> Vec<Result<String, String>> {

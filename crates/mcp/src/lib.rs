@@ -1,26 +1,37 @@
 //! Upstream MCP servers: reaching them, listing their tools, calling them. The only crate that names `rmcp`.
 //!
-//! rmcp owns the protocol: framing, sessions, version negotiation, subscriptions. What stands here beside it
-//! is what rmcp leaves open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE
-//! transport that it no longer has (`sse`), children that cannot outlive us (`stdio`, `guard`), and
-//! listings that cannot run away (`listing`).
+//! rmcp owns the handshake, sessions, version negotiation, subscriptions. Requests on behalf of callers go past
+//! its types, as raw JSON: over HTTP by `http_wire`, over a child's streams and HTTP+SSE through a tap (`lines`,
+//! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
+//! open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
+//! has (`sse`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
+//! (`listing`).
 
 mod bounds;
 mod call;
 mod connection;
 pub mod demo;
+mod desk;
+mod envelope;
 mod error;
+mod exchange;
 mod guard;
 mod handler;
 mod http_client;
+mod http_sender;
+mod http_wire;
+mod lines;
 mod listing;
+mod opening;
 mod probe;
 mod sse;
 mod stdio;
+mod watching;
 
 pub use bounds::{MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
 pub use call::{CallFailure, Progress};
 pub use connection::{ConnectOptions, Connection, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
+pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult, RpcError};
 pub use guard::run_guard;
 pub use http_client::HttpPool;

@@ -1,6 +1,10 @@
 //! The HTTP+SSE transport of 2024-11-05, which rmcp no longer has: one long GET that first names an address
 //! for POSTs and then carries every answer.
 
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Future, StreamExt};
 use http::header;
@@ -8,12 +12,15 @@ use reqwest::RequestBuilder;
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use sse_stream::Sse;
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_client::{
-    HttpFault, bounded_events, content_type, describe_answer, describe_failure, read_bounded,
+    CLOSED, HttpFault, bounded_events, content_type, describe_answer, describe_failure,
+    read_bounded,
 };
 
 /// Makes a request with the server's credentials to an address of that server.
@@ -21,14 +28,52 @@ pub(crate) type RequestTo = Box<dyn Fn(http::Method, Url) -> RequestBuilder + Se
 
 /// An open HTTP+SSE session.
 pub(crate) struct SseTransport {
-    request: RequestTo,
-    messages: Url,
+    posts: Posts,
     incoming: BoxStream<'static, RxJsonRpcMessage<RoleClient>>,
+}
+
+/// The address that takes messages.
+#[derive(Clone)]
+pub(crate) struct Posts {
+    request: Arc<RequestTo>,
+    messages: Url,
+}
+
+impl fmt::Debug for Posts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address holds the session.
+        f.debug_struct("Posts").finish_non_exhaustive()
+    }
+}
+
+impl Posts {
+    /// Sends one message; its answer comes on the stream.
+    pub(crate) fn send(
+        &self,
+        text: String,
+    ) -> impl Future<Output = Result<(), ConnectError>> + Send + 'static {
+        let request = (self.request)(http::Method::POST, self.messages.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(text);
+        async move {
+            let response = request.send().await.map_err(|error| describe_failure(&error))?;
+            let (status, kind) = (response.status(), content_type(&response));
+            if status.is_success() {
+                return Ok(());
+            }
+            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
+            Err(describe_answer(status, &kind, &body))
+        }
+    }
 }
 
 impl SseTransport {
     /// Opens the stream and waits for the address that it names.
-    pub(crate) async fn open(url: &Url, request: RequestTo) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(
+        url: &Url,
+        request: RequestTo,
+        desk: Arc<Desk>,
+    ) -> Result<Self, ConnectError> {
         let response = request(http::Method::GET, url.clone())
             .header(header::ACCEPT, "text/event-stream")
             .send()
@@ -51,14 +96,31 @@ impl SseTransport {
                 None => return Err(broken("the stream ended before it named its endpoint")),
             }
         };
+        let ending = Ending(desk.clone());
         let incoming = events
             .take_while(|event| std::future::ready(event.is_ok()))
-            .filter_map(|event| async move {
-                let event = event.ok()?;
-                serde_json::from_str(&event.data?).ok()
-            })
+            .filter_map(move |event| std::future::ready(for_rmcp(&ending.0, event.ok())))
             .boxed();
-        Ok(Self { request, messages, incoming })
+        Ok(Self { posts: Posts { request: Arc::new(request), messages }, incoming })
+    }
+
+    pub(crate) fn posts(&self) -> &Posts {
+        &self.posts
+    }
+}
+
+/// What is not for our callers.
+fn for_rmcp(desk: &Arc<Desk>, event: Option<Sse>) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let data = Bytes::from(event?.data?);
+    if desk.take(&data) { None } else { serde_json::from_slice(&data).ok() }
+}
+
+/// With the stream ends every answer that would have come on it.
+struct Ending(Arc<Desk>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
     }
 }
 
@@ -83,16 +145,12 @@ impl Transport<RoleClient> for SseTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
-        let request = (self.request)(http::Method::POST, self.messages.clone()).json(&message);
+        let sending = serde_json::to_string(&message).map(|text| self.posts.send(text));
         async move {
-            let response =
-                request.send().await.map_err(|error| HttpFault(describe_failure(&error)))?;
-            let (status, kind) = (response.status(), content_type(&response));
-            if status.is_success() {
-                return Ok(());
+            match sending {
+                Ok(sending) => sending.await.map_err(HttpFault),
+                Err(error) => Err(HttpFault(broken(&error.to_string()))),
             }
-            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
-            Err(HttpFault(describe_answer(status, &kind, &body)))
         }
     }
 

@@ -3,24 +3,24 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use switchboard_model::Secret;
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::Notify;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::bounds::{KEPT_STDERR_BYTES, MAX_MESSAGE_BYTES};
+use crate::bounds::KEPT_STDERR_BYTES;
+use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::guard::GUARD_FAILED;
+use crate::lines::{LineFault, QueuedLines, TappedLines, queued_lines};
 
 /// How long a child may take to end after its input was closed, and again after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -65,7 +65,13 @@ pub(crate) struct CommandLine<'a> {
 }
 
 pub(crate) type ChildTransport =
-    AsyncRwTransport<RoleClient, BoundedLines<ChildStdout>, ChildStdin>;
+    AsyncRwTransport<RoleClient, TappedLines<ChildStdout>, QueuedLines>;
+
+/// What a child takes and gives: rmcp's side of it, and that of our callers.
+pub(crate) struct ChildStreams {
+    pub(crate) transport: ChildTransport,
+    pub(crate) lines: mpsc::Sender<Bytes>,
+}
 
 /// A running child. Dropping it tells the child to end.
 #[derive(Debug)]
@@ -82,8 +88,9 @@ impl ChildProcess {
     pub(crate) fn spawn(
         line: &CommandLine<'_>,
         guard: Option<&Path>,
-        tasks: &TaskTracker,
-    ) -> Result<(ChildTransport, Self), ConnectError> {
+        desk: &Arc<Desk>,
+    ) -> Result<(ChildStreams, Self), ConnectError> {
+        let tasks = desk.tasks();
         let mut command = command_for(line, guard);
         let mut child = command.spawn().map_err(|error| cannot_start(line, &error))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -117,10 +124,13 @@ impl ChildProcess {
             process.status.clone(),
             process.exited.clone(),
         ));
-        let lines = BoundedLines { inner: stdout, length: 0, fault };
-        // The bound is that of `lines`, which says when it is passed.
-        let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
-        Ok((transport, process))
+        let (input, lines, writing) = queued_lines(stdin, desk.clone());
+        tasks.spawn(writing);
+        let output = TappedLines::new(stdout, desk.clone(), fault);
+        // The bound is that of `output`, which says when it is passed.
+        let transport =
+            AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
+        Ok((ChildStreams { transport, lines }, process))
     }
 
     /// The last of what the child wrote to its error output.
@@ -275,45 +285,5 @@ impl StderrTail {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).trim().to_owned()
-    }
-}
-
-/// What ended the reading of lines, if anything but their end did.
-#[derive(Debug, Clone, Default)]
-struct LineFault(Arc<Mutex<Option<String>>>);
-
-impl LineFault {
-    fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Ends the connection at a line that is too long. rmcp would drop such a line and leave its caller waiting.
-#[derive(Debug)]
-pub(crate) struct BoundedLines<R> {
-    inner: R,
-    length: usize,
-    fault: LineFault,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        std::task::ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        let fresh = buffer.filled().get(before..).unwrap_or_default();
-        self.length = match fresh.iter().rposition(|byte| *byte == b'\n') {
-            Some(at) => fresh.len() - at - 1,
-            None => self.length + fresh.len(),
-        };
-        if self.length > MAX_MESSAGE_BYTES {
-            let message = format!("the server wrote a line longer than {MAX_MESSAGE_BYTES} bytes");
-            *self.fault.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.clone());
-            return Poll::Ready(Err(io::Error::other(message)));
-        }
-        Poll::Ready(Ok(()))
     }
 }

@@ -45,6 +45,23 @@ impl ToolResult {
         Self { is_error: true, ..Self::text(text) }
     }
 
+    /// Reads a result as MCP writes it; an error says why it is none.
+    pub fn from_text(json: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let Value::Object(mut whole) = value else {
+            return Err("the result is not an object".into());
+        };
+        whole.shift_remove("resultType");
+        let content = match whole.shift_remove("content") {
+            Some(Value::Array(content)) => content,
+            None if whole.contains_key("structuredContent") => Vec::new(),
+            _ => return Err("the result has no content".into()),
+        };
+        let structured = whole.shift_remove("structuredContent");
+        let is_error = whole.shift_remove("isError").is_some_and(|flag| flag == true);
+        Ok(Self { content, structured, is_error, extra: whole })
+    }
+
     /// The result as MCP writes it.
     pub fn to_value(&self) -> Value {
         let mut whole = self.extra.clone();
@@ -62,6 +79,7 @@ impl ToolResult {
 pub enum Face {
     Cli,
     Http,
+    Mcp,
 }
 
 impl Face {
@@ -70,6 +88,7 @@ impl Face {
         match self {
             Self::Cli => "cli",
             Self::Http => "http",
+            Self::Mcp => "mcp",
         }
     }
 }

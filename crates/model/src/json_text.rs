@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A JSON document as its text. A schema as a tree takes ten times the memory of its text, and most schemas are
 /// only passed on. Equal texts are equal documents; the reverse need not hold, and nothing here depends on it.
@@ -27,6 +28,14 @@ impl JsonText {
     pub fn parse(&self) -> Value {
         // Every way to make one goes through a document that was parsed or built.
         serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+/// Byte for byte as it was written. Raw values are not bounded in depth: whoever takes them from a stranger
+/// bounds them first.
+impl From<&RawValue> for JsonText {
+    fn from(raw: &RawValue) -> Self {
+        Self(raw.get().into())
     }
 }
 
@@ -76,6 +85,8 @@ mod tests {
         assert_eq!(JsonText::from_text(text.as_str()).unwrap(), text);
         assert_eq!(format!("{text:?}"), text.as_str());
         assert!(JsonText::from_text("{").is_err());
+        let spaced: &RawValue = serde_json::from_str(r#" {"a" : 1.0} "#).unwrap();
+        assert_eq!(JsonText::from(spaced).as_str(), r#"{"a" : 1.0}"#);
         assert_eq!(json_length(&text.parse()), text.as_str().len() as u64);
     }
 }

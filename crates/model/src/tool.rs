@@ -14,6 +14,8 @@ pub struct ToolDescriptor {
     pub output_schema: Option<JsonText>,
     /// The server's hints; never trusted for a decision.
     pub annotations: Option<JsonText>,
+    /// An object of whatever else the server said about it (`icons`, `_meta`, ...).
+    pub extra: Option<JsonText>,
 }
 
 impl ToolDescriptor {
@@ -26,6 +28,7 @@ impl ToolDescriptor {
             input_schema: JsonText::from(&serde_json::json!({"type": "object"})),
             output_schema: None,
             annotations: None,
+            extra: None,
         }
     }
 }

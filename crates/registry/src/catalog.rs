@@ -99,6 +99,14 @@ impl Catalog {
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
+    /// The tool of exactly this name.
+    pub fn exactly(&self, name: &CanonicalName) -> Result<&Arc<CatalogTool>, Unresolved> {
+        self.by_canonical
+            .get(name.as_str())
+            .and_then(|at| self.tools.get(*at))
+            .ok_or_else(|| Unresolved { nearest: self.nearest(name.as_str()) })
+    }
+
     fn nearest(&self, name: &str) -> Vec<CanonicalName> {
         let mut scored: Vec<_> = self
             .tools

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::HeaderMap;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use switchboard_mcp::ConnectOptions;
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
-use switchboard_registry::{Catalog, Violation};
+use switchboard_registry::{Catalog, CatalogTool, Violation};
 use switchboard_store::Store;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::conductor::{Before, Commit, Conductor, Seen, Servers};
 use crate::local::LocalTools;
+use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
 use crate::start_error::{StartError, StartFailure};
@@ -91,6 +93,7 @@ impl Board {
             dirty: Arc::new(Notify::new()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            outgoing: Outgoing::new(),
         };
         // A start that is given up leaves nothing running either.
         let unless_started = around.stop.clone().drop_guard();
@@ -153,6 +156,25 @@ impl Board {
     /// Tells every new revision of the catalog.
     pub fn revisions(&self) -> watch::Receiver<u64> {
         self.revision.clone()
+    }
+
+    /// Tells every new configuration.
+    pub fn plans(&self) -> watch::Receiver<Arc<Plan>> {
+        self.plan.clone()
+    }
+
+    /// Whether headers repeat the arguments of a call as the tool's schema asks for.
+    pub fn check_mirrors(
+        &self,
+        tool: &CatalogTool,
+        headers: &HeaderMap,
+        arguments: &str,
+    ) -> Result<(), String> {
+        self.published.load().check_mirrors(tool, headers, arguments)
+    }
+
+    pub(crate) fn outgoing(&self) -> &Outgoing {
+        &self.around.outgoing
     }
 
     /// The configuration that is in force.

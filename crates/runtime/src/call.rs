@@ -5,28 +5,28 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{CallFailure, Progress};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Progress, RpcError};
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Face, ToolResult,
-    json_length, render_duration,
+    CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
+use switchboard_protocol::{Content, ResultHead, ResultKind, quoted, read_result_head};
 use switchboard_registry::{CatalogTool, Unresolved};
-use switchboard_telemetry::{CallFinished, call_span, end_call_span};
+use switchboard_telemetry::call_span;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use crate::board::Board;
+use crate::ledger::Ledger;
 use crate::results::offload;
+use crate::running::{Overdue, Running};
 use crate::slots::Slot;
 use crate::supervisor::Server;
 use crate::tools::Published;
-
-/// Characters of a failure that a record keeps.
-const MAX_RECORDED_MESSAGE: usize = 2000;
 
 /// What a caller wants.
 #[derive(Debug)]
@@ -38,6 +38,42 @@ pub struct CallRequest {
     pub face: Face,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// A call whose arguments and result stay text.
+#[derive(Debug)]
+pub struct RawCall {
+    pub tool: ToolChoice,
+    /// The text of a JSON object; `None` counts as an empty one.
+    pub arguments: Option<String>,
+    pub face: Face,
+    pub passing: Passing,
+    /// Where progress, log messages and questions of the server go.
+    pub events: Option<mpsc::Sender<AskEvent>>,
+}
+
+/// Which tool is meant.
+#[derive(Debug)]
+pub enum ToolChoice {
+    /// `tool` or `server.tool`, as somebody wrote it.
+    Named(String),
+    /// Exactly this one.
+    Exact(CanonicalName),
+}
+
+/// What a caller of the gateway sends along.
+#[derive(Debug, Clone, Default)]
+pub struct Passing {
+    /// More members of `params`, as text without braces.
+    pub params: String,
+    /// Members of `_meta` that are passed on, as text without braces.
+    pub meta: String,
+    /// The caller's capabilities, as JSON.
+    pub capabilities: Option<Arc<str>>,
+    pub log_level: Option<Arc<str>>,
+    pub wants_progress: bool,
+    /// Who asks, for servers that cannot say whom their questions are for.
+    pub origin: Option<Arc<str>>,
 }
 
 /// Names a result that is kept in the store.
@@ -64,20 +100,112 @@ pub struct CallReport {
     pub whole_result: Option<ResultHandle>,
 }
 
+/// How a raw call went.
+#[derive(Debug)]
+pub struct RawReport {
+    pub id: CallId,
+    pub tool: Option<CanonicalName>,
+    pub revision: u64,
+    pub result: Result<RawAnswer, CallFailed>,
+    pub wait: Duration,
+    pub run: Duration,
+    pub whole_result: Option<ResultHandle>,
+}
+
+/// A result as the server wrote it.
+#[derive(Debug, Clone)]
+pub struct RawAnswer {
+    /// JSON text.
+    pub json: Bytes,
+    pub head: ResultHead,
+}
+
+impl RawAnswer {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        // It was read as UTF-8 before it came here.
+        std::str::from_utf8(&self.json).unwrap_or("{}")
+    }
+
+    fn of(result: &ToolResult) -> Self {
+        Self {
+            json: result.to_value().to_string().into(),
+            head: ResultHead {
+                kind: ResultKind::Complete,
+                is_typed: false,
+                is_error: result.is_error,
+                content: Content::Present,
+            },
+        }
+    }
+}
+
+/// A call without a result.
+#[derive(Debug, Clone)]
+pub struct CallFailed {
+    pub error: CallError,
+    /// What the server itself answered, where it answered with an error.
+    pub rpc: Option<RpcError>,
+}
+
+impl From<CallError> for CallFailed {
+    fn from(error: CallError) -> Self {
+        Self { error, rpc: None }
+    }
+}
+
 impl Board {
     /// Runs one call. Dropping the future cancels it: its slots are free at once, the server is told, and a
     /// record says so.
     pub async fn call(&self, request: CallRequest) -> CallReport {
+        let arguments = if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
+        let (events, listening) = listen_for_progress(request.progress);
+        let call = RawCall {
+            tool: ToolChoice::Named(request.tool),
+            arguments: Some(arguments.to_string()),
+            face: request.face,
+            passing: Passing { wants_progress: true, ..Passing::default() },
+            events,
+        };
+        let mut calling = std::pin::pin!(self.call_raw(call));
+        let mut listening = std::pin::pin!(listening.fuse());
+        let report = loop {
+            tokio::select! {
+                report = &mut calling => break report,
+                () = &mut listening => {}
+            }
+        };
+        let result = report.result.map_err(|failed| failed.error).and_then(|answer| typed(&answer));
+        CallReport {
+            id: report.id,
+            tool: report.tool,
+            revision: report.revision,
+            result,
+            wait: report.wait,
+            run: report.run,
+            whole_result: report.whole_result,
+        }
+    }
+
+    /// Runs one call and leaves its result as it came. Dropping the future cancels it, as with [`Board::call`].
+    pub async fn call_raw(&self, call: RawCall) -> RawReport {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
-        let mut ledger = Ledger::open(self, &request, published.catalog.revision());
+        let requested = match &call.tool {
+            ToolChoice::Named(name) => name.as_str(),
+            ToolChoice::Exact(name) => name.as_str(),
+        };
+        let arguments = call.arguments.as_deref().unwrap_or("{}");
+        let revision = published.catalog.revision();
+        let mut ledger = Ledger::open(self, requested, arguments, call.face, revision);
         let result = if self.calls.is_closed() {
-            Err(CallError::new(CallErrorKind::Unavailable, "the board is shutting down"))
+            let message = "the board is shutting down";
+            Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
-            let running = self.run(&published, request, &mut ledger);
+            let running = self.run(&published, call, &mut ledger);
             self.cut.run_until_cancelled(running).await.unwrap_or_else(|| {
                 let message = "the call was cancelled because the board is shutting down";
-                Err(CallError::new(CallErrorKind::Cancelled, message))
+                Err(CallError::new(CallErrorKind::Cancelled, message).into())
             })
         };
         ledger.close(result).await
@@ -86,15 +214,17 @@ impl Board {
     async fn run(
         &self,
         published: &Published,
-        request: CallRequest,
+        call: RawCall,
         ledger: &mut Ledger<'_>,
-    ) -> Result<ToolResult, CallError> {
-        let tool = published
-            .catalog
-            .resolve(&request.tool)
-            .map_err(|unresolved| unknown_tool(&request.tool, &unresolved))?;
+    ) -> Result<RawAnswer, CallFailed> {
+        let tool = match &call.tool {
+            ToolChoice::Named(name) => published.catalog.resolve(name),
+            ToolChoice::Exact(name) => published.catalog.exactly(name),
+        };
+        let tool = tool.map_err(|unresolved| unknown_tool(&ledger.requested, &unresolved))?;
         ledger.tool = Some(tool.name.clone());
-        let arguments = check_arguments(published, tool, request.arguments)?;
+        let text = call.arguments.unwrap_or_else(|| "{}".into());
+        let arguments = check_arguments(published, tool, &text)?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
         let server = self.hold_server(published, tool);
 
@@ -103,16 +233,17 @@ impl Board {
         ledger.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         ledger.span = span.clone();
-        let result = if tool.name.server().is_local() {
-            self.run_local(tool, arguments).instrument(span).await
+        let answer = if tool.name.server().is_local() {
+            self.run_local(tool, arguments).instrument(span).await?
         } else {
             let Some((server, _held)) = &server else {
-                return Err(unavailable(tool, "it is no longer configured"));
+                return Err(unavailable(tool, "it is no longer configured").into());
             };
-            run_upstream(server, tool, arguments, request.progress).instrument(span).await
-        }?;
+            let ask = ask_for(published, tool, &text, &arguments, call.passing);
+            run_upstream(server, tool, ask, call.events).instrument(span).await?
+        };
         ledger.run_ended = Some(Instant::now());
-        self.cap(tool, result, ledger).await
+        Ok(self.cap(tool, answer, ledger).await?)
     }
 
     /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
@@ -164,14 +295,14 @@ impl Board {
         &self,
         tool: &CatalogTool,
         arguments: Map<String, Value>,
-    ) -> Result<ToolResult, CallError> {
+    ) -> Result<RawAnswer, CallError> {
         let Some(local) = self.local_tools.get(tool.name.tool()) else {
             return Err(unavailable(tool, "this program does not have it"));
         };
         // Within the future, so that a tool that panics before it gives one is caught too.
         let running = AssertUnwindSafe(async { local.run(arguments).await }).catch_unwind();
         match tokio::time::timeout(tool.limits.timeout, running).await {
-            Ok(Ok(result)) => Ok(result),
+            Ok(Ok(result)) => Ok(RawAnswer::of(&result)),
             Ok(Err(_panic)) => {
                 let message = format!("{} failed with a fault of its own", described(tool));
                 Err(CallError::new(CallErrorKind::Internal, message))
@@ -183,16 +314,17 @@ impl Board {
     async fn cap(
         &self,
         tool: &CatalogTool,
-        result: ToolResult,
+        answer: RawAnswer,
         ledger: &mut Ledger<'_>,
-    ) -> Result<ToolResult, CallError> {
+    ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
-        ledger.result_bytes = json_length(&(&result.content, &result.structured, &result.extra));
-        if ledger.result_bytes <= limit {
-            return Ok(result);
+        ledger.result_bytes = answer.json.len() as u64;
+        // What asks for more input is no result yet, and cannot be answered from a handle.
+        if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
+            return Ok(answer);
         }
-        let body = result.to_value().to_string();
-        let (capped, handle) = offload(&self.store, &ledger.id, &result, body.as_bytes(), limit)
+        let result = typed(&answer)?;
+        let (capped, handle) = offload(&self.store, &ledger.id, &result, &answer.json, limit)
             .await
             .map_err(|error| {
                 let message = format!(
@@ -202,29 +334,95 @@ impl Board {
                 CallError::new(CallErrorKind::Internal, message)
             })?;
         ledger.whole_result = Some(handle);
-        Ok(capped)
+        Ok(RawAnswer::of(&capped))
+    }
+}
+
+/// Signs of life as the typed face wants them.
+fn listen_for_progress(
+    listener: Option<mpsc::Sender<Progress>>,
+) -> (Option<mpsc::Sender<AskEvent>>, impl Future<Output = ()>) {
+    let (events, mut incoming) = mpsc::channel(16);
+    let events = listener.is_some().then_some(events);
+    let listening = async move {
+        while let Some(event) = incoming.recv().await {
+            if let (Some(listener), AskEvent::Progress(params)) = (&listener, event)
+                && let Some(progress) = read_progress(&params.parse())
+            {
+                // Signs of life may be missed; results never are.
+                let _full = listener.try_send(progress);
+            }
+        }
+    };
+    (events, listening)
+}
+
+fn read_progress(params: &Value) -> Option<Progress> {
+    Some(Progress {
+        progress: params.get("progress")?.as_f64()?,
+        total: params.get("total").and_then(Value::as_f64),
+        message: params.get("message").and_then(Value::as_str).map(str::to_owned),
+    })
+}
+
+fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
+    if answer.head.kind == ResultKind::InputRequired {
+        let message = "the tool asks for more input, which this face cannot give";
+        return Err(CallError::new(CallErrorKind::Upstream, message));
+    }
+    ToolResult::from_text(answer.as_str())
+        .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))
+}
+
+fn ask_for(
+    published: &Published,
+    tool: &CatalogTool,
+    text: &str,
+    arguments: &Map<String, Value>,
+    passing: Passing,
+) -> Ask {
+    let name = tool.name.tool();
+    let mut params = String::with_capacity(text.len() + name.len() + passing.params.len() + 32);
+    params.push_str("\"name\":");
+    params.push_str(&quoted(name));
+    params.push_str(",\"arguments\":");
+    params.push_str(text);
+    if !passing.params.is_empty() {
+        params.push(',');
+        params.push_str(&passing.params);
+    }
+    Ask {
+        method: "tools/call",
+        name: Some(name.to_owned()),
+        params,
+        meta: passing.meta,
+        capabilities: passing.capabilities,
+        log_level: passing.log_level,
+        wants_progress: passing.wants_progress || tool.limits.inactivity_timeout.is_some(),
+        mirrored: published.mirrored(tool, arguments),
+        origin: passing.origin,
     }
 }
 
 fn check_arguments(
     published: &Published,
     tool: &CatalogTool,
-    arguments: Value,
+    text: &str,
 ) -> Result<Map<String, Value>, CallError> {
-    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    let invalid = |reason: String| {
+        let message = format!("the arguments of {} {reason}", described(tool));
+        Err(CallError::new(CallErrorKind::InvalidArguments, message))
+    };
+    let arguments = match serde_json::from_str::<Value>(text) {
+        Ok(arguments) => arguments,
+        Err(error) => return invalid(format!("cannot be read: {error}")),
+    };
     if arguments.is_object() {
         check_object(published, tool, &arguments)?;
     }
     match arguments {
         Value::Object(arguments) => Ok(arguments),
-        other => {
-            let message = format!(
-                "the arguments of {} must be a JSON object, not {}",
-                described(tool),
-                kind_of(&other)
-            );
-            Err(CallError::new(CallErrorKind::InvalidArguments, message))
-        }
+        other => invalid(format!("must be a JSON object, not {}", kind_of(&other))),
     }
 }
 
@@ -253,54 +451,60 @@ fn check_object(
 async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
-    arguments: Map<String, Value>,
-    listener: Option<mpsc::Sender<Progress>>,
-) -> Result<ToolResult, CallError> {
+    ask: Ask,
+    events: Option<mpsc::Sender<AskEvent>>,
+) -> Result<RawAnswer, CallFailed> {
     let Some((connection, _keeps_it_open)) = server.connection() else {
         let reason = server.status().error.map(|error| error.message);
-        return Err(unavailable(tool, reason.as_deref().unwrap_or("it is not connected")));
+        return Err(unavailable(tool, reason.as_deref().unwrap_or("it is not connected")).into());
     };
-    let (signs, mut progress) = mpsc::channel(16);
-    let call = connection.call(tool.name.tool(), arguments, signs);
-    tokio::pin!(call);
-    let total = tokio::time::sleep(tool.limits.timeout);
-    tokio::pin!(total);
-    let silence = tool.limits.inactivity_timeout.unwrap_or(tool.limits.timeout);
-    let silent = tokio::time::sleep(silence);
-    tokio::pin!(silent);
-    let answer = loop {
-        tokio::select! {
-            biased;
-            answer = &mut call => break answer,
-            // Before the signs of life: however many there are, they do not extend the whole time.
-            () = &mut total => {
-                // It may be the tool alone, or the whole server: a look at its list tells.
-                server.suspect();
-                return Err(timed_out(tool));
-            }
-            Some(sign) = progress.recv() => {
-                silent.as_mut().reset(Instant::now() + silence);
-                if let Some(listener) = &listener {
-                    // Signs of life may be missed; results never are.
-                    let _full = listener.try_send(sign);
-                }
-            }
-            () = &mut silent, if tool.limits.inactivity_timeout.is_some() => {
-                server.suspect();
-                return Err(fell_silent(tool, silence));
-            }
+    let (signs, incoming) = mpsc::channel(16);
+    let call = std::pin::pin!(connection.ask(ask, Some(signs)));
+    let running = Running::new(tool.limits.timeout, tool.limits.inactivity_timeout, events);
+    let answer = running.watch(call, incoming).await.map_err(|overdue| {
+        // It may be the tool alone, or the whole server: a look at its list tells.
+        server.suspect();
+        match overdue {
+            Overdue::Total => timed_out(tool),
+            Overdue::Silent(limit) => fell_silent(tool, limit),
         }
-    };
-    answer.map_err(|failure| match failure {
-        CallFailure::Unavailable(reason) => {
+    })?;
+    match answer {
+        Ok(result) => read_answer(tool, result.0),
+        Err(AskFailure::Unavailable(reason)) => {
             server.suspect();
-            unavailable(tool, &reason)
+            Err(unavailable(tool, &reason).into())
         }
-        CallFailure::Rpc { .. } | CallFailure::BadAnswer(_) => {
+        Err(failure) => {
             let message = format!("{} gave no result: {failure}", described(tool));
-            CallError::new(CallErrorKind::Upstream, message)
+            let rpc = match failure {
+                AskFailure::Rpc(error) => Some(error),
+                AskFailure::Unavailable(_) | AskFailure::BadAnswer(_) => None,
+            };
+            Err(CallFailed { error: CallError::new(CallErrorKind::Upstream, message), rpc })
         }
-    })
+    }
+}
+
+/// What a tool answered, if it is an answer.
+fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed> {
+    let refuse = |reason: &str| {
+        let message = format!("{} gave no result: {reason}", described(tool));
+        Err(CallError::new(CallErrorKind::Upstream, message).into())
+    };
+    let text = std::str::from_utf8(&json).unwrap_or_default();
+    let Ok(head) = read_result_head(text) else {
+        return refuse(if text.starts_with('{') {
+            "the result has no content"
+        } else {
+            "the result is not an object"
+        });
+    };
+    match (&head.kind, head.content) {
+        (ResultKind::Other(kind), _) => refuse(&format!("a result of the unknown type {kind:?}")),
+        (ResultKind::Complete, Content::Missing) => refuse("the result has no content"),
+        (ResultKind::Complete | ResultKind::InputRequired, _) => Ok(RawAnswer { json, head }),
+    }
 }
 
 fn described(tool: &CatalogTool) -> String {
@@ -358,115 +562,3 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// What is kept of a failure. Arguments are not: a complaint may quote them.
-fn recorded_message(error: &CallError) -> String {
-    match error.kind {
-        CallErrorKind::InvalidArguments => "the arguments do not fit the schema of the tool".into(),
-        _ => error.message.chars().take(MAX_RECORDED_MESSAGE).collect(),
-    }
-}
-
-/// What a call owes to the records, paid even when its future is dropped.
-struct Ledger<'a> {
-    board: &'a Board,
-    id: CallId,
-    started_at_ms: i64,
-    face: Face,
-    requested: String,
-    revision: u64,
-    argument_digest: String,
-    tool: Option<CanonicalName>,
-    span: Span,
-    wait_started: Option<Instant>,
-    run_started: Option<Instant>,
-    run_ended: Option<Instant>,
-    result_bytes: u64,
-    whole_result: Option<ResultHandle>,
-    is_closed: bool,
-}
-
-impl<'a> Ledger<'a> {
-    fn open(board: &'a Board, request: &CallRequest, revision: u64) -> Self {
-        let digest = blake3::hash(request.arguments.to_string().as_bytes());
-        Self {
-            board,
-            id: CallId(uuid::Uuid::now_v7().to_string()),
-            started_at_ms: jiff::Timestamp::now().as_millisecond(),
-            face: request.face,
-            requested: request.tool.chars().take(256).collect(),
-            revision,
-            argument_digest: digest.to_hex().to_string(),
-            tool: None,
-            span: Span::none(),
-            wait_started: None,
-            run_started: None,
-            run_ended: None,
-            result_bytes: 0,
-            whole_result: None,
-            is_closed: false,
-        }
-    }
-
-    async fn close(mut self, result: Result<ToolResult, CallError>) -> CallReport {
-        let (outcome, message) = match &result {
-            Ok(result) if result.is_error => (CallOutcome::ToolError, None),
-            Ok(_) => (CallOutcome::Ok, None),
-            Err(error) => (CallOutcome::Failed(error.kind), Some(recorded_message(error))),
-        };
-        let record = self.record(outcome, message);
-        self.is_closed = true;
-        let (wait, run) = (record.wait, record.run);
-        self.board.recorder.record(record).await;
-        CallReport {
-            id: self.id.clone(),
-            tool: self.tool.clone(),
-            revision: self.revision,
-            result,
-            wait,
-            run,
-            whole_result: self.whole_result.clone(),
-        }
-    }
-
-    /// Makes the record and counts the call.
-    fn record(&self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
-        let now = Instant::now();
-        let between = |start: Option<Instant>, end: Option<Instant>| {
-            start.map_or(Duration::ZERO, |start| end.unwrap_or(now) - start)
-        };
-        let wait = between(self.wait_started, self.run_started);
-        let run = between(self.run_started, self.run_ended);
-        end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
-        if let Some(tool) = &self.tool {
-            let (server, tool) = (tool.server().as_str(), tool.tool());
-            let wait = self.wait_started.map(|_| wait);
-            let run = self.run_started.map(|_| run);
-            CallFinished { server, tool, outcome: outcome.as_str(), wait, run }.emit();
-        }
-        CallRecord {
-            id: self.id.clone(),
-            started_at_ms: self.started_at_ms,
-            face: self.face,
-            tool: self.tool.clone(),
-            requested: self.requested.clone(),
-            revision: self.revision,
-            argument_digest: self.argument_digest.clone(),
-            outcome,
-            message,
-            wait,
-            run,
-            result_bytes: self.result_bytes,
-            result_handle: self.whole_result.as_ref().map(|handle| handle.0.clone()),
-        }
-    }
-}
-
-impl Drop for Ledger<'_> {
-    fn drop(&mut self) {
-        if !self.is_closed {
-            let cancelled = CallOutcome::Failed(CallErrorKind::Cancelled);
-            let record = self.record(cancelled, Some("the caller no longer waited".into()));
-            self.board.recorder.record_now(record);
-        }
-    }
-}

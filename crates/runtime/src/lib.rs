@@ -7,19 +7,26 @@ mod board;
 mod call;
 mod conductor;
 mod config_source;
+mod ledger;
 mod local;
+mod offers;
 mod records;
 mod reload;
 mod results;
+mod running;
 mod slots;
 mod start_error;
 mod supervisor;
 mod tools;
 
 pub use board::{Board, BoardOptions, Memory, StartEvent};
-pub use call::{CallReport, CallRequest, ResultHandle};
+pub use call::{
+    CallFailed, CallReport, CallRequest, Passing, RawAnswer, RawCall, RawReport, ResultHandle, ToolChoice,
+};
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use local::{LocalTool, LocalTools};
+pub use offers::{Offers, PassFailure, ServerNews};
+pub use switchboard_mcp::{Ask, AskEvent, AskFailure, Listed, RawResult, RpcError};
 pub use reload::{ReloadOutcome, watch_config};
 pub use start_error::{StartError, StartFailure};
 pub use supervisor::ServerStatus;

@@ -4,21 +4,23 @@
 //! [`Server`]'s state and waking the conductor; it never touches the catalog. A list that could not be read
 //! whole changes nothing: the last known one stays.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use switchboard_mcp::{ConnectError, ConnectOptions, Connection, ServerInfo};
+use switchboard_mcp::{ConnectError, ConnectOptions, Connection, News, ServerInfo};
 use switchboard_model::{Era, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList};
 use switchboard_store::Store;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
+use crate::offers::{Offers, Outgoing, ServerNews, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
@@ -88,6 +90,10 @@ pub(crate) struct Server {
     suspect: Notify,
     attempted: CancellationToken,
     stop: CancellationToken,
+    pub(crate) offers: ArcSwap<Offers>,
+    /// Resources whose updates somebody wants to hear of.
+    pub(crate) watched: Mutex<BTreeSet<String>>,
+    pub(crate) log_level: Mutex<Option<Arc<str>>>,
 }
 
 /// An open connection and the calls that run over it.
@@ -107,6 +113,7 @@ pub(crate) struct Surroundings {
     pub(crate) tasks: TaskTracker,
     /// Ends every supervisor.
     pub(crate) stop: CancellationToken,
+    pub(crate) outgoing: Outgoing,
 }
 
 impl Server {
@@ -136,6 +143,9 @@ impl Server {
             suspect: Notify::new(),
             attempted: CancellationToken::new(),
             stop: around.stop.child_token(),
+            offers: ArcSwap::default(),
+            watched: Mutex::default(),
+            log_level: Mutex::default(),
         });
         around.tasks.spawn(supervise(server.clone(), around.clone()));
         server
@@ -342,11 +352,19 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         condition.info = connection.info().clone();
         condition.connect_time = Some(took);
     }
+    take_offers(server, &connection, around).await;
     // Whoever sees that the server is ready must find its connection.
     let open = Open { connection: connection.clone(), users: TaskTracker::new() };
     server.open.store(Some(Arc::new(open)));
     server.take_list(list);
+    server.resume_on(&connection).await;
     Ok(connection)
+}
+
+async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
+    let offers = read_offers(connection, &server.spec.name).await;
+    server.offers.store(Arc::new(offers));
+    around.outgoing.offers_changed();
 }
 
 /// Keeps the list current until the connection is lost; says why it was.
@@ -355,9 +373,14 @@ async fn attend(
     connection: &Arc<Connection>,
     around: &Surroundings,
 ) -> ConnectError {
+    let mut news = connection.take_news();
     loop {
         tokio::select! {
             () = connection.closed() => return lost(connection),
+            Some(said) = next_news(&mut news) => {
+                hear(server, connection, around, said, &mut news).await;
+                continue;
+            }
             () = connection.changed() => tokio::time::sleep(SETTLE).await,
             () = server.suspect.notified() => {}
             () = tokio::time::sleep(server.pause_between_lists()) => {}
@@ -379,6 +402,48 @@ async fn attend(
             Ok(Err(error)) => return error,
             Err(_elapsed) => return no_answer(limit),
         }
+    }
+}
+
+async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> Option<News> {
+    match news {
+        Some(news) => news.recv().await,
+        None => None,
+    }
+}
+
+/// Acts on what a server says. Several changes of its lists in a row are one.
+async fn hear(
+    server: &Server,
+    connection: &Connection,
+    around: &Surroundings,
+    said: News,
+    news: &mut Option<mpsc::Receiver<News>>,
+) {
+    let name = &server.spec.name;
+    let mut is_list_changed = false;
+    let mut next = Some(said);
+    while let Some(said) = next.take() {
+        match said {
+            News::PromptsChanged | News::ResourcesChanged => {
+                if !std::mem::replace(&mut is_list_changed, true) {
+                    tokio::time::sleep(SETTLE).await;
+                }
+            }
+            // Nobody may be listening.
+            News::ResourceUpdated { uri, params } => {
+                let update = ServerNews::ResourceUpdated { server: name.clone(), uri, params };
+                let _unheard = around.outgoing.news.send(update);
+            }
+            News::Log(params) => {
+                let log = ServerNews::Log { server: name.clone(), params };
+                let _unheard = around.outgoing.news.send(log);
+            }
+        }
+        next = news.as_mut().and_then(|news| news.try_recv().ok());
+    }
+    if is_list_changed {
+        take_offers(server, connection, around).await;
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
 use switchboard_model::{CanonicalName, ServerName};
+use switchboard_protocol::Mirrors;
 use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_schema::{ArgumentChecker, SchemaFault};
 
@@ -20,7 +23,26 @@ pub(crate) struct Published {
 
 /// A schema that is compiled when the first call wants it. Most tools are never called.
 #[derive(Debug, Default)]
-struct LazyChecker(OnceLock<Result<ArgumentChecker, SchemaFault>>);
+struct LazyChecker(OnceLock<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    checker: Result<ArgumentChecker, SchemaFault>,
+    mirrors: Mirrors,
+}
+
+impl LazyChecker {
+    fn compiled(&self, tool: &CatalogTool) -> &Compiled {
+        self.0.get_or_init(|| {
+            let schema = tool.descriptor.input_schema.parse();
+            Compiled {
+                checker: ArgumentChecker::compile(&schema),
+                // Tools of HTTP servers with unusable annotations were left out of their list.
+                mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
+            }
+        })
+    }
+}
 
 impl Published {
     /// Joins a catalog with its servers; compiled schemas of unchanged tools are taken over from `older`.
@@ -45,10 +67,32 @@ impl Published {
         let Some(lazy) = self.checkers.get(&tool.name) else {
             return Err(SchemaFault::Invalid("the tool is not in this catalog".into()));
         };
-        lazy.0
-            .get_or_init(|| ArgumentChecker::compile(&tool.descriptor.input_schema.parse()))
-            .as_ref()
-            .map_err(Clone::clone)
+        lazy.compiled(tool).checker.as_ref().map_err(Clone::clone)
+    }
+
+    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
+    pub(crate) fn mirrored(
+        &self,
+        tool: &CatalogTool,
+        arguments: &Map<String, Value>,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        let mirrors = self.checkers.get(&tool.name).map(|lazy| &lazy.compiled(tool).mirrors);
+        mirrors.filter(|mirrors| !mirrors.is_empty()).map_or_else(Vec::new, |mirrors| mirrors.headers(arguments))
+    }
+
+    /// Whether headers say what the arguments say, where the tool's schema asks for it.
+    pub(crate) fn check_mirrors(
+        &self,
+        tool: &CatalogTool,
+        headers: &HeaderMap,
+        arguments: &str,
+    ) -> Result<(), String> {
+        let Some(lazy) = self.checkers.get(&tool.name) else { return Ok(()) };
+        let mirrors = &lazy.compiled(tool).mirrors;
+        if mirrors.is_empty() {
+            return Ok(());
+        }
+        mirrors.check(headers, &serde_json::from_str(arguments).unwrap_or_default())
     }
 
     fn has_schema_of(&self, tool: &CatalogTool) -> bool {

@@ -16,7 +16,7 @@ use crate::{StoredKey, StoredSession};
 type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
-const FACES: [Face; 2] = [Face::Cli, Face::Http];
+const FACES: [Face; 3] = [Face::Cli, Face::Http, Face::Mcp];
 const OUTCOMES: [CallOutcome; 11] = [
     CallOutcome::Ok,
     CallOutcome::ToolError,
@@ -107,6 +107,7 @@ pub(crate) fn bind_tool<'q>(insert: Insert<'q>, tool: &'q ToolDescriptor) -> Ins
         .bind(tool.input_schema.as_str())
         .bind(tool.output_schema.as_ref().map(JsonText::as_str))
         .bind(tool.annotations.as_ref().map(JsonText::as_str))
+        .bind(tool.extra.as_ref().map(JsonText::as_str))
 }
 
 /// A descriptor from a row of `remembered_tools`.
@@ -124,6 +125,7 @@ pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Err
         input_schema: schema.unwrap_or_else(|| JsonText::from(&Value::Null)),
         output_schema: json("output_schema")?,
         annotations: json("annotations")?,
+        extra: json("extra")?,
         name,
     })
 }
@@ -210,8 +212,9 @@ mod tests {
             FACES.map(|face| match face {
                 Face::Cli => 0,
                 Face::Http => 1,
+                Face::Mcp => 2,
             }),
-            [0, 1]
+            [0, 1, 2]
         );
         assert_eq!(era_from_word("legacy"), Some(Era::Legacy));
         assert_eq!(era_from_word("modern"), Some(Era::Modern));

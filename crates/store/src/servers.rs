@@ -37,8 +37,8 @@ impl Store {
         for (position, tool) in (0_i64..).zip(tools) {
             let insert = sqlx::query(
                 "INSERT INTO remembered_tools
-                     (server, position, name, title, description, input_schema, output_schema, annotations)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                     (server, position, name, title, description, input_schema, output_schema, annotations, extra)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             );
             bind_tool(insert.bind(server.as_str()).bind(position), tool)
                 .execute(write.on())
@@ -55,7 +55,7 @@ impl Store {
         // One statement sees one state, also while another process replaces a list.
         let rows: Vec<(String, Option<ToolDescriptor>)> = sqlx::query(
             "SELECT s.server, t.position, t.name, t.title, t.description, t.input_schema, t.output_schema,
-                    t.annotations
+                    t.annotations, t.extra
              FROM remembered_servers s LEFT JOIN remembered_tools t ON t.server = s.server
              ORDER BY s.server, t.position",
         )

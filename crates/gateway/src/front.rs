@@ -1,0 +1,68 @@
+//! What the gateway shows just now: one catalog, one configuration, one set of prompts and resources.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchboard_model::{Exposure, Plan, ServerName};
+use switchboard_runtime::Board;
+use switchboard_view::{Index, Scope, ScopeFault, View, ViewKey};
+
+use crate::extras::Extras;
+
+/// Views that are kept although nobody looks at them just now.
+const KEPT_VIEWS: usize = 1024;
+
+/// An immutable snapshot, replaced whole when anything in it changes.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) index: Arc<Index>,
+    pub(crate) exposure: Exposure,
+    pub(crate) extras: Extras,
+    /// Names of all servers, connected or not.
+    pub(crate) servers: Vec<String>,
+    views: Mutex<HashMap<ViewKey, Arc<View>>>,
+}
+
+impl Front {
+    pub(crate) fn new(board: &Board, plan: &Plan, exposure: Exposure) -> Self {
+        let index = Arc::new(Index::new(&board.catalog(), plan));
+        let servers = plan.servers.iter().map(|server| server.spec.name.to_string()).collect();
+        let extras = Extras::new(&board.offers(), plan);
+        Self { index, exposure, extras, servers, views: Mutex::default() }
+    }
+
+    /// Whether a scope names only what there is.
+    pub(crate) fn check(&self, scope: &Scope) -> Result<(), ScopeFault> {
+        scope.check(&self.index, &self.exposure, &self.servers)
+    }
+
+    /// What this scope and these enabled sets see; shared with everybody who sees the same.
+    pub(crate) fn view(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<View> {
+        let key = ViewKey { scope: scope.clone(), enabled: enabled.clone() };
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(&key) {
+            return view.clone();
+        }
+        if views.len() >= KEPT_VIEWS {
+            views.retain(|_, view| Arc::strong_count(view) > 1);
+        }
+        let view = Arc::new(View::new(self.index.clone(), &self.exposure, &key));
+        if views.len() < KEPT_VIEWS {
+            views.insert(key, view.clone());
+        }
+        view
+    }
+
+    /// Whether prompts and resources of a server belong to a view: they follow its tools, and those of a server
+    /// without any tool are for everybody who is not narrowed to toolsets.
+    pub(crate) fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
+        let has_tools = self.index.entries().iter().any(|tool| tool.tool.name.server() == server);
+        if has_tools {
+            return view.has_server(server);
+        }
+        let is_narrowed = view.mode() != switchboard_model::ExposureMode::Legacy
+            || scope.tools.is_some()
+            || scope.read_only;
+        !is_narrowed && scope.server.as_deref().is_none_or(|only| only == server.as_str())
+    }
+}

@@ -1,0 +1,27 @@
+//! Levels of log messages.
+
+/// How much a log message matters, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Level(u8);
+
+const WORDS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+impl Level {
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        let at = WORDS.iter().position(|known| *known == word)?;
+        u8::try_from(at).ok().map(Self)
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        WORDS.get(usize::from(self.0)).copied().unwrap_or("emergency")
+    }
+
+    pub(crate) fn rank(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn words() -> String {
+        WORDS.join(", ")
+    }
+}

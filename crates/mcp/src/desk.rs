@@ -1,0 +1,424 @@
+//! Where the requests of one connection meet what its server says: who waits for which answer, and whose a
+//! question is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use switchboard_model::{Era, JsonText};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::envelope::{
+    Failure, Message, Outcome, cancellation_text, our_id, request_text, response_text,
+};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
+use crate::http_client::CLOSED;
+use crate::http_wire::HttpWire;
+use crate::sse::Posts;
+
+/// News that wait for their reader. Nobody reads more slowly than a server can shout; the rest is lost.
+const KEPT_NEWS: usize = 1024;
+
+/// Questions of a server that wait for an answer at the same time. Further ones get none.
+pub(crate) const OPEN_QUESTIONS: usize = 64;
+
+/// Modern notifications belong to a subscription, which rmcp keeps.
+pub(crate) const SUBSCRIBED: &str = "io.modelcontextprotocol/subscriptionId";
+
+pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
+const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
+const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is";
+const WENT_AWAY: &str = "the caller went away without an answer";
+
+/// How messages reach the server.
+#[derive(Debug)]
+pub(crate) enum Outlet {
+    /// Lines to a child, written by a task of their own so that none is ever written by half.
+    Lines(mpsc::Sender<Bytes>),
+    /// POSTs of an HTTP+SSE session.
+    Posts(Posts),
+    Http(Arc<HttpWire>),
+}
+
+/// What a server must be told again when it has lost our session.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Kept {
+    pub(crate) watched: BTreeSet<String>,
+    pub(crate) log_level: Option<String>,
+}
+
+/// One per connection.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    next: AtomicU64,
+    floor: Mutex<Floor>,
+    kept: Mutex<Kept>,
+    news: mpsc::Sender<News>,
+    unread: Mutex<Option<mpsc::Receiver<News>>>,
+    /// Notified when the list of tools may have changed.
+    changed: Arc<Notify>,
+    line: OnceLock<(Outlet, Era)>,
+    questions: Arc<Semaphore>,
+    /// Cancellations on their way to the server.
+    cancelling: TaskTracker,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// The requests in flight, oldest first.
+#[derive(Debug, Default)]
+struct Floor {
+    open: BTreeMap<u64, Caller>,
+    /// Why nothing more will be answered.
+    ended: Option<ConnectError>,
+}
+
+#[derive(Debug)]
+struct Caller {
+    asker: Asker,
+    origin: Option<Arc<str>>,
+    events: Option<mpsc::Sender<AskEvent>>,
+    /// Where answers do not come on the request's own stream.
+    answer: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Desk {
+    pub(crate) fn new(tasks: TaskTracker, stop: CancellationToken, changed: Arc<Notify>) -> Self {
+        let (news, unread) = mpsc::channel(KEPT_NEWS);
+        Self {
+            next: AtomicU64::new(1),
+            floor: Mutex::default(),
+            kept: Mutex::default(),
+            news,
+            unread: Mutex::new(Some(unread)),
+            changed,
+            line: OnceLock::new(),
+            questions: Arc::new(Semaphore::new(OPEN_QUESTIONS)),
+            cancelling: TaskTracker::new(),
+            tasks,
+            stop,
+        }
+    }
+
+    /// Opens the way to the server, after the handshake.
+    pub(crate) fn connect(&self, outlet: Outlet, era: Era) {
+        // There is one handshake per connection.
+        let _once = self.line.set((outlet, era));
+    }
+
+    pub(crate) fn changed(&self) -> &Arc<Notify> {
+        &self.changed
+    }
+
+    pub(crate) fn cancelling(&self) -> &TaskTracker {
+        &self.cancelling
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    pub(crate) fn take_news(&self) -> Option<mpsc::Receiver<News>> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn tell(&self, news: News) {
+        let _full_or_unread = self.news.try_send(news);
+    }
+
+    pub(crate) fn kept<T>(&self, look: impl FnOnce(&mut Kept) -> T) -> T {
+        look(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn floor<T>(&self, look: impl FnOnce(&mut Floor) -> T) -> T {
+        look(&mut self.floor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        ask: &Ask,
+        events: Option<mpsc::Sender<AskEvent>>,
+        asker: Asker,
+    ) -> Outcome {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some((outlet, era)) = self.line.get() else {
+            return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
+        };
+        if let Outlet::Http(wire) = outlet {
+            return wire.ask(self, number, ask, events, asker).await;
+        }
+        let (answer, mut answered) = oneshot::channel();
+        let caller = Caller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
+        let text = request_text(ask, &our_id(number), *era);
+        let seat = self.enter(number, caller)?;
+        let sending = outlet.send(text);
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut answered => outcome,
+            sent = sending => match sent {
+                Ok(()) => answered.await,
+                Err(error) => Ok(Err(self.ended().unwrap_or(error).into())),
+            },
+        };
+        seat.leave();
+        outcome.unwrap_or_else(|_| {
+            let lost = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+            Err(self.ended().unwrap_or_else(lost).into())
+        })
+    }
+
+    /// Takes part in the question whose a question is; the answer comes elsewhere.
+    pub(crate) fn attend(
+        self: &Arc<Self>,
+        number: u64,
+        ask: &Ask,
+        events: Option<mpsc::Sender<AskEvent>>,
+        asker: Asker,
+    ) -> Result<Seat, ConnectError> {
+        self.enter(number, Caller { asker, origin: ask.origin.clone(), events, answer: None })
+    }
+
+    fn enter(self: &Arc<Self>, number: u64, caller: Caller) -> Result<Seat, ConnectError> {
+        self.floor(|floor| match &floor.ended {
+            Some(error) => Err(error.clone()),
+            None => {
+                floor.open.insert(number, caller);
+                Ok(())
+            }
+        })?;
+        Ok(Seat { desk: self.clone(), number, is_left: false })
+    }
+
+    fn ended(&self) -> Option<ConnectError> {
+        self.floor(|floor| floor.ended.clone())
+    }
+
+    /// Nothing more will come: whoever waits for an answer is told so. The first reason counts.
+    pub(crate) fn end(&self, error: ConnectError) {
+        let waiting = self.floor(|floor| {
+            floor.ended.get_or_insert(error);
+            std::mem::take(&mut floor.open)
+        });
+        // They ask why when their answer is dropped.
+        drop(waiting);
+    }
+
+    /// Takes a message that is for us or for a caller. `false` leaves it to rmcp.
+    pub(crate) fn take(self: &Arc<Self>, whole: &Bytes) -> bool {
+        let Ok(message) = Message::read(whole) else { return false };
+        if let Some(number) = message.answers() {
+            let caller = self.floor(|floor| floor.open.remove(&number));
+            if let Some(answer) = caller.and_then(|caller| caller.answer) {
+                let _no_longer_wanted = answer.send(message.outcome(whole));
+            }
+            return true;
+        }
+        match (message.id, message.method.as_deref()) {
+            (None, Some("notifications/progress")) => {
+                let Some(number) = message.progress_of() else { return false };
+                let events = self.floor(|floor| floor.open.get(&number)?.events.clone());
+                pass_on(events.as_ref(), message.kept_params().map(AskEvent::Progress));
+                true
+            }
+            (None, Some("notifications/message")) => {
+                match (self.whose().ok(), message.kept_params()) {
+                    (Some(events), params) => pass_on(Some(&events), params.map(AskEvent::Log)),
+                    (None, Some(params)) => self.tell(News::Log(params)),
+                    (None, None) => {}
+                }
+                true
+            }
+            (None, Some(_)) => self.hear(&message),
+            (Some(_), Some(method)) if is_question(method) => {
+                self.answer_by_itself(&message);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A notification that belongs to no request.
+    pub(crate) fn hear(&self, message: &Message<'_>) -> bool {
+        if message.params.is_some_and(|params| params.get().contains(SUBSCRIBED)) {
+            return false;
+        }
+        match message.method.as_deref() {
+            Some("notifications/tools/list_changed") => self.changed.notify_one(),
+            Some("notifications/prompts/list_changed") => self.tell(News::PromptsChanged),
+            Some("notifications/resources/list_changed") => self.tell(News::ResourcesChanged),
+            Some("notifications/resources/updated") => {
+                let params = message.kept_params();
+                if let Some((uri, params)) = params.and_then(|params| Some((uri(&params)?, params)))
+                {
+                    self.tell(News::ResourceUpdated { uri, params });
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Somebody forgot what we know of its lists.
+    pub(crate) fn suspect_lists(&self) {
+        self.changed.notify_one();
+        self.tell(News::PromptsChanged);
+        self.tell(News::ResourcesChanged);
+    }
+
+    /// Whose a question without a sign is: that of the newest request, while all are of one origin.
+    fn whose(&self) -> Result<mpsc::Sender<AskEvent>, &'static str> {
+        self.floor(|floor| {
+            let mut callers =
+                floor.open.values().filter(|caller| caller.asker == Asker::Caller).rev();
+            let newest = callers.next().ok_or(NOBODY_CALLS)?;
+            let is_of_another =
+                |caller: &Caller| caller.origin.is_none() || caller.origin != newest.origin;
+            if callers.any(is_of_another) {
+                return Err(SEVERAL_CALL);
+            }
+            newest.events.clone().ok_or(NOBODY_ANSWERS)
+        })
+    }
+
+    /// Passes a question on to whose it is, and the answer back, while the connection lives.
+    fn answer_by_itself(self: &Arc<Self>, message: &Message<'_>) {
+        let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
+        let Some(question) =
+            Question::put(self.whose().as_ref().map_err(|reason| *reason), message)
+        else {
+            return;
+        };
+        let (desk, stop) = (self.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(desk.deliver(question, permit)).await;
+        });
+    }
+
+    async fn deliver(&self, question: Question, _permit: OwnedSemaphorePermit) {
+        let text = question.answer().await;
+        if let Some((outlet, _)) = self.line.get() {
+            // A server that is gone waits for no answer.
+            let _gone = outlet.send(text).await;
+        }
+    }
+}
+
+/// Passes something on to a caller who listens; one that does not keep up misses it.
+pub(crate) fn pass_on(events: Option<&mpsc::Sender<AskEvent>>, event: Option<AskEvent>) {
+    if let (Some(events), Some(event)) = (events, event) {
+        let _full_or_gone = events.try_send(event);
+    }
+}
+
+pub(crate) fn is_question(method: &str) -> bool {
+    matches!(method, "elicitation/create" | "sampling/createMessage" | "roots/list")
+}
+
+fn uri(params: &JsonText) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Updated {
+        uri: String,
+    }
+    Some(serde_json::from_str::<Updated>(params.as_str()).ok()?.uri)
+}
+
+/// A question of a server, on its way to somebody or refused.
+#[derive(Debug)]
+pub(crate) struct Question {
+    id: String,
+    is_about_roots: bool,
+    asked: Result<oneshot::Receiver<Result<JsonText, RpcError>>, &'static str>,
+}
+
+impl Question {
+    /// Puts the question to somebody. `None` is no question at all.
+    pub(crate) fn put(
+        whom: Result<&mpsc::Sender<AskEvent>, &'static str>,
+        message: &Message<'_>,
+    ) -> Option<Self> {
+        let (id, method) = (message.id?.get().to_owned(), message.method.as_deref()?);
+        let is_about_roots = method == "roots/list";
+        let asked = whom.and_then(|events| {
+            let (reply, asked) = oneshot::channel();
+            let params = message.kept_params();
+            let question = AskEvent::Question { method: method.to_owned(), params, reply };
+            events.try_send(question).map(|()| asked).map_err(|_| NOBODY_ANSWERS)
+        });
+        Some(Self { id, is_about_roots, asked })
+    }
+
+    /// The message that answers it.
+    pub(crate) async fn answer(self) -> String {
+        let reply = match self.asked {
+            Ok(asked) => asked.await.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY))),
+            // Whoever has nothing to show has no roots; that is an answer, and servers ask at any time.
+            Err(_) if self.is_about_roots => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
+            Err(reason) => Err(RpcError::internal(reason)),
+        };
+        response_text(&self.id, &reply)
+    }
+}
+
+/// A request in flight. Dropped before it is left, the request is cancelled at the server.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    desk: Arc<Desk>,
+    number: u64,
+    is_left: bool,
+}
+
+impl Seat {
+    pub(crate) fn leave(mut self) {
+        self.is_left = true;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.desk.floor(|floor| floor.open.remove(&self.number));
+        if self.is_left {
+            return;
+        }
+        let (desk, text) = (self.desk.clone(), cancellation_text(&our_id(self.number)));
+        self.desk.cancelling.spawn(async move {
+            if let Some((outlet, _)) = desk.line.get() {
+                // A server that is gone needs no cancellation.
+                let _gone = outlet.send(text).await;
+            }
+        });
+    }
+}
+
+impl Outlet {
+    /// Sends a message that has no answer of its own.
+    pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
+        match self {
+            Self::Lines(lines) => {
+                let mut line = text;
+                line.push('\n');
+                let unread = || {
+                    let message = "the process no longer reads its input";
+                    ConnectError::new(ConnectErrorKind::Unreachable, message)
+                };
+                lines.send(line.into()).await.map_err(|_| unread())
+            }
+            Self::Posts(posts) => posts.send(text).await,
+            Self::Http(wire) => wire.send(text).await,
+        }
+    }
+}
+
+impl From<&Failure> for ConnectError {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::Lost(error) => error.clone(),
+            Failure::Rpc(error) => Self::new(ConnectErrorKind::Protocol, error.message.clone()),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Requests that are passed on for somebody, as raw JSON, and what a server says while it works on them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use switchboard_model::{Era, JsonText};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::connection::Connection;
+use crate::envelope::{Failure, Outcome, quoted};
+use crate::error::{ConnectError, ConnectErrorKind};
+
+/// A request that is passed on for somebody.
+#[derive(Debug, Default)]
+pub struct Ask {
+    /// `tools/call`, `prompts/get`, `resources/read`, `completion/complete`, ...
+    pub method: &'static str,
+    /// What the `Mcp-Name` header says: tool name, prompt name or uri.
+    pub name: Option<String>,
+    /// The members of `params` without `_meta`, as JSON text without the braces; may be empty.
+    pub params: String,
+    /// Members of the caller's own `_meta` that are passed on: JSON text without braces, may be empty; never the
+    /// reserved keys.
+    pub meta: String,
+    /// The caller's capabilities as a JSON object, for a modern server; `None` is `{}`.
+    pub capabilities: Option<Arc<str>>,
+    /// Only for a modern server (`io.modelcontextprotocol/logLevel`).
+    pub log_level: Option<Arc<str>>,
+    /// Whether a progress token is sent.
+    pub wants_progress: bool,
+    /// `Mcp-Param-*` headers, for a modern HTTP server.
+    pub mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Who asks. Questions that a stdio or HTTP+SSE server asks carry no sign of the call that they belong to; they
+    /// are given to a caller only while every request in flight on the connection has the same origin. Two
+    /// requests without an origin are not of the same one.
+    pub origin: Option<Arc<str>>,
+}
+
+/// What a server says while it works on a request.
+#[derive(Debug)]
+pub enum AskEvent {
+    /// `notifications/progress`: the whole `params`, with our token inside.
+    Progress(JsonText),
+    /// `notifications/message`: the whole `params`.
+    Log(JsonText),
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list` of a legacy server. A reply that is dropped
+    /// is a refusal.
+    Question {
+        method: String,
+        params: Option<JsonText>,
+        reply: oneshot::Sender<Result<JsonText, RpcError>>,
+    },
+}
+
+/// An error as JSON-RPC writes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (JSON-RPC error {code})")]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<JsonText>,
+}
+
+impl RpcError {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { code: -32603, message: message.into(), data: None }
+    }
+}
+
+/// The `result` member of an answer, byte for byte: JSON in UTF-8, a slice of what came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawResult(pub Bytes);
+
+impl RawResult {
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        // Whoever made it read it as text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskFailure {
+    /// The server could not be reached, or went away while it worked.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server answered with a JSON-RPC error.
+    #[error("{0}")]
+    Rpc(RpcError),
+    /// The server answered with something that is no answer.
+    #[error("{0}")]
+    BadAnswer(String),
+}
+
+/// What a server offers besides tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a list of independent capabilities")]
+pub struct Features {
+    pub prompts: bool,
+    pub resources: bool,
+    /// Whether updates of single resources can be watched.
+    pub subscribe: bool,
+    pub completions: bool,
+    pub logging: bool,
+    pub instructions: Option<String>,
+}
+
+/// A prompt, a resource or a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name of a prompt, the uri of a resource or the uriTemplate of a template.
+    pub key: String,
+    /// The whole object as the server wrote it.
+    pub json: JsonText,
+}
+
+/// What a server says outside of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated {
+        uri: String,
+        params: JsonText,
+    },
+    /// A log message that belongs to no request.
+    Log(JsonText),
+}
+
+impl Connection {
+    /// Passes a request on and waits for its answer. Dropping the future cancels: legacy and stdio by
+    /// `notifications/cancelled`, modern HTTP by closing the stream. Events for which `events` has no room are
+    /// dropped, and questions refused.
+    pub async fn ask(
+        &self,
+        ask: Ask,
+        events: Option<mpsc::Sender<AskEvent>>,
+    ) -> Result<RawResult, AskFailure> {
+        match self.exchange(&ask, events, Asker::Caller).await {
+            Ok(result) => Ok(result),
+            Err(Failure::Rpc(error)) => Err(AskFailure::Rpc(error)),
+            Err(Failure::Lost(error)) => Err(self.describe(error).await),
+        }
+    }
+
+    /// Sends a request of our own.
+    pub(crate) async fn ask_for_us(
+        &self,
+        method: &'static str,
+        params: String,
+    ) -> Result<RawResult, Failure> {
+        let ask = Ask { method, params, ..Ask::default() };
+        self.exchange(&ask, None, Asker::Us).await
+    }
+
+    async fn exchange(
+        &self,
+        ask: &Ask,
+        events: Option<mpsc::Sender<AskEvent>>,
+        asker: Asker,
+    ) -> Outcome {
+        self.desk().ask(ask, events, asker).await
+    }
+
+    async fn describe(&self, error: ConnectError) -> AskFailure {
+        if let Some(child) = self.lost_child(&error).await {
+            return AskFailure::Unavailable(format!("the connection closed: {}", child.reason()));
+        }
+        match error.kind {
+            ConnectErrorKind::Protocol => AskFailure::BadAnswer(error.message),
+            ConnectErrorKind::Unreachable
+            | ConnectErrorKind::Overloaded
+            | ConnectErrorKind::Unauthorized
+            | ConnectErrorKind::Timeout
+            | ConnectErrorKind::Process => AskFailure::Unavailable(error.message),
+        }
+    }
+
+    /// What the server offers besides tools.
+    pub fn features(&self) -> &Features {
+        self.known_features()
+    }
+
+    /// The server's whole list of prompts.
+    pub async fn list_prompts(&self) -> Result<Vec<Listed>, ConnectError> {
+        self.list_raw("prompts/list", "prompts", "name").await
+    }
+
+    /// The server's whole list of resources.
+    pub async fn list_resources(&self) -> Result<Vec<Listed>, ConnectError> {
+        self.list_raw("resources/list", "resources", "uri").await
+    }
+
+    /// The server's whole list of resource templates.
+    pub async fn list_templates(&self) -> Result<Vec<Listed>, ConnectError> {
+        self.list_raw("resources/templates/list", "resourceTemplates", "uriTemplate").await
+    }
+
+    /// Makes the server report updates of exactly these resources, as [`News::ResourceUpdated`].
+    pub async fn watch_resources(&self, uris: &BTreeSet<String>) -> Result<(), ConnectError> {
+        match self.era() {
+            Era::Modern => self.watch().replace(uris).await,
+            Era::Legacy => self.subscribe_to_exactly(uris).await,
+        }
+    }
+
+    /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails.
+    async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
+        let current = self.desk().kept(|kept| kept.watched.clone());
+        let added = wanted.difference(&current).map(|uri| ("resources/subscribe", uri));
+        let gone = current.difference(wanted).map(|uri| ("resources/unsubscribe", uri));
+        for (method, uri) in added.chain(gone) {
+            self.ask_for_us(method, format!(r#""uri":{}"#, quoted(uri)))
+                .await
+                .map_err(|failure| refused(failure, &format!("{method} {uri}")))?;
+            self.desk().kept(|kept| match method {
+                "resources/subscribe" => kept.watched.insert(uri.clone()),
+                _ => kept.watched.remove(uri),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sets from which level on a legacy server logs. A modern server is told with each request
+    /// ([`Ask::log_level`]); here nothing is sent to it.
+    pub async fn set_log_level(&self, level: &str) -> Result<(), ConnectError> {
+        if self.era() == Era::Modern {
+            return Ok(());
+        }
+        self.ask_for_us("logging/setLevel", format!(r#""level":{}"#, quoted(level)))
+            .await
+            .map_err(|failure| refused(failure, "logging/setLevel"))?;
+        self.desk().kept(|kept| kept.log_level = Some(level.to_owned()));
+        Ok(())
+    }
+
+    /// What happened outside of requests, oldest first. There is one receiver; later calls get `None`. What it has
+    /// no room for is lost.
+    pub fn take_news(&self) -> Option<mpsc::Receiver<News>> {
+        self.desk().take_news()
+    }
+}
+
+/// On whose behalf a request is sent. Our own count for nothing when it is asked whose question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Caller,
+    Us,
+}
+
+fn refused(failure: Failure, what: &str) -> ConnectError {
+    match failure {
+        Failure::Lost(error) => error,
+        Failure::Rpc(error) => {
+            let message = format!("the server refused {what}: {}", error.message);
+            ConnectError::new(ConnectErrorKind::Protocol, message)
+        }
+    }
+}

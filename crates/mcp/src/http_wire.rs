@@ -1,0 +1,429 @@
+//! The way of a request to a streamable HTTP server and of its answer back, past rmcp.
+//!
+//! rmcp makes the handshake, keeps the stream of notifications and replaces a lost session. The session that it
+//! holds is learned from what passes through its HTTP client.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, PingRequest};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use sse_stream::{Error as SseError, Sse};
+use switchboard_model::Era;
+use switchboard_protocol::encode_header;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
+use crate::call::describe_service_error;
+use crate::desk::{Desk, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on};
+use crate::envelope::{
+    Message, Outcome, is_too_deep, our_id, quoted, read_error, request_text, response_text,
+    too_deep,
+};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::exchange::{Ask, AskEvent, Asker, RpcError};
+use crate::http_client::{
+    ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc, event_fault,
+};
+use crate::http_sender::{Answer, HttpSender};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How often in a row an answer is asked for again that brings nothing new.
+const RESUMES: usize = 4;
+/// The pause before an answer is resumed, unless the server names one, and the longest that is waited.
+const RESUME_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_RESUME_PAUSE: Duration = Duration::from_secs(30);
+/// How long a new session may take.
+const LONGEST_HEALING: Duration = Duration::from_secs(30);
+/// How long the end of a stream may take whose answer is already there, so that its connection is used again.
+const DRAINING: Duration = Duration::from_millis(50);
+
+/// The session that rmcp holds at the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: Option<HeaderValue>,
+    pub(crate) version: Option<HeaderValue>,
+}
+
+/// Where rmcp's HTTP client leaves what it sees of sessions.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSlot(Mutex<Session>);
+
+impl SessionSlot {
+    pub(crate) fn set(&self, session: Session) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    fn get(&self) -> Session {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Everything that does not change from request to request, and the session.
+#[derive(Debug)]
+pub(crate) struct HttpWire {
+    era: Era,
+    sender: HttpSender,
+    fixed: HeaderMap,
+    session: Arc<SessionSlot>,
+    /// Who makes new sessions.
+    peer: OnceLock<Peer<RoleClient>>,
+    /// One at a time heals; the others find it done.
+    healing: Semaphore,
+}
+
+impl HttpWire {
+    /// `credentials` are the server's own headers, with its bearer token.
+    pub(crate) fn new(
+        era: Era,
+        sender: HttpSender,
+        credentials: HeaderMap,
+        session: Arc<SessionSlot>,
+    ) -> Self {
+        let mut fixed = credentials;
+        fixed.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED));
+        fixed.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fixed.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        if era == Era::Modern {
+            fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
+        }
+        Self { era, sender, fixed, session, peer: OnceLock::new(), healing: Semaphore::new(1) }
+    }
+
+    pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
+        // There is one handshake per connection.
+        let _once = self.peer.set(peer);
+    }
+
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        desk: &Arc<Desk>,
+        number: u64,
+        ask: &Ask,
+        events: Option<mpsc::Sender<AskEvent>>,
+        asker: Asker,
+    ) -> Outcome {
+        let id = our_id(number);
+        let body = Bytes::from(request_text(ask, &id, self.era));
+        // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
+        let seat = match self.era {
+            Era::Legacy => Some(desk.attend(number, ask, events.clone(), asker)?),
+            Era::Modern => None,
+        };
+        let outcome = async {
+            let answer = self.post_in_session(desk, ask, body).await?;
+            let reading = Reading { wire: self, desk, number, events: events.as_ref() };
+            reading.outcome(answer).await
+        };
+        let outcome = outcome.await;
+        if let Some(seat) = seat {
+            seat.leave();
+        }
+        outcome
+    }
+
+    /// Sends a message that has no answer of its own.
+    pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
+        let headers = self.headers(&self.session.get());
+        let answer = self.sender.send(Method::POST, headers, text.into()).await?;
+        if answer.status.is_success() {
+            // Read to its end, so that the connection is used again; what it says interests nobody.
+            let _unread = answer.read(QUOTED_BYTES).await;
+            return Ok(());
+        }
+        Err(describe(answer).await)
+    }
+
+    fn headers(&self, session: &Session) -> HeaderMap {
+        let mut headers = self.fixed.clone();
+        if let Some(id) = &session.id {
+            headers.insert(SESSION, id.clone());
+        }
+        if let Some(version) = &session.version {
+            headers.insert(VERSION, version.clone());
+        }
+        headers
+    }
+
+    async fn post(
+        &self,
+        ask: &Ask,
+        session: &Session,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let mut headers = self.headers(session);
+        if self.era == Era::Modern {
+            headers.insert(METHOD, HeaderValue::from_static(ask.method));
+            if let Some(name) = &ask.name {
+                headers.insert(NAME, encode_header(name));
+            }
+            headers.extend(ask.mirrored.iter().cloned());
+        }
+        self.sender.send(Method::POST, headers, body).await
+    }
+
+    /// A session that the server no longer knows is replaced, once: a 404 says that nothing was done.
+    async fn post_in_session(
+        self: &Arc<Self>,
+        desk: &Arc<Desk>,
+        ask: &Ask,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let session = self.session.get();
+        let answer = self.post(ask, &session, body.clone()).await?;
+        let is_lost = |answer: &Answer| answer.status == StatusCode::NOT_FOUND;
+        if session.id.is_none() || !is_lost(&answer) {
+            return Ok(answer);
+        }
+        drop(answer);
+        self.heal(desk, &session).await?;
+        let answer = self.post(ask, &self.session.get(), body).await?;
+        if is_lost(&answer) {
+            let message = "HTTP 404 Not Found within a session that the server had just opened";
+            return Err(ConnectError::new(ConnectErrorKind::Protocol, message));
+        }
+        Ok(answer)
+    }
+
+    /// Makes rmcp notice that the session is lost and open a new one.
+    async fn heal(self: &Arc<Self>, desk: &Arc<Desk>, lost: &Session) -> Result<(), ConnectError> {
+        let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        let _turn = self.healing.acquire().await.map_err(|_| closed())?;
+        if self.session.get().id != lost.id {
+            return Ok(());
+        }
+        let peer = self.peer.get().ok_or_else(closed)?;
+        let ping = async {
+            let request = ClientRequest::PingRequest(PingRequest::default());
+            let options = PeerRequestOptions::no_options();
+            peer.send_request_with_option(request, options).await?.await_response().await
+        };
+        let late = "the session was lost, and no new one came in time";
+        let answered = tokio::time::timeout(LONGEST_HEALING, ping)
+            .await
+            .map_err(|_| ConnectError::new(ConnectErrorKind::Timeout, late))?;
+        match answered {
+            // A server need not know `ping` to have opened a session for it.
+            Ok(_) | Err(ServiceError::McpError(_)) => {}
+            Err(error) => return Err(describe_service_error(&error)),
+        }
+        if self.session.get().id != lost.id {
+            desk.tasks().spawn(self.clone().tell_again(desk.clone()));
+        }
+        Ok(())
+    }
+
+    /// A new session knows nothing of what the old one was told.
+    fn tell_again(self: Arc<Self>, desk: Arc<Desk>) -> BoxFuture<'static, ()> {
+        async move {
+            let kept = desk.kept(|kept| kept.clone());
+            let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
+            let watched = kept.watched.into_iter().map(|uri| ("resources/subscribe", "uri", uri));
+            for (method, key, value) in level.into_iter().chain(watched) {
+                let params = format!(r#""{key}":{}"#, quoted(&value));
+                let ask = Ask { method, params, ..Ask::default() };
+                // A server that takes it no longer keeps quiet; its callers lose nothing but news.
+                let _refused = desk.ask(&ask, None, Asker::Us).await;
+            }
+        }
+        .boxed()
+    }
+
+    /// Asks for the rest of an answer.
+    async fn resume(&self, last_event: &str) -> Result<Events, ConnectError> {
+        let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        let mut headers = self.headers(&self.session.get());
+        headers.remove(header::CONTENT_TYPE);
+        headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+        headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
+        let answer = self.sender.send(Method::GET, headers, Bytes::new()).await?;
+        if answer.status.is_success() && answer.is_event_stream() {
+            return Ok(answer.events());
+        }
+        Err(closed())
+    }
+}
+
+/// An answer that is no MCP message, in words.
+async fn describe(answer: Answer) -> ConnectError {
+    let (status, kind) = (answer.status, answer.content_type());
+    let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
+    describe_answer(status, &kind, &body)
+}
+
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// One answer while it comes in.
+struct Reading<'a> {
+    wire: &'a HttpWire,
+    desk: &'a Arc<Desk>,
+    number: u64,
+    events: Option<&'a mpsc::Sender<AskEvent>>,
+}
+
+/// What one message on the stream leads to.
+enum Step<'a> {
+    On,
+    Reply(BoxFuture<'a, ()>),
+    Done(Outcome),
+}
+
+impl<'a> Reading<'a> {
+    async fn outcome(self, answer: Answer) -> Outcome {
+        if answer.status.is_success() && answer.is_event_stream() {
+            return self.follow(answer.events()).await;
+        }
+        self.read_json(answer).await
+    }
+
+    async fn read_json(self, answer: Answer) -> Outcome {
+        let status = answer.status;
+        let is_credential_fault =
+            matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_credential_fault || !answer.is_json() {
+            return Err(describe(answer).await.into());
+        }
+        let body = answer.read(MAX_MESSAGE_BYTES).await.map_err(|(error, _)| error)?;
+        let message = match Message::read(&body) {
+            Ok(message) => message,
+            Err(error) if status.is_success() => return Err(describe_non_rpc(&error, &body).into()),
+            Err(_) => return Err(describe_answer(status, "application/json", &body).into()),
+        };
+        match (message.answers(), message.error) {
+            (Some(number), error)
+                if number == self.number && (error.is_some() || status.is_success()) =>
+            {
+                message.outcome(&body)
+            }
+            (None, Some(error)) if message.id.is_none() => {
+                let said = read_error(error).message;
+                let message = format!("the server refused: {said} (HTTP {status})");
+                Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
+            }
+            _ if status.is_success() => {
+                let message = "the server answered another request than ours";
+                Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
+            }
+            _ => Err(describe_answer(status, "application/json", &body).into()),
+        }
+    }
+
+    /// Reads events until the answer is among them. An answer that breaks off is resumed where the server gave it
+    /// a bookmark.
+    async fn follow(self, mut events: Events) -> Outcome {
+        let mut replies = FuturesUnordered::new();
+        let (mut last_event, mut pause, mut in_vain) = (None, RESUME_PAUSE, 0);
+        loop {
+            let next = tokio::select! {
+                biased;
+                Some(()) = replies.next(), if !replies.is_empty() => continue,
+                next = events.next() => next,
+            };
+            let lost = match next {
+                Some(Ok(event)) => {
+                    if let Some(id) = event.id.filter(|id| !id.is_empty()) {
+                        (last_event, in_vain) = (Some(id), 0);
+                    }
+                    if let Some(named) = event.retry.map(Duration::from_millis) {
+                        pause = named.min(LONGEST_RESUME_PAUSE);
+                    }
+                    match event.data.map_or(Step::On, |data| self.step(data, replies.len())) {
+                        Step::On => {}
+                        Step::Reply(reply) => replies.push(reply),
+                        Step::Done(outcome) => {
+                            self.drain(events);
+                            return outcome;
+                        }
+                    }
+                    continue;
+                }
+                Some(Err(error)) => event_fault(&error),
+                None => ConnectError::new(ConnectErrorKind::Unreachable, CLOSED),
+            };
+            let (Some(from), true) = (&last_event, in_vain < RESUMES && self.may_resume(&lost))
+            else {
+                return Err(lost.into());
+            };
+            in_vain += 1;
+            tokio::time::sleep(pause).await;
+            events = self.wire.resume(from).await?;
+        }
+    }
+
+    fn may_resume(&self, lost: &ConnectError) -> bool {
+        self.wire.era == Era::Legacy && lost.kind == ConnectErrorKind::Unreachable
+    }
+
+    fn step(&self, data: String, open_replies: usize) -> Step<'a> {
+        if is_too_deep(&data) {
+            return Step::Done(Err(too_deep().into()));
+        }
+        let whole = Bytes::from(data);
+        // Keep-alives and other noise.
+        let Ok(message) = Message::read(&whole) else { return Step::On };
+        if message.answers() == Some(self.number) {
+            return Step::Done(message.outcome(&whole));
+        }
+        match (message.id, message.method.as_deref()) {
+            (None, Some("notifications/progress")) => {
+                pass_on(self.events, message.kept_params().map(AskEvent::Progress));
+            }
+            (None, Some("notifications/message")) => {
+                pass_on(self.events, message.kept_params().map(AskEvent::Log));
+            }
+            (None, Some(_)) => {
+                self.desk.hear(&message);
+            }
+            (Some(id), Some(method)) if open_replies < OPEN_QUESTIONS => {
+                return Step::Reply(self.reply(id.get(), method, &message));
+            }
+            _ => {}
+        }
+        Step::On
+    }
+
+    fn reply(&self, id: &str, method: &str, message: &Message<'_>) -> BoxFuture<'a, ()> {
+        let wire = self.wire;
+        if is_question(method)
+            && let Some(question) = Question::put(self.events.ok_or(NOBODY_ANSWERS), message)
+        {
+            return async move {
+                // A server that is gone waits for no answer.
+                let _gone = wire.send(question.answer().await).await;
+            }
+            .boxed();
+        }
+        let reply = match method {
+            "ping" => Ok(switchboard_model::JsonText::from(&serde_json::json!({}))),
+            _ => Err(RpcError { code: -32601, message: "Method not found".into(), data: None }),
+        };
+        let text = response_text(id, &reply);
+        async move {
+            let _gone = wire.send(text).await;
+        }
+        .boxed()
+    }
+
+    /// The rest of a stream that has served its purpose. A connection is used again only when its answer was read
+    /// to the end.
+    fn drain(&self, mut events: Events) {
+        if matches!(events.next().now_or_never(), Some(None)) {
+            return;
+        }
+        self.desk.tasks().spawn(async move {
+            let rest = async { while let Some(Ok(_)) = events.next().await {} };
+            let _still_open = tokio::time::timeout(DRAINING, rest).await;
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! The tap between a child's streams and rmcp: lines that are for our callers are taken out, and theirs are
+//! written between rmcp's.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::mpsc;
+use tokio_util::io::poll_read_buf;
+use tokio_util::sync::{CancellationToken, PollSender};
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::desk::Desk;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::CLOSED;
+
+/// Lines that wait for a child to read them; who has more to say waits.
+const WAITING_LINES: usize = 256;
+
+/// What ended the reading of lines, if anything but their end did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LineFault(Arc<Mutex<Option<String>>>);
+
+impl LineFault {
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, message: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+}
+
+/// What rmcp reads of a child. Ends the connection at a line that is too long: rmcp would drop such a line and
+/// leave its caller waiting.
+#[derive(Debug)]
+pub(crate) struct TappedLines<R> {
+    inner: R,
+    desk: Arc<Desk>,
+    fault: LineFault,
+    /// The beginning of a line whose end has not come yet; up to `searched` it has none.
+    unfinished: BytesMut,
+    searched: usize,
+    /// A line on its way to rmcp.
+    passing: Bytes,
+    is_at_end: bool,
+}
+
+impl<R> TappedLines<R> {
+    pub(crate) fn new(inner: R, desk: Arc<Desk>, fault: LineFault) -> Self {
+        Self {
+            inner,
+            desk,
+            fault,
+            unfinished: BytesMut::new(),
+            searched: 0,
+            passing: Bytes::new(),
+            is_at_end: false,
+        }
+    }
+
+    /// The next whole line for rmcp, if there is one already.
+    fn next_line(&mut self) -> Option<Bytes> {
+        loop {
+            let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
+            let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
+                self.searched = self.unfinished.len();
+                return None;
+            };
+            let line = self.unfinished.split_to(self.searched + at + 1).freeze();
+            self.searched = 0;
+            if !self.desk.take(&line) {
+                return Some(line);
+            }
+        }
+    }
+
+    fn too_long(&self) -> io::Error {
+        let message = format!("the server wrote a line longer than {MAX_MESSAGE_BYTES} bytes");
+        self.fault.set(message.clone());
+        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message.clone()));
+        io::Error::other(message)
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if !this.passing.is_empty() {
+                let length = this.passing.len().min(buffer.remaining());
+                buffer.put_slice(&this.passing.split_to(length));
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(line) = this.next_line() {
+                this.passing = line;
+                continue;
+            }
+            if this.unfinished.len() > MAX_MESSAGE_BYTES {
+                return Poll::Ready(Err(this.too_long()));
+            }
+            if this.is_at_end {
+                return Poll::Ready(Ok(()));
+            }
+            this.unfinished.reserve(8 * 1024);
+            let read = poll_read_buf(Pin::new(&mut this.inner), context, &mut this.unfinished);
+            if ready!(read)? == 0 {
+                this.is_at_end = true;
+                // A last line without an end is no message.
+                this.passing = std::mem::take(&mut this.unfinished).freeze();
+                this.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+            }
+        }
+    }
+}
+
+impl<R> Drop for TappedLines<R> {
+    fn drop(&mut self) {
+        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+    }
+}
+
+/// What rmcp writes to a child: whole messages, handed to the one task that writes.
+#[derive(Debug)]
+pub(crate) struct QueuedLines {
+    queue: PollSender<Bytes>,
+    written: BytesMut,
+    /// Tells the task that writes to finish, which closes the child's input.
+    closing: CancellationToken,
+}
+
+/// The two ends of a child's input, and the task between them.
+pub(crate) fn queued_lines<W>(
+    inner: W,
+    desk: Arc<Desk>,
+) -> (QueuedLines, mpsc::Sender<Bytes>, impl Future<Output = ()> + Send + 'static)
+where
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(WAITING_LINES);
+    let closing = CancellationToken::new();
+    let writing = write_lines(inner, receiver, closing.clone(), desk);
+    let queue = PollSender::new(sender.clone());
+    (QueuedLines { queue, written: BytesMut::new(), closing }, sender, writing)
+}
+
+async fn write_lines<W: AsyncWrite + Unpin>(
+    mut inner: W,
+    mut lines: mpsc::Receiver<Bytes>,
+    closing: CancellationToken,
+    desk: Arc<Desk>,
+) {
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = lines.recv() => line,
+            () = closing.cancelled() => None,
+        };
+        let Some(mut line) = line else { return };
+        let written = async {
+            inner.write_all_buf(&mut line).await?;
+            inner.flush().await
+        };
+        if let Err(error) = written.await {
+            let message = match error.kind() {
+                io::ErrorKind::BrokenPipe => "the process no longer reads its input".into(),
+                _ => error.to_string(),
+            };
+            lines.close();
+            desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message));
+            return;
+        }
+    }
+}
+
+impl AsyncWrite for QueuedLines {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().written.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    /// rmcp flushes after each message.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.written.has_remaining() {
+            let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+            ready!(this.queue.poll_reserve(context)).map_err(closed)?;
+            this.queue.send_item(this.written.split().freeze()).map_err(closed)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}
+
+impl Drop for QueuedLines {
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}

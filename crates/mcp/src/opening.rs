@@ -1,0 +1,526 @@
+//! How a connection is opened: which era, which transport, and what is said when it fails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use reqwest::RequestBuilder;
+use rmcp::RoleClient;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
+    serve_client_with_lifecycle_and_ct,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
+use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::connection::{ConnectOptions, Connection, ServerInfo};
+use crate::desk::{Desk, Outlet};
+use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+use crate::exchange::Features;
+use crate::handler::UpstreamHandler;
+use crate::http_client::{BoundedClient, describe_transport};
+use crate::http_wire::HttpWire;
+use crate::probe::{Verdict, probe_era};
+use crate::sse::{RequestTo, SseTransport};
+use crate::stdio::{ChildProcess, CommandLine};
+use crate::watching::{Announced, Listener};
+
+/// Our own limits decide how many calls run; the transport must not be narrower than they are.
+const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
+
+/// How much of a dead child's error output goes into a message; [`Connection::stderr`] has more.
+const MAX_LAST_WORDS: usize = 2000;
+
+/// How long the question for the era may take.
+const LONGEST_PROBE: Duration = Duration::from_secs(10);
+
+type Service = RunningService<RoleClient, UpstreamHandler>;
+
+impl Connection {
+    /// Connects and lists, both within the server's `connect_timeout`.
+    pub async fn open(
+        spec: &ServerSpec,
+        options: &ConnectOptions,
+    ) -> Result<(Arc<Self>, ToolList), ConnectError> {
+        let (step, limit) = (Step::default(), spec.connect_timeout);
+        let opening = async {
+            // With a remembered era half of the time is left for the question, should it no longer hold. Without
+            // one the limit of the whole comes first.
+            let share =
+                if options.known_era.is_some() { limit / 2 } else { limit.saturating_mul(2) };
+            let attempt = open_in_known_era(spec, options, &step);
+            let mut opened = tokio::time::timeout(share, attempt).await.unwrap_or_else(|_| {
+                let message = format!("no answer to {}", step.get());
+                Err(ConnectError::new(ConnectErrorKind::Timeout, message))
+            });
+            if let Err(error) = &mut opened
+                && error.kind == ConnectErrorKind::Protocol
+                && matches!(spec.era, EraChoice::Fixed(_))
+            {
+                let hint = "the configuration fixes `era`; without it the server is asked";
+                error.hint.get_or_insert_with(|| hint.into());
+            }
+            if opened.is_err() && options.known_era.is_some() {
+                // What we remember may be out of date: ask again before giving up.
+                let afresh = ConnectOptions { known_era: None, ..options.clone() };
+                opened = open_in_known_era(spec, &afresh, &step).await;
+            }
+            opened
+        };
+        let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
+            let shown = switchboard_model::render_duration(limit);
+            let message = format!("no answer to {} within {shown}", step.get());
+            Err(ConnectError::new(ConnectErrorKind::Timeout, message)
+                .with_hint("a server that needs longer to start wants a larger `connect_timeout`"))
+        });
+        opened.map_err(|error| scrub(spec, error))
+    }
+}
+
+/// What is being waited for, so that a timeout can say so.
+#[derive(Debug, Default)]
+struct Step(Mutex<Option<&'static str>>);
+
+impl Step {
+    fn set(&self, step: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(step);
+    }
+
+    fn get(&self) -> &'static str {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or("the connection")
+    }
+}
+
+/// The parts of a connection before it is known to work.
+struct Opened {
+    service: Service,
+    desk: Arc<Desk>,
+    way: Way,
+    child: Option<ChildProcess>,
+    era_is_certain: bool,
+}
+
+/// How our callers' requests reach the server.
+enum Way {
+    Http(Arc<HttpWire>),
+    Tapped(Outlet),
+}
+
+/// What every way of opening a connection needs.
+struct Opening<'a> {
+    spec: &'a ServerSpec,
+    options: &'a ConnectOptions,
+    step: &'a Step,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+async fn open_in_known_era(
+    spec: &ServerSpec,
+    options: &ConnectOptions,
+    step: &Step,
+) -> Result<(Arc<Connection>, ToolList), ConnectError> {
+    let stop = CancellationToken::new();
+    // An opening that is given up must not leave a service behind.
+    let guard = stop.clone().drop_guard();
+    let opening = Opening { spec, options, step, tasks: TaskTracker::new(), stop };
+    let opened = match &spec.endpoint {
+        Endpoint::StreamableHttp { url, headers, bearer } => {
+            opening.streamable_http(url, headers, bearer.as_ref()).await?
+        }
+        Endpoint::Sse { url, headers, bearer } => {
+            opening.sse(url, headers, bearer.as_ref()).await?
+        }
+        Endpoint::Stdio { command, args, env, cwd } => {
+            opening.stdio(&CommandLine { command, args, env, cwd: cwd.as_ref() }).await?
+        }
+    };
+    let connection = opening.finish(opened).await;
+    step.set("tools/list");
+    match connection.list_tools().await {
+        Ok(list) => {
+            guard.disarm();
+            Ok((connection, list))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Opening<'_> {
+    /// One per attempt: what one child left unanswered is not the next one's.
+    fn desk(&self) -> Arc<Desk> {
+        Arc::new(Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default()))
+    }
+
+    async fn streamable_http(
+        &self,
+        url: &Url,
+        headers: &BTreeMap<String, Secret>,
+        bearer: Option<&Secret>,
+    ) -> Result<Opened, ConnectError> {
+        let desk = self.desk();
+        let client = BoundedClient::new(&self.options.http, url, desk.clone())?;
+        let headers = header_map(headers)?;
+        let (era, era_is_certain) = match (self.spec.era, self.options.known_era) {
+            (EraChoice::Fixed(era), _) => (era, false),
+            (EraChoice::Auto, Some(era)) => (era, true),
+            (EraChoice::Auto, None) => {
+                self.step.set("server/discover");
+                let request = client.http().post(url.clone());
+                let asking = probe_era(credentials(request, &headers, bearer));
+                // Some older servers never answer what they do not know; then the old handshake is tried.
+                let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
+                match tokio::time::timeout(limit, asking).await {
+                    Ok(verdict) => match verdict? {
+                        Verdict::Speaks(era) => (era, true),
+                        Verdict::Unclear => (Era::Legacy, false),
+                    },
+                    Err(_elapsed) => (Era::Legacy, false),
+                }
+            }
+        };
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+            .max_concurrent_requests(MAX_REQUESTS_IN_FLIGHT)
+            .max_sse_event_size(MAX_MESSAGE_BYTES)
+            .reinit_on_expired_session(true)
+            .custom_headers(headers.clone());
+        if let Some(bearer) = bearer {
+            config = config.auth_header(bearer.expose());
+        }
+        let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let served = self.serve(transport, era, &desk).await;
+        let service = served
+            .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
+        let sender = self.options.http.sender_for(url)?;
+        let own = own_headers(headers, bearer)?;
+        let wire = HttpWire::new(era, sender, own, client.session().clone());
+        let way = Way::Http(Arc::new(wire));
+        Ok(Opened { service, desk, way, child: None, era_is_certain })
+    }
+
+    async fn sse(
+        &self,
+        url: &Url,
+        headers: &BTreeMap<String, Secret>,
+        bearer: Option<&Secret>,
+    ) -> Result<Opened, ConnectError> {
+        let desk = self.desk();
+        let client = BoundedClient::new(&self.options.http, url, desk.clone())?;
+        let headers = header_map(headers)?;
+        let bearer = bearer.cloned();
+        let request: RequestTo = Box::new(move |method, url| {
+            credentials(client.http().request(method, url), &headers, bearer.as_ref())
+        });
+        self.step.set("the opening of the event stream");
+        let transport = SseTransport::open(url, request, desk.clone()).await?;
+        let way = Way::Tapped(Outlet::Posts(transport.posts().clone()));
+        let served = self.serve(transport, Era::Legacy, &desk).await;
+        let service = served.map_err(|error| handshake_error(&error))?;
+        Ok(Opened { service, desk, way, child: None, era_is_certain: true })
+    }
+
+    async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
+        self.step.set("the handshake");
+        let known = match (self.spec.era, self.options.known_era) {
+            (EraChoice::Fixed(era), _) => Some(era),
+            (EraChoice::Auto, known) => known,
+        };
+        let era_is_certain = self.spec.era == EraChoice::Auto;
+        let first = known.map_or_else(ask_for_era, lifecycle);
+        let (error, child) = match self.start_child(line, first).await? {
+            Ok(opened) => return Ok(Opened { era_is_certain, ..opened }),
+            Err(failed) => failed,
+        };
+        child.settle().await;
+        if known.is_some() || !child.ended_by_itself() {
+            return Err(child_error(&error, &child));
+        }
+        // Some older servers end at the first message that they do not know: start them anew in their way.
+        match self.start_child(line, lifecycle(Era::Legacy)).await? {
+            Ok(opened) => Ok(Opened { era_is_certain, ..opened }),
+            Err((error, child)) => {
+                child.settle().await;
+                Err(child_error(&error, &child))
+            }
+        }
+    }
+
+    /// The outer error is that of a child that could not be started at all.
+    async fn start_child(
+        &self,
+        line: &CommandLine<'_>,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Result<Opened, Failed>, ConnectError> {
+        let guard = self.options.guard.as_deref();
+        let desk = self.desk();
+        let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
+        let served = serve_client_with_lifecycle_and_ct(
+            UpstreamHandler { desk: desk.clone() },
+            streams.transport,
+            lifecycle,
+            self.stop.clone(),
+        );
+        Ok(match served.await {
+            Ok(service) => {
+                let way = Way::Tapped(Outlet::Lines(streams.lines));
+                Ok(Opened { service, desk, way, child: Some(child), era_is_certain: false })
+            }
+            Err(error) => Err((Box::new(error), child)),
+        })
+    }
+
+    async fn serve<T, E, A>(
+        &self,
+        transport: T,
+        era: Era,
+        desk: &Arc<Desk>,
+    ) -> Result<Service, HandshakeError>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        self.step.set(match era {
+            Era::Legacy => "initialize",
+            Era::Modern => "server/discover",
+        });
+        let (handler, stop) = (UpstreamHandler { desk: desk.clone() }, self.stop.clone());
+        serve_client_with_lifecycle_and_ct(handler, transport, lifecycle(era), stop)
+            .await
+            .map_err(Box::new)
+    }
+
+    async fn finish(self, opened: Opened) -> Arc<Connection> {
+        let peer = opened.service.peer().clone();
+        // Our catalog is the cache; a second one below it would serve stale lists.
+        peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
+        let Described { info, era, features, announced } = describe_peer(&peer);
+        let mirrors_arguments = era == Era::Modern && matches!(opened.way, Way::Http(_));
+        let outlet = match opened.way {
+            Way::Tapped(outlet) => outlet,
+            Way::Http(wire) => {
+                wire.connect(peer.clone());
+                Outlet::Http(wire)
+            }
+        };
+        let desk = opened.desk;
+        desk.connect(outlet, era);
+        let closed = CancellationToken::new();
+        let (unsubscribe, unsubscribed) = (self.stop.child_token(), CancellationToken::new());
+        let (listener, watch) = Listener::new(peer, desk.clone(), announced, unsubscribe.clone());
+        let connection = Arc::new(Connection {
+            server: self.spec.name.clone(),
+            era,
+            era_is_certain: opened.era_is_certain,
+            info,
+            features,
+            desk,
+            watch,
+            mirrors_arguments,
+            mirrors: Mutex::default(),
+            child: opened.child,
+            tasks: self.tasks.clone(),
+            stop: self.stop.clone(),
+            closed: closed.clone(),
+            unsubscribe,
+            unsubscribed: unsubscribed.clone(),
+        });
+        self.tasks.spawn(async move {
+            // How it ended does not matter here: the child or the next request says why.
+            let _quit_reason = opened.service.waiting().await;
+            closed.cancel();
+        });
+        let done = unsubscribed.drop_guard();
+        if era == Era::Modern {
+            self.tasks.spawn(async move {
+                listener.run().await;
+                drop(done);
+            });
+        }
+        connection
+    }
+}
+
+type HandshakeError = Box<ClientInitializeError>;
+type Failed = (HandshakeError, ChildProcess);
+
+fn lifecycle(era: Era) -> ClientLifecycleMode {
+    match era {
+        Era::Legacy => ClientLifecycleMode::Initialize,
+        Era::Modern => ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        },
+    }
+}
+
+fn ask_for_era() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// What the server said about itself, and what follows from it.
+#[derive(Debug)]
+struct Described {
+    info: ServerInfo,
+    era: Era,
+    features: Features,
+    announced: Announced,
+}
+
+fn describe_peer(peer: &Peer<RoleClient>) -> Described {
+    let Some(said) = peer.peer_info() else {
+        return Described {
+            info: ServerInfo::default(),
+            era: Era::Legacy,
+            features: Features::default(),
+            announced: Announced::default(),
+        };
+    };
+    let info = ServerInfo {
+        name: said.server_info.as_ref().map(|info| info.name.clone()),
+        version: said.server_info.as_ref().map(|info| info.version.clone()),
+        protocol: said.protocol_version.to_string(),
+    };
+    let era = if said.protocol_version.has_initialize() { Era::Legacy } else { Era::Modern };
+    let can = &said.capabilities;
+    let announced = Announced {
+        tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
+        prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
+        resources: can.resources.as_ref().is_some_and(|all| all.list_changed == Some(true)),
+    };
+    let features = Features {
+        prompts: can.prompts.is_some(),
+        resources: can.resources.is_some(),
+        subscribe: can.resources.as_ref().is_some_and(|all| all.subscribe == Some(true)),
+        completions: can.completions.is_some(),
+        logging: can.logging.is_some(),
+        instructions: said.instructions.clone(),
+    };
+    Described { info, era, features, announced }
+}
+
+/// Takes out of an error what must not be shown: a server may quote its credentials, and what a variable held
+/// stands in its command line.
+fn scrub(spec: &ServerSpec, error: ConnectError) -> ConnectError {
+    let (secrets, words): (Vec<&Secret>, Vec<&String>) = match &spec.endpoint {
+        Endpoint::StreamableHttp { headers, bearer, .. }
+        | Endpoint::Sse { headers, bearer, .. } => {
+            (headers.values().chain(bearer).collect(), Vec::new())
+        }
+        Endpoint::Stdio { command, args, env, .. } => {
+            (env.values().collect(), std::iter::once(command).chain(args).collect())
+        }
+    };
+    let expanded = words.into_iter().filter(|word| !spec.place.contains(*word)).map(String::as_str);
+    let hidden = secrets.into_iter().map(Secret::expose).filter(|secret| secret.len() >= 6);
+    let message = hidden
+        .chain(expanded)
+        .filter(|text| !text.is_empty())
+        .fold(error.message.clone(), |message, text| message.replace(text, "***"));
+    ConnectError { message, ..error }
+}
+
+fn header_map(
+    headers: &BTreeMap<String, Secret>,
+) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+    let bad = |name: &str| {
+        ConnectError::new(ConnectErrorKind::Protocol, format!("`{name}` is not a legal header"))
+    };
+    headers
+        .iter()
+        .map(|(name, value)| {
+            let key = HeaderName::try_from(name.as_str()).map_err(|_| bad(name))?;
+            let mut value = HeaderValue::try_from(value.expose()).map_err(|_| bad(name))?;
+            value.set_sensitive(true);
+            Ok((key, value))
+        })
+        .collect()
+}
+
+/// The server's own headers for requests that do not go through rmcp.
+fn own_headers(
+    headers: HashMap<HeaderName, HeaderValue>,
+    bearer: Option<&Secret>,
+) -> Result<HeaderMap, ConnectError> {
+    let mut headers: HeaderMap = headers.into_iter().collect();
+    if let Some(bearer) = bearer {
+        let mut value =
+            HeaderValue::try_from(format!("Bearer {}", bearer.expose())).map_err(|_| {
+                ConnectError::new(
+                    ConnectErrorKind::Protocol,
+                    "`auth.bearer` is not legal in a header",
+                )
+            })?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+fn credentials(
+    request: RequestBuilder,
+    headers: &HashMap<HeaderName, HeaderValue>,
+    bearer: Option<&Secret>,
+) -> RequestBuilder {
+    let request = request.headers(headers.clone().into_iter().collect());
+    match bearer {
+        Some(bearer) => request.bearer_auth(bearer.expose()),
+        None => request,
+    }
+}
+
+fn child_error(error: &ClientInitializeError, child: &ChildProcess) -> ConnectError {
+    if child.is_gone() { process_error(child) } else { handshake_error(error) }
+}
+
+/// What a dead child leaves: how it ended, and its last words.
+pub(crate) fn process_error(child: &ChildProcess) -> ConnectError {
+    if let Some(failure) = child.start_failure() {
+        return failure;
+    }
+    let (reason, said) = (child.reason(), child.stderr());
+    let said = last_bytes(&said, MAX_LAST_WORDS);
+    let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
+    ConnectError::new(ConnectErrorKind::Process, message)
+        .with_hint("run the command by hand to see whether it starts and waits for input")
+}
+
+fn last_bytes(text: &str, limit: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
+    text.get(start..).unwrap_or_default()
+}
+
+fn handshake_error(error: &ClientInitializeError) -> ConnectError {
+    let message = match error {
+        ClientInitializeError::TransportError { error, .. } => return describe_transport(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return handshake_error(fallback);
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("the server refused the handshake: {}", error.message)
+        }
+        ClientInitializeError::ConnectionClosed(_) => {
+            "the server closed the connection during the handshake".into()
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
+            format!("no common protocol version; the server speaks {}", versions.join(", "))
+        }
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "the server answered the handshake with something else".into()
+        }
+        other => error_chain(other),
+    };
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}

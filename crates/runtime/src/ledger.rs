@@ -1,0 +1,137 @@
+//! What a call owes to the records, paid even when its future is dropped.
+
+use std::time::Duration;
+
+use switchboard_model::{
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Face,
+};
+use switchboard_telemetry::{CallFinished, end_call_span};
+use tokio::time::Instant;
+use tracing::Span;
+
+use crate::board::Board;
+use crate::call::{CallFailed, RawAnswer, RawReport, ResultHandle};
+
+/// Characters of a failure that a record keeps.
+const MAX_RECORDED_MESSAGE: usize = 2000;
+
+/// What is kept of a failure. Arguments are not: a complaint may quote them.
+fn recorded_message(error: &CallError) -> String {
+    match error.kind {
+        CallErrorKind::InvalidArguments => "the arguments do not fit the schema of the tool".into(),
+        _ => error.message.chars().take(MAX_RECORDED_MESSAGE).collect(),
+    }
+}
+
+/// What a call owes to the records, paid even when its future is dropped.
+pub(crate) struct Ledger<'a> {
+    board: &'a Board,
+    pub(crate) id: CallId,
+    started_at_ms: i64,
+    face: Face,
+    pub(crate) requested: String,
+    revision: u64,
+    argument_digest: String,
+    pub(crate) tool: Option<CanonicalName>,
+    pub(crate) span: Span,
+    pub(crate) wait_started: Option<Instant>,
+    pub(crate) run_started: Option<Instant>,
+    pub(crate) run_ended: Option<Instant>,
+    pub(crate) result_bytes: u64,
+    pub(crate) whole_result: Option<ResultHandle>,
+    is_closed: bool,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn open(
+        board: &'a Board,
+        requested: &str,
+        arguments: &str,
+        face: Face,
+        revision: u64,
+    ) -> Self {
+        let digest = blake3::hash(arguments.as_bytes());
+        Self {
+            board,
+            id: CallId(uuid::Uuid::now_v7().to_string()),
+            started_at_ms: jiff::Timestamp::now().as_millisecond(),
+            face,
+            requested: requested.chars().take(256).collect(),
+            revision,
+            argument_digest: digest.to_hex().to_string(),
+            tool: None,
+            span: Span::none(),
+            wait_started: None,
+            run_started: None,
+            run_ended: None,
+            result_bytes: 0,
+            whole_result: None,
+            is_closed: false,
+        }
+    }
+
+    pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
+        let (outcome, message) = match &result {
+            Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, None),
+            Ok(_) => (CallOutcome::Ok, None),
+            Err(CallFailed { error, .. }) => {
+                (CallOutcome::Failed(error.kind), Some(recorded_message(error)))
+            }
+        };
+        let record = self.record(outcome, message);
+        self.is_closed = true;
+        let (wait, run) = (record.wait, record.run);
+        self.board.recorder.record(record).await;
+        RawReport {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            revision: self.revision,
+            result,
+            wait,
+            run,
+            whole_result: self.whole_result.clone(),
+        }
+    }
+
+    /// Makes the record and counts the call.
+    fn record(&self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
+        let now = Instant::now();
+        let between = |start: Option<Instant>, end: Option<Instant>| {
+            start.map_or(Duration::ZERO, |start| end.unwrap_or(now) - start)
+        };
+        let wait = between(self.wait_started, self.run_started);
+        let run = between(self.run_started, self.run_ended);
+        end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
+        if let Some(tool) = &self.tool {
+            let (server, tool) = (tool.server().as_str(), tool.tool());
+            let wait = self.wait_started.map(|_| wait);
+            let run = self.run_started.map(|_| run);
+            CallFinished { server, tool, outcome: outcome.as_str(), wait, run }.emit();
+        }
+        CallRecord {
+            id: self.id.clone(),
+            started_at_ms: self.started_at_ms,
+            face: self.face,
+            tool: self.tool.clone(),
+            requested: self.requested.clone(),
+            revision: self.revision,
+            argument_digest: self.argument_digest.clone(),
+            outcome,
+            message,
+            wait,
+            run,
+            result_bytes: self.result_bytes,
+            result_handle: self.whole_result.as_ref().map(|handle| handle.0.clone()),
+        }
+    }
+}
+
+impl Drop for Ledger<'_> {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let cancelled = CallOutcome::Failed(CallErrorKind::Cancelled);
+            let record = self.record(cancelled, Some("the caller no longer waited".into()));
+            self.board.recorder.record_now(record);
+        }
+    }
+}
