@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::HeaderMap;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use http::HeaderMap;
 use switchboard_mcp::ConnectOptions;
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
 use switchboard_registry::{Catalog, CatalogTool, Violation};

@@ -158,7 +158,8 @@ impl Board {
     /// Runs one call. Dropping the future cancels it: its slots are free at once, the server is told, and a
     /// record says so.
     pub async fn call(&self, request: CallRequest) -> CallReport {
-        let arguments = if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
+        let arguments =
+            if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
         let (events, listening) = listen_for_progress(request.progress);
         let call = RawCall {
             tool: ToolChoice::Named(request.tool),
@@ -561,4 +562,3 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
-

@@ -21,12 +21,13 @@ mod tools;
 
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use call::{
-    CallFailed, CallReport, CallRequest, Passing, RawAnswer, RawCall, RawReport, ResultHandle, ToolChoice,
+    CallFailed, CallReport, CallRequest, Passing, RawAnswer, RawCall, RawReport, ResultHandle,
+    ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
-pub use switchboard_mcp::{Ask, AskEvent, AskFailure, Listed, RawResult, RpcError};
 pub use reload::{ReloadOutcome, watch_config};
 pub use start_error::{StartError, StartFailure};
 pub use supervisor::ServerStatus;
+pub use switchboard_mcp::{Ask, AskEvent, AskFailure, Listed, RawResult, RpcError};

@@ -148,7 +148,8 @@ impl Board {
             Err(Overdue::Total | Overdue::Silent(_)) => {
                 held.0.suspect();
                 let limit = switchboard_model::render_duration(REQUEST_LIMIT);
-                let message = format!("no answer of MCP server '{server}' to {method} within {limit}");
+                let message =
+                    format!("no answer of MCP server '{server}' to {method} within {limit}");
                 Err(PassFailure::Timeout(message))
             }
         }
@@ -223,7 +224,9 @@ impl Server {
 
     async fn log_on(&self, connection: &Connection, level: Option<&str>) {
         let is_legacy = connection.era() == switchboard_model::Era::Legacy;
-        let Some(level) = level.filter(|_| is_legacy && connection.features().logging) else { return };
+        let Some(level) = level.filter(|_| is_legacy && connection.features().logging) else {
+            return;
+        };
         if let Err(error) = connection.set_log_level(level).await {
             tracing::debug!(server = %self.spec().name, %error, "the log level cannot be set");
         }

@@ -77,7 +77,9 @@ impl Published {
         arguments: &Map<String, Value>,
     ) -> Vec<(HeaderName, HeaderValue)> {
         let mirrors = self.checkers.get(&tool.name).map(|lazy| &lazy.compiled(tool).mirrors);
-        mirrors.filter(|mirrors| !mirrors.is_empty()).map_or_else(Vec::new, |mirrors| mirrors.headers(arguments))
+        mirrors
+            .filter(|mirrors| !mirrors.is_empty())
+            .map_or_else(Vec::new, |mirrors| mirrors.headers(arguments))
     }
 
     /// Whether headers say what the arguments say, where the tool's schema asks for it.

@@ -70,7 +70,7 @@ mod tests {
             title: Some("T".into()),
             output_schema: Some(JsonText::from(&serde_json::json!({"type": "array"}))),
             annotations: Some(JsonText::from(&serde_json::json!({"readOnlyHint": true}))),
-                    extra: Some(JsonText::from(&serde_json::json!({"icons": [{"src": "data:,"}]}))),
+            extra: Some(JsonText::from(&serde_json::json!({"icons": [{"src": "data:,"}]}))),
             ..ToolDescriptor::named("get")
         };
         let render = |era| {
