@@ -4,6 +4,7 @@
 //! There is no list of expected failures. What the suite only warns about counts as a failure, too.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
+mod client_mode;
 mod fixture;
 mod server_mode;
 mod suite;

@@ -64,6 +64,7 @@ impl Suite {
         let directory = tempfile::tempdir().unwrap();
         let mut command = self.command("client");
         command.args(["--command", driver, "--scenario", scenario]);
+        command.env("SWITCHBOARD_BIN", env!("CARGO_BIN_EXE_switchboard"));
         if let Self::Requirements(revision) = self {
             command.args(["--spec-version", revision]);
         }
@@ -92,7 +93,7 @@ impl Suite {
         for (scenario, checks) in counted {
             complain(&mut complaints, scenario, checks);
         }
-        assert!(complaints.is_empty(), "{self:?}\n{complaints}");
+        assert!(complaints.is_empty(), "{self:?}\n{complaints}\n{words}");
         let all_counted = excused.is_empty();
         assert!(!all_counted || output.status.success(), "{self:?} ended badly:\n{words}");
     }
