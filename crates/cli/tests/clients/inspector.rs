@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use crate::{board, scripted};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn inspect(url: &str, era: &str, arguments: &[&str]) -> Value {
     let home = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Each is also run against the scripted server alone, so that a fault of a script is not taken for one of
 //! the program.
-#![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod client;
 mod inspector;

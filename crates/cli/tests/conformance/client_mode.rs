@@ -31,15 +31,26 @@ const MODERN_SCENARIOS: &[&str] = &[
     "json-schema-2020-12-preservation",
 ];
 
-#[tokio::test]
-async fn the_driver_passes_alone() {
+async fn driver_alone(suite: Suite, scenarios: &[&str]) {
     let driver = format!("{} --direct", peers::conformance_driver().display());
-    let all = [(OLD, OLD_SCENARIOS), (LEGACY, LEGACY_SCENARIOS), (MODERN, MODERN_SCENARIOS)];
-    for (suite, scenarios) in all {
-        for scenario in scenarios {
-            suite.test_client(&driver, scenario).await;
-        }
+    for scenario in scenarios {
+        suite.test_client(&driver, scenario).await;
     }
+}
+
+#[tokio::test]
+async fn the_driver_alone_passes_the_old_suite() {
+    driver_alone(OLD, OLD_SCENARIOS).await;
+}
+
+#[tokio::test]
+async fn the_driver_alone_passes_the_legacy_requirements() {
+    driver_alone(LEGACY, LEGACY_SCENARIOS).await;
+}
+
+#[tokio::test]
+async fn the_driver_alone_passes_the_modern_requirements() {
+    driver_alone(MODERN, MODERN_SCENARIOS).await;
 }
 
 /// A scenario that is in the lists above, through the program.

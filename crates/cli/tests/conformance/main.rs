@@ -2,7 +2,7 @@
 //! a client of the suite's own servers.
 //!
 //! There is no list of expected failures. What the suite only warns about counts as a failure, too.
-#![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod client_mode;
 mod fixture;

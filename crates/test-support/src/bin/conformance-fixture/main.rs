@@ -39,14 +39,12 @@ struct Arguments {
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let world = Arc::new(World::new(arguments.era));
-    match arguments.listen {
-        Some(address) => serve_http(address, world, arguments.era).await,
-        None => {
-            let service = Fixture::new(world).serve(rmcp::transport::stdio()).await?;
-            service.waiting().await?;
-            Ok(())
-        }
+    if let Some(address) = arguments.listen {
+        return serve_http(address, world, arguments.era).await;
     }
+    let service = Fixture::new(world).serve(rmcp::transport::stdio()).await?;
+    service.waiting().await?;
+    Ok(())
 }
 
 async fn serve_http(

@@ -298,13 +298,11 @@ impl ServerHandler for Fixture {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match listing::contents(&request.uri) {
-            Some(contents) => Ok(ReadResourceResponse::Complete(complete(contents)?)),
-            None => {
-                let data = json!({"uri": request.uri});
-                Err(ErrorData::resource_not_found("Resource not found", Some(data)))
-            }
-        }
+        let contents = listing::contents(&request.uri).ok_or_else(|| {
+            let data = json!({"uri": request.uri});
+            ErrorData::resource_not_found("Resource not found", Some(data))
+        })?;
+        Ok(ReadResourceResponse::Complete(complete(contents)?))
     }
 
     async fn complete(

@@ -120,7 +120,7 @@ fn confirmed(round: &Round<'_>) -> Step {
     if round.answers.contains_key("confirm") && round.state.as_ref() == Some(&expected) {
         return said("state-ok");
     }
-    let request = form("Please confirm", &object(json!({"ok": {"type": "boolean"}}), &["ok"]));
+    let request = form("Please confirm", &object(&json!({"ok": {"type": "boolean"}}), &["ok"]));
     Step::Ask { requests: json!({"confirm": request}), state: Some(expected) }
 }
 
@@ -190,12 +190,12 @@ fn roots() -> Value {
     json!({"method": "roots/list", "params": {}})
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
 fn string_schema(name: &str) -> Value {
-    object(json!({ name: {"type": "string"} }), &[name])
+    object(&json!({ name: {"type": "string"} }), &[name])
 }
 
 fn user_schema() -> Value {
@@ -203,7 +203,7 @@ fn user_schema() -> Value {
         "username": {"type": "string", "description": "User's response"},
         "email": {"type": "string", "description": "User's email address"},
     });
-    object(properties, &["username", "email"])
+    object(&properties, &["username", "email"])
 }
 
 /// A default for each primitive type.
@@ -216,7 +216,7 @@ fn default_schema() -> Value {
         "status": {"type": "string", "enum": status, "default": "active"},
         "verified": {"type": "boolean", "default": true},
     });
-    object(properties, &[])
+    object(&properties, &[])
 }
 
 /// All five ways to write a choice.
@@ -237,5 +237,5 @@ fn enum_schema() -> Value {
         "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
         "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
     });
-    object(properties, &[])
+    object(&properties, &[])
 }
