@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers that the end-to-end tests talk to into .tools/e2e.
+# Installs the servers, the clients and the conformance suite of the end-to-end tests into .tools/e2e.
 # Does nothing when they are there already; run it again after a change of a pinned version.
 set -eu
 
@@ -39,12 +39,15 @@ fi
 rm -f "$peers/stamp"
 
 install_npm() {
-    say "installing the npm servers"
+    say "installing the npm servers and clients"
     rm -rf "$peers/npm"
     mkdir -p "$peers/npm"
     cp "$here/npm/package.json" "$here/npm/package-lock.json" "$peers/npm/"
-    (cd "$peers/npm" && npm ci --no-audit --no-fund --loglevel=error) ||
-        fail "npm ci failed; the reason is above"
+    # Not `npm ci`: it refuses a lock that does not hold the native parts of every other platform.
+    (cd "$peers/npm" && npm install --no-audit --no-fund --loglevel=error) ||
+        fail "npm install failed; the reason is above"
+    "$peers/npm/node_modules/node/bin/node" --version >/dev/null ||
+        fail "the npm package node brought no program for this machine"
 }
 
 # Debian ships python3 without ensurepip, so there are three ways to a virtual environment.
@@ -71,7 +74,7 @@ make_venv() {
 install_python() {
     say "making a virtual environment with $("$python" --version)"
     make_venv
-    say "installing the Python servers"
+    say "installing the Python servers and clients"
     "$peers/python/bin/python" -m pip install --quiet --disable-pip-version-check \
         -r "$here/python/requirements.txt" || fail "pip install failed; the reason is above"
     "$peers/python/bin/python" -m pip check --disable-pip-version-check >/dev/null ||

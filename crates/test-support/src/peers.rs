@@ -1,4 +1,4 @@
-//! Real servers for end-to-end tests, and the misbehaving one for stdio.
+//! Real servers and clients for end-to-end tests, and the programs of this crate.
 //!
 //! `e2e/install-peers.sh` puts them into `.tools/e2e` of the workspace; `E2E_PEERS_DIR`
 //! names another place. A missing peer is a panic that says what to do.
@@ -27,25 +27,59 @@ pub fn script(name: &str) -> PathBuf {
     path
 }
 
-/// The misbehaving stdio server of this crate. Builds it when it is not there, or older
-/// than its source, because Cargo does not build the programs of a dependency.
+/// The Node.js that the conformance suite and the clients need, which may be newer than the machine's.
+pub fn node() -> PathBuf {
+    present(directory().join("npm/node_modules/node/bin/node"))
+}
+
+/// A file of an installed npm package, such as `conformance-0.2/dist/index.js`.
+pub fn npm_file(path: &str) -> PathBuf {
+    present(directory().join("npm/node_modules").join(path))
+}
+
+/// A script of `e2e/clients`, such as `typescript-2.mjs`. What it imports is found from where the peers
+/// are installed, so it is run from there.
+pub fn client(name: &str) -> PathBuf {
+    let path = workspace().join("e2e/clients").join(name);
+    assert!(path.is_file(), "there is no {}", path.display());
+    path
+}
+
+/// The misbehaving stdio server of this crate.
 pub fn stdio_peer() -> PathBuf {
+    own_program("switchboard-stdio-peer", "stdio-peer.rs")
+}
+
+/// The server that the conformance suite wants to talk to.
+pub fn conformance_fixture() -> PathBuf {
+    own_program("switchboard-conformance-fixture", "conformance-fixture")
+}
+
+/// The client command that the conformance suite runs.
+pub fn conformance_driver() -> PathBuf {
+    own_program("switchboard-conformance-driver", "conformance-driver")
+}
+
+/// A program of this crate. Builds it when it is not there, or older than its source, because Cargo does
+/// not build the programs of a dependency.
+fn own_program(name: &str, source: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     let profile_directory = test.ancestors().nth(2).expect("tests run in target/PROFILE/deps");
-    let peer = profile_directory.join(format!("switchboard-stdio-peer{}", env::consts::EXE_SUFFIX));
-    if !is_fresh(&peer) {
-        build_stdio_peer(profile_directory);
+    let program = profile_directory.join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    if !is_fresh(&program, &workspace().join("crates/test-support/src/bin").join(source)) {
+        build(name, profile_directory);
     }
-    peer
+    program
 }
 
-fn is_fresh(peer: &Path) -> bool {
+fn is_fresh(program: &Path, source: &Path) -> bool {
     let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-    let source = workspace().join("crates/test-support/src/bin/stdio-peer.rs");
-    modified(peer).is_some_and(|built| modified(&source).is_none_or(|written| written <= built))
+    let parts = fs::read_dir(source).into_iter().flatten().flatten().map(|entry| entry.path());
+    let written = parts.chain([source.to_owned()]).filter_map(|path| modified(&path)).max();
+    modified(program).is_some_and(|built| written.is_none_or(|written| written <= built))
 }
 
-fn build_stdio_peer(profile_directory: &Path) {
+fn build(name: &str, profile_directory: &Path) {
     let profile = match profile_directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(name) => name,
@@ -53,12 +87,12 @@ fn build_stdio_peer(profile_directory: &Path) {
     let target = profile_directory.parent().expect("a profile directory is in a target directory");
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "--package", "switchboard-test-support"])
-        .args(["--bin", "switchboard-stdio-peer", "--profile", profile, "--target-dir"])
+        .args(["--bin", name, "--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(workspace())
         .status()
         .expect("cargo starts");
-    assert!(status.success(), "the stdio peer does not build");
+    assert!(status.success(), "{name} does not build");
 }
 
 fn directory() -> PathBuf {

@@ -1,0 +1,91 @@
+//! Real MCP clients talk to the built program: they list, call, hear of progress and of a change.
+//!
+//! Each is also run against the scripted server alone, so that a fault of a script is not taken for one of
+//! the program.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+
+mod client;
+mod inspector;
+#[path = "../it/support.rs"]
+#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
+mod support;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use switchboard_test_support::{ScriptedServer, Tool};
+
+use crate::client::Script;
+use crate::support::{Home, Serve, dynamic, yaml};
+
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+
+fn tools() -> Vec<Tool> {
+    let echo = Tool::echo("echo").schema(json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+    }));
+    vec![echo, Tool::echo("slow").sleeps(400).progress_every(100)]
+}
+
+async fn scripted() -> ScriptedServer {
+    ScriptedServer::builder().dual().tools(tools()).start().await
+}
+
+async fn board(server: &ScriptedServer) -> (Home, Serve) {
+    let home = Home::new(yaml(&[], &[dynamic("demo", &server.url())]));
+    let serve = home.serve().await;
+    (home, serve)
+}
+
+/// One client against one endpoint; `prefix` stands before the names of the tools there.
+async fn uses(script: &Script, server: &ScriptedServer, url: &str, prefix: &str, version: &str) {
+    let mut client = script.start(url);
+    client.until_it_waits().await;
+    let more = tools().into_iter().chain([Tool::echo("another")]);
+    server.set_tools_and_notify(more).await;
+    let saw = client.result().await;
+    let named =
+        |names: &[&str]| names.iter().map(|name| format!("{prefix}{name}")).collect::<Vec<_>>();
+    assert_eq!(saw["version"], version, "{saw}");
+    assert_eq!(saw["tools"], json!(named(&["echo", "slow"])), "{saw}");
+    assert_eq!(saw["echo"], json!({"text": "hello"}), "{saw}");
+    assert!(saw["progress"].as_u64().unwrap() >= 2, "{saw}");
+    assert_eq!(saw["after"], json!(named(&["another", "echo", "slow"])), "{saw}");
+}
+
+macro_rules! clients {
+    ($($name:ident: $script:expr, $version:expr;)*) => {
+        mod directly {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $name() {
+                let server = scripted().await;
+                uses(&$script, &server, &server.url(), "", $version).await;
+            })*
+        }
+
+        mod through_the_gateway {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $name() {
+                let server = scripted().await;
+                let (_home, serve) = board(&server).await;
+                uses(&$script, &server, &serve.at("/mcp"), "demo__", $version).await;
+            })*
+        }
+    };
+}
+
+clients! {
+    typescript_1: Script::node("typescript-1.mjs", "legacy"), LEGACY;
+    typescript_2_legacy: Script::node("typescript-2.mjs", "legacy"), LEGACY;
+    typescript_2_auto: Script::node("typescript-2.mjs", "auto"), MODERN;
+    typescript_2_modern: Script::node("typescript-2.mjs", "modern"), MODERN;
+    python_sdk_legacy: Script::python("python_sdk.py", "legacy"), LEGACY;
+    python_sdk_auto: Script::python("python_sdk.py", "auto"), MODERN;
+    fastmcp_legacy: Script::python("fastmcp_client.py", "legacy"), LEGACY;
+    fastmcp_auto: Script::python("fastmcp_client.py", "auto"), MODERN;
+}

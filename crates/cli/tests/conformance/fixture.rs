@@ -1,0 +1,34 @@
+//! The fixture as a process of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use switchboard_test_support::peers;
+
+/// A running fixture. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Fixture {
+    pub(crate) fn start(era: &str) -> Self {
+        let mut child = Command::new(peers::conformance_fixture())
+            .args(["--listen", "127.0.0.1:0", "--era", era])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+}

@@ -1,0 +1,85 @@
+//! The suite as a client. First of the fixture itself, so that a fault of the fixture is not taken for one
+//! of the program, then of the program with the fixture behind it.
+
+use crate::fixture::Fixture;
+use crate::suite::{Excuse, Suite};
+use crate::support::{Home, dynamic};
+
+const ACTIVE: Suite = Suite::Active;
+const LEGACY: Suite = Suite::Requirements("2025-11-25");
+const MODERN: Suite = Suite::Requirements("2026-07-28");
+
+/// How many scenarios each suite has, so that an empty run is no success.
+const ACTIVE_SCENARIOS: usize = 30;
+const LEGACY_SCENARIOS: usize = 33;
+const MODERN_SCENARIOS: usize = 50;
+
+/// What a legacy server has no means for, and no gateway can invent.
+const NEEDS_A_MODERN_SERVER: &[Excuse] = &[
+    (
+        "input-required-result-basic-elicitation",
+        "expects the question under the key `user_name`; a legacy request has no key",
+    ),
+    (
+        "input-required-result-ignore-extra-params",
+        "answers under the key `user_name` before anything was asked",
+    ),
+    (
+        "input-required-result-multiple-input-requests",
+        "expects three questions in one answer; a legacy server asks one by one",
+    ),
+];
+
+async fn directly(suite: Suite, era: &str, scenarios: usize) {
+    let fixture = Fixture::start(era);
+    suite.test_server(&fixture.url, scenarios, &[]).await;
+}
+
+async fn through_the_gateway(suite: Suite, era: &str, scenarios: usize, excused: &[Excuse]) {
+    let fixture = Fixture::start(era);
+    let server = dynamic("fixture", &fixture.url);
+    let home = Home::new(format!(
+        "switchboard:\n  gateway:\n    naming: bare\n  toolbox:\n    max_concurrent: 64\n    mcps:\n      - {server}\n"
+    ));
+    let serve = home.serve().await;
+    suite.test_server(&serve.at("/mcp"), scenarios, excused).await;
+}
+
+#[tokio::test]
+async fn the_fixture_passes_the_old_suite_in_both_eras() {
+    directly(ACTIVE, "dual", ACTIVE_SCENARIOS).await;
+    directly(ACTIVE, "legacy", ACTIVE_SCENARIOS).await;
+}
+
+#[tokio::test]
+async fn the_fixture_passes_the_legacy_requirements() {
+    directly(LEGACY, "dual", LEGACY_SCENARIOS).await;
+    directly(LEGACY, "legacy", LEGACY_SCENARIOS).await;
+}
+
+#[tokio::test]
+async fn the_fixture_passes_the_modern_requirements() {
+    directly(MODERN, "dual", MODERN_SCENARIOS).await;
+    directly(MODERN, "modern", MODERN_SCENARIOS).await;
+}
+
+macro_rules! gateway_passes {
+    ($($name:ident: $suite:expr, $era:literal, $scenarios:expr, $excused:expr;)*) => {
+        $(#[tokio::test]
+        async fn $name() {
+            through_the_gateway($suite, $era, $scenarios, $excused).await;
+        })*
+    };
+}
+
+gateway_passes! {
+    old_suite_with_a_modern_server: ACTIVE, "modern", ACTIVE_SCENARIOS, &[];
+    old_suite_with_a_legacy_server: ACTIVE, "legacy", ACTIVE_SCENARIOS, &[];
+    old_suite_with_a_server_of_both_eras: ACTIVE, "dual", ACTIVE_SCENARIOS, &[];
+    legacy_requirements_with_a_modern_server: LEGACY, "modern", LEGACY_SCENARIOS, &[];
+    legacy_requirements_with_a_legacy_server: LEGACY, "legacy", LEGACY_SCENARIOS, &[];
+    legacy_requirements_with_a_server_of_both_eras: LEGACY, "dual", LEGACY_SCENARIOS, &[];
+    modern_requirements_with_a_modern_server: MODERN, "modern", MODERN_SCENARIOS, &[];
+    modern_requirements_with_a_server_of_both_eras: MODERN, "dual", MODERN_SCENARIOS, &[];
+    modern_requirements_with_a_legacy_server: MODERN, "legacy", MODERN_SCENARIOS, NEEDS_A_MODERN_SERVER;
+}

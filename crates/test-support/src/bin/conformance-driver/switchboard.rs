@@ -1,0 +1,76 @@
+//! The program under test, with one server.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+#[derive(Debug)]
+pub(crate) struct Switchboard {
+    child: Child,
+    /// Where clients connect.
+    pub(crate) url: String,
+    /// Configuration and data; gone with the program.
+    _home: TempDir,
+}
+
+impl Drop for Switchboard {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Switchboard {
+    /// Starts the program that `SWITCHBOARD_BIN` names and waits until it is ready.
+    pub(crate) fn before(server: &str) -> Result<Self, Box<dyn Error>> {
+        let program = std::env::var_os("SWITCHBOARD_BIN").ok_or("SWITCHBOARD_BIN is not set")?;
+        let home = tempfile::tempdir()?;
+        std::fs::write(home.path().join("switchboard.yaml"), configuration(server))?;
+        let mut child = Command::new(program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .current_dir(home.path())
+            .env("HOME", home.path())
+            .env("SWITCHBOARD_DATA_DIR", home.path().join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().ok_or("the program has no output")?;
+        let mut switchboard = Self { child, url: String::new(), _home: home };
+        let start = first_document(BufReader::new(stdout))?;
+        let url = start["url"].as_str().ok_or("the program did not say where it listens")?;
+        switchboard.url = format!("{url}/mcp");
+        Ok(switchboard)
+    }
+
+    /// Lets it close its connections in good order.
+    pub(crate) fn stop(mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        if asked.is_ok_and(|status| status.success()) {
+            self.child.wait().ok();
+        }
+    }
+}
+
+fn configuration(server: &str) -> String {
+    format!(
+        "switchboard:\n  gateway: {{naming: bare}}\n  toolbox:\n    max_concurrent: 64\n    mcps:\n      \
+         - {{name: suite, url: \"{server}\", mode: dynamic, \
+         default_tool_config: {{max_instances: 10, timeout: 20s}}}}\n"
+    )
+}
+
+/// The JSON document that the program prints when it is ready.
+fn first_document(output: impl BufRead) -> Result<Value, Box<dyn Error>> {
+    let mut text = String::new();
+    for line in output.lines() {
+        text.push_str(&line?);
+        text.push('\n');
+        if let Ok(document) = serde_json::from_str(&text) {
+            return Ok(document);
+        }
+    }
+    Err(format!("the program ended: {text}").into())
+}

@@ -1,0 +1,124 @@
+//! A call that may have to ask its client something, in the way of either era: the modern one answers with
+//! what it needs and is called again, the legacy one sends requests and waits.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use rmcp::model::{
+    ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+    JsonObject, ProtocolVersion, ServerRequest,
+};
+use rmcp::service::{RequestContext, ServiceError};
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value, json};
+
+use crate::listing::typed;
+use crate::tool::{Round, Step, step};
+
+/// A tool that asks more often than this is broken.
+const MAX_ROUNDS: usize = 4;
+/// Only this process reads what it seals.
+const SEAL: &str = "switchboard conformance fixture: state of a request";
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Done(Value),
+    Ask(InputRequiredResult),
+}
+
+/// `None` when there is no such tool or prompt.
+pub(crate) async fn hold(
+    name: &str,
+    arguments: Option<JsonObject>,
+    answers: Option<InputResponses>,
+    state: Option<String>,
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<Outcome>, ErrorData> {
+    let capabilities = context.client_capabilities().unwrap_or_default();
+    let mut answers: BTreeMap<String, Value> = answers.unwrap_or_default();
+    let mut state = state.as_deref().map(unsealed).transpose()?;
+    let arguments: Map<String, Value> = arguments.unwrap_or_default();
+    for _ in 0..MAX_ROUNDS {
+        let round = Round {
+            name,
+            arguments: &arguments,
+            answers: &answers,
+            state: state.take(),
+            capabilities: &capabilities,
+        };
+        let (requests, next) = match step(&round) {
+            Step::Unknown => return Ok(None),
+            Step::Done(result) => return Ok(Some(Outcome::Done(result))),
+            Step::Ask { requests, state } => (typed::<InputRequests>(requests)?, state),
+        };
+        for request in requests.values() {
+            require(request, &capabilities)?;
+        }
+        if is_modern(context) {
+            let state = next.as_ref().map(sealed);
+            return Ok(Some(Outcome::Ask(InputRequiredResult::new(Some(requests), state))));
+        }
+        let asked = requests.into_iter().map(|(key, request)| ask(key, request, context));
+        answers.extend(try_join_all(asked).await?);
+        state = next;
+    }
+    Err(ErrorData::internal_error(format!("{name} asks without end"), None))
+}
+
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+async fn ask(
+    key: String,
+    request: InputRequest,
+    context: &RequestContext<RoleServer>,
+) -> Result<(String, Value), ErrorData> {
+    let request = match request {
+        InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+        InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+        InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+        other => {
+            return Err(ErrorData::internal_error(format!("nobody can ask {other:?}"), None));
+        }
+    };
+    let answer = context.peer.send_request(request).await.map_err(|error| match error {
+        ServiceError::McpError(error) => error,
+        error => ErrorData::internal_error(format!("{key} was not answered: {error}"), None),
+    })?;
+    let answer = serde_json::to_value(answer);
+    let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    Ok((key, answer))
+}
+
+fn require(request: &InputRequest, capabilities: &ClientCapabilities) -> Result<(), ErrorData> {
+    let (is_there, name) = match request {
+        InputRequest::CreateMessage(_) => (capabilities.sampling.is_some(), "sampling"),
+        InputRequest::Elicitation(_) => (capabilities.elicitation.is_some(), "elicitation"),
+        InputRequest::ListRoots(_) => (capabilities.roots.is_some(), "roots"),
+        _ => return Ok(()),
+    };
+    if is_there {
+        return Ok(());
+    }
+    let required: ClientCapabilities = typed(json!({ name: {} }))?;
+    Err(ErrorData::missing_required_client_capability(required))
+}
+
+fn sealed(state: &Value) -> String {
+    let text = state.to_string();
+    format!("{}.{text}", seal_of(&text))
+}
+
+fn unsealed(state: &str) -> Result<Value, ErrorData> {
+    let parts = state.split_once('.').filter(|(seal, text)| seal_of(text) == *seal);
+    parts
+        .and_then(|(_, text)| serde_json::from_str(text).ok())
+        .ok_or_else(|| ErrorData::invalid_params("requestState is not what was given out", None))
+}
+
+fn seal_of(text: &str) -> String {
+    let key = blake3::derive_key(SEAL, &[]);
+    blake3::keyed_hash(&key, text.as_bytes()).to_hex().to_string()
+}
