@@ -3,9 +3,11 @@
 mod call;
 mod problem;
 mod server;
+mod session;
 mod tool;
 
 pub use call::{CallBody, CallView, RecordList, RecordView};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
 pub use server::{Readiness, ServerList, ServerView};
+pub use session::{NewSession, SessionList, SessionView, ToolsetList, ToolsetView};
 pub use tool::{LimitsView, ToolList, ToolView};

@@ -93,6 +93,8 @@ impl From<LogFormatArgument> for LogFormat {
 pub(crate) enum Command {
     /// Connect all servers and serve the board until it is stopped
     Serve(ServeArguments),
+    /// Serve one MCP client over standard input and output
+    Stdio(StdioArguments),
     /// Check the configuration, and with --connect the servers too
     Check(CheckArguments),
     /// Show the configuration, or the schema of its file
@@ -127,7 +129,7 @@ pub(crate) enum Command {
 impl Command {
     /// A long-running command tells the news; a single one only warns.
     pub(crate) fn tells_the_news(&self) -> bool {
-        matches!(self, Self::Serve(_))
+        matches!(self, Self::Serve(_) | Self::Stdio(_))
     }
 }
 
@@ -139,6 +141,12 @@ pub(crate) struct ServeArguments {
     /// How many seconds running calls may take to finish at the end
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) drain: u64,
+    #[command(flatten)]
+    pub(crate) exposure: ExposureArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StdioArguments {
     #[command(flatten)]
     pub(crate) exposure: ExposureArguments,
 }

@@ -11,6 +11,7 @@ mod key;
 mod serve;
 mod server_list;
 mod server_test;
+mod stdio;
 mod tool_call;
 mod tool_list;
 mod tool_show;
@@ -30,6 +31,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
     let globals = &arguments.globals;
     match arguments.command {
         Command::Serve(wanted) => serve::run(globals, &wanted, output).await,
+        Command::Stdio(wanted) => stdio::run(globals, &wanted, output).await,
         Command::Check(wanted) => check::run(globals, &wanted, output).await,
         Command::Config(wanted) => config::run(globals, &wanted, output),
         Command::Import(wanted) => import::run(&wanted, output),

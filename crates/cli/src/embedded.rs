@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_auth::{GatekeeperOptions, JwksSource, JwtOptions};
 use switchboard_config::Loaded;
+use switchboard_gateway::Gateway;
 use switchboard_model::Plan;
 use switchboard_runtime::{Board, BoardOptions, ConfigSource, LocalTools, Memory};
 use switchboard_store::Store;
 
 use crate::args::Globals;
 use crate::data_dir::data_directory;
+use crate::exposure::ExposureArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ConnectProgress;
@@ -51,6 +54,31 @@ pub(crate) async fn start_board(
     let started = Board::start(plan, options, |event| progress.note(&event)).await;
     progress.finish();
     Ok(started?)
+}
+
+/// The MCP face of a board. Every new configuration is measured by the same flags and variables.
+pub(crate) fn start_gateway(
+    board: &Arc<Board>,
+    exposure: ExposureArguments,
+) -> Result<Arc<Gateway>, Failure> {
+    let rule = move |plan: &Plan| exposure.resolve(plan).map_err(|failure| failure.text());
+    Gateway::start(board.clone(), Box::new(rule)).map_err(|error| Failure::start(error.to_string()))
+}
+
+/// Whose tokens are accepted.
+pub(crate) fn gatekeeper_options(plan: &Plan) -> GatekeeperOptions {
+    let jwt = plan.security.jwt.as_ref().map(|jwt| JwtOptions {
+        issuer: jwt.issuer.clone(),
+        audience: jwt.audience.clone(),
+        resource: jwt.resource.clone(),
+        jwks: match &jwt.jwks {
+            switchboard_model::JwksSource::Url(url) => JwksSource::Url(url.clone()),
+            switchboard_model::JwksSource::File(path) => JwksSource::File(path.clone()),
+        },
+        required_scopes: jwt.required_scopes.clone(),
+        leeway: jwt.leeway,
+    });
+    GatekeeperOptions { jwt }
 }
 
 /// Ends the board of a single command.

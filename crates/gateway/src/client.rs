@@ -253,6 +253,11 @@ impl Client {
         self.state().subscriptions.contains(uri)
     }
 
+    /// Ends the streams on which the client listens.
+    pub(crate) fn end_streams(&self) {
+        self.state().streams.clear();
+    }
+
     /// Ends everything that belongs to the client.
     pub(crate) fn end(&self) {
         self.ended.cancel();

@@ -125,6 +125,20 @@ impl Gateway {
         self.front.load().exposure.clone()
     }
 
+    /// The largest message that is read.
+    pub fn max_body_bytes(&self) -> usize {
+        usize::try_from(self.board.plan().gateway.max_body_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
+    pub fn end_streams(&self) {
+        self.stop.cancel();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients {
+            client.end_streams();
+        }
+    }
+
     /// Toolsets that clients may see, with the number of their tools.
     pub fn toolsets(&self) -> Vec<(String, String, usize)> {
         let front = self.front.load();

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use switchboard_gateway::Gateway;
 use switchboard_runtime::Board;
 
 use crate::problem::ProblemResponse;
@@ -12,12 +13,16 @@ use crate::server::Shared;
 
 /// A place for a board that is still starting. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct BoardPlace(Arc<OnceLock<Arc<Board>>>);
+pub struct BoardPlace(Arc<OnceLock<(Arc<Board>, Arc<Gateway>)>>);
 
 impl BoardPlace {
-    /// Puts the board there. Only the first one counts.
-    pub fn fill(&self, board: Arc<Board>) {
-        let _there_is_one = self.0.set(board);
+    /// Puts the board and its gateway there. Only the first ones count.
+    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>) {
+        let _there_is_one = self.0.set((board, gateway));
+    }
+
+    pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
+        self.0.get().map(|(_, gateway)| gateway)
     }
 }
 
@@ -28,10 +33,23 @@ impl FromRequestParts<Shared> for Ready {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(_: &mut Parts, shared: &Shared) -> Result<Self, ProblemResponse> {
-        let board = shared.board.0.get().cloned().map(Self);
-        board.ok_or_else(|| {
-            let detail = "the board is still connecting its servers; try again in a moment";
-            ProblemResponse::new("starting", StatusCode::SERVICE_UNAVAILABLE, detail)
-        })
+        let board = shared.board.0.get().map(|(board, _)| Self(board.clone()));
+        board.ok_or_else(still_starting)
     }
+}
+
+/// The gateway, for handlers that cannot do without.
+pub(crate) struct ReadyGateway(pub(crate) Arc<Gateway>);
+
+impl FromRequestParts<Shared> for ReadyGateway {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(_: &mut Parts, shared: &Shared) -> Result<Self, ProblemResponse> {
+        shared.board.gateway().cloned().map(Self).ok_or_else(still_starting)
+    }
+}
+
+pub(crate) fn still_starting() -> ProblemResponse {
+    let detail = "the board is still connecting its servers; try again in a moment";
+    ProblemResponse::new("starting", StatusCode::SERVICE_UNAVAILABLE, detail)
 }

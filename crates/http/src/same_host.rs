@@ -3,7 +3,7 @@
 //! We listen on loopback, where every page that the user visits can send requests to us: directly, which the
 //! `Origin` header shows, or under a name of its own that it points at 127.0.0.1, which the `Host` header shows.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -11,50 +11,94 @@ use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
 
 use crate::problem::ProblemResponse;
+use crate::server::Shared;
 
-pub(crate) async fn check(request: Request, next: Next) -> Response {
-    match refusal(request.headers(), request.uri().authority()) {
+/// Who may be named in `Host` and `Origin`.
+#[derive(Debug, Clone, Default)]
+pub struct Doors {
+    /// Names of this gateway beside those of this machine.
+    pub hosts: Vec<String>,
+    /// Pages of other sites that may ask, such as `https://app.example.com`.
+    pub origins: Vec<String>,
+    /// Whether others than this machine can connect. Then bare addresses are accepted too: a page cannot make a
+    /// browser send those for its own name.
+    pub is_wide: bool,
+}
+
+pub(crate) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    match shared.doors.refusal(request.headers(), request.uri().authority()) {
         None => hardened(next.run(request).await),
-        Some(detail) => {
-            let problem = Problem::new("forbidden_host", StatusCode::FORBIDDEN.as_u16(), detail);
-            ProblemResponse(problem).into_response()
-        }
+        Some(detail) => forbidden(detail),
     }
 }
 
+pub(crate) fn forbidden(detail: String) -> Response {
+    ProblemResponse(Problem::new("forbidden_host", StatusCode::FORBIDDEN.as_u16(), detail))
+        .into_response()
+}
+
 /// No answer of ours is taken for something else, or read by another site's page.
-fn hardened(mut response: Response) -> Response {
+pub(crate) fn hardened(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     response
 }
 
-fn refusal(headers: &HeaderMap, authority: Option<&Authority>) -> Option<String> {
-    let host = match headers.get(header::HOST) {
-        Some(host) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
-        // HTTP/2 names the host in the request line.
-        None => authority.cloned(),
-    };
-    let Some(host) = host.filter(is_local) else {
-        return Some("the Host header does not name this machine".into());
-    };
-    // A browser says so when another site's page asks, also where it sends no `Origin`.
-    if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") {
-        return Some("the request comes from a page of another site".into());
+impl Doors {
+    pub(crate) fn refusal(
+        &self,
+        headers: &HeaderMap,
+        authority: Option<&Authority>,
+    ) -> Option<String> {
+        let named = match headers.get(header::HOST) {
+            Some(host) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            // HTTP/2 names the host in the request line.
+            None => authority.cloned(),
+        };
+        let Some(host) = named.filter(|host| self.is_ours(host)) else {
+            return Some("the Host header does not name this machine; `security.allowed_hosts` may add names".into());
+        };
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        if origin.is_some_and(|origin| self.origins.iter().any(|allowed| allowed == origin)) {
+            return None;
+        }
+        // A browser says so when another site's page asks, also where it sends no `Origin`.
+        if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+            return Some("the request comes from a page of another site".into());
+        }
+        let same = origin?
+            .strip_prefix("http://")
+            .or(origin?.strip_prefix("https://"))
+            .and_then(|origin| origin.parse::<Authority>().ok())
+            .is_some_and(|origin| {
+                origin == host
+                    || (is_local(&origin)
+                        && is_local(&host)
+                        && origin.port_u16() == host.port_u16())
+            });
+        (!same).then(|| {
+            "the Origin header names another site; `security.allowed_origins` may add it".into()
+        })
     }
-    let origin = headers.get(header::ORIGIN)?;
-    let same = origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")))
-        .and_then(|origin| origin.parse::<Authority>().ok())
-        .is_some_and(|origin| is_local(&origin) && origin.port_u16() == host.port_u16());
-    (!same).then(|| "the Origin header names another site".into())
+
+    fn is_ours(&self, authority: &Authority) -> bool {
+        let host = bare_host(authority);
+        is_local(authority)
+            || self.hosts.iter().any(|allowed| {
+                allowed.eq_ignore_ascii_case(host)
+                    || allowed.eq_ignore_ascii_case(authority.as_str())
+            })
+            || (self.is_wide && host.parse::<std::net::IpAddr>().is_ok())
+    }
+}
+
+fn bare_host(authority: &Authority) -> &str {
+    authority.host().trim_start_matches('[').trim_end_matches(']')
 }
 
 fn is_local(authority: &Authority) -> bool {
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let host = bare_host(authority);
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -70,7 +114,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        assert_eq!(refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
+        let doors = Doors::default();
+        assert_eq!(doors.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
     }
 
     #[test]
@@ -86,7 +131,33 @@ mod tests {
         let mut script = HeaderMap::new();
         script.insert(header::HOST, "127.0.0.1:8420".parse().unwrap());
         script.insert("sec-fetch-site", "cross-site".parse().unwrap());
-        assert!(refusal(&script, None).is_some(), "a script tag of another site");
-        assert!(refusal(&HeaderMap::new(), None).is_some(), "a request names its host");
+        assert!(Doors::default().refusal(&script, None).is_some(), "a script tag of another site");
+        assert!(
+            Doors::default().refusal(&HeaderMap::new(), None).is_some(),
+            "a request names its host"
+        );
+    }
+
+    #[test]
+    fn names_and_pages_can_be_added_and_nothing_comes_with_them() {
+        let doors = Doors {
+            hosts: vec!["gateway.example.com".into()],
+            origins: vec!["https://app.example.com".into()],
+            is_wide: true,
+        };
+        let check = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            doors.refusal(&headers, None).is_none()
+        };
+        assert!(check("gateway.example.com", None));
+        assert!(check("GATEWAY.example.com:8420", Some("https://app.example.com")));
+        assert!(check("10.0.0.7:8420", None), "an address cannot be rebound");
+        assert!(!check("evil.example", None));
+        assert!(!check("gateway.example.com", Some("https://evil.example")));
+        assert!(!check("gateway.example.com", Some("https://app.example.com.evil.example")));
     }
 }

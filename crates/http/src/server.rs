@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,20 +10,24 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, delete, get, post};
 use axum::serve::ListenerExt;
+use switchboard_auth::Gatekeeper;
 use switchboard_telemetry::MetricsPage;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
-use crate::{calls, health, inspect, page, problem, same_host};
+use crate::same_host::Doors;
+use crate::{calls, doorman, health, inspect, mcp, page, problem, same_host, sessions};
 
 /// The largest request body. Arguments of a tool call fit many times over.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// How often gathered metrics are folded while nobody reads them.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
+/// How often keys are read again.
+const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
 /// What serving needs.
 #[derive(Debug, Clone)]
@@ -30,6 +35,9 @@ pub struct ServeOptions {
     /// Filled when the board has started; until then only `/healthz` and `/metrics` have something to say.
     pub board: BoardPlace,
     pub metrics: MetricsPage,
+    pub doors: Doors,
+    /// Who is let in.
+    pub gatekeeper: Arc<Gatekeeper>,
     /// How long running requests may take once the end has come.
     pub drain: Duration,
 }
@@ -39,10 +47,28 @@ pub struct ServeOptions {
 pub(crate) struct Shared {
     pub(crate) board: BoardPlace,
     pub(crate) metrics: MetricsPage,
+    pub(crate) doors: Arc<Doors>,
+    pub(crate) gatekeeper: Arc<Gatekeeper>,
 }
 
 /// All routes, behind the check that a browser of another site is not the one who asks.
-pub fn router(board: BoardPlace, metrics: MetricsPage) -> Router {
+pub fn router(options: &ServeOptions) -> Router {
+    let shared = Shared {
+        board: options.board.clone(),
+        metrics: options.metrics.clone(),
+        doors: Arc::new(options.doors.clone()),
+        gatekeeper: options.gatekeeper.clone(),
+    };
+    // The MCP face checks for itself: every layer on its way costs more than the check.
+    let mcp = Router::new()
+        .route("/mcp", any(mcp::all))
+        .route("/mcp/servers/{server}", any(mcp::server))
+        .route("/mcp/toolsets/{sets}", any(mcp::toolsets))
+        .route("/mcp/sessions/{id}", any(mcp::session));
+    api(&shared).merge(mcp).with_state(shared)
+}
+
+fn api(shared: &Shared) -> Router<Shared> {
     Router::new()
         .route("/", get(page::index))
         .route("/healthz", get(health::healthz))
@@ -54,12 +80,17 @@ pub fn router(board: BoardPlace, metrics: MetricsPage) -> Router {
         .route("/api/v1/tools/{name}/call", post(calls::call))
         .route("/api/v1/calls", get(calls::recent))
         .route("/api/v1/results/{handle}", get(calls::result))
+        .route("/api/v1/toolsets", get(sessions::toolsets))
+        .route("/api/v1/sessions", get(sessions::list).post(sessions::create))
+        .route("/api/v1/sessions/{id}", delete(sessions::end))
+        .route("/.well-known/oauth-protected-resource", get(doorman::resource_metadata))
+        .route("/.well-known/oauth-protected-resource/{*path}", get(doorman::resource_metadata))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(axum::middleware::from_fn(refuse_large_bodies))
-        .layer(axum::middleware::from_fn(same_host::check))
-        .with_state(Shared { board, metrics })
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), doorman::check))
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), same_host::check))
 }
 
 /// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.
@@ -81,7 +112,8 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let ending = CancellationToken::new();
     let folding = fold_regularly(options.metrics.clone());
-    let router = router(options.board, options.metrics);
+    let watching = watch_keys(options.gatekeeper.clone());
+    let router = router(&options);
     // Small answers on kept connections would wait for the peer's delayed acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);
@@ -99,6 +131,17 @@ pub async fn serve(
         served = serving.into_future() => served,
         () = cut_off => Ok(()),
         () = folding => Ok(()),
+        () = watching => Ok(()),
+    }
+}
+
+/// A key that was revoked elsewhere stops working within seconds.
+async fn watch_keys(gatekeeper: Arc<Gatekeeper>) {
+    loop {
+        tokio::time::sleep(READ_KEYS_EVERY).await;
+        if let Err(error) = gatekeeper.refresh().await {
+            tracing::error!(%error, "keys could not be read; those that were known still count");
+        }
     }
 }
 

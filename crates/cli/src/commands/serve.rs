@@ -6,7 +6,8 @@ use std::time::Duration;
 use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::ServerView;
-use switchboard_http::{BoardPlace, ServeOptions, is_loopback, present};
+use switchboard_auth::Gatekeeper;
+use switchboard_http::{BoardPlace, Doors, ServeOptions, is_loopback, present};
 use switchboard_runtime::{Board, Memory, watch_config};
 use switchboard_telemetry::install_metrics;
 use tokio::net::TcpListener;
@@ -16,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, ServeArguments};
-use crate::embedded::{config_source, load_config, open_store, start_board};
+use crate::embedded::{
+    config_source, gatekeeper_options, load_config, open_store, start_board, start_gateway,
+};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -25,29 +28,39 @@ pub(crate) async fn run(
     wanted: &ServeArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    if !is_loopback(&wanted.listen) {
+    let metrics = install_metrics();
+    let plan = load_config(globals, output)?.plan;
+    // Said before anything is connected: a set that does not exist is a reason not to start.
+    wanted.exposure.resolve(&plan)?;
+    let store = open_store(globals).await?;
+    let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
+    let is_wide = !is_loopback(&wanted.listen);
+    if is_wide && gatekeeper.is_open() {
         return Err(Failure::start(format!(
             "{} can be reached from other machines, and this board asks nobody for credentials",
             wanted.listen
         ))
-        .with_hint(Some("listen on 127.0.0.1 or [::1]".into())));
+        .with_hint(Some(
+            "listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`"
+                .into(),
+        )));
     }
-    let metrics = install_metrics();
-    let plan = load_config(globals, output)?.plan;
-    let exposure = wanted.exposure.resolve(&plan)?;
     // A taken port should be known before forty servers are connected.
     let listener = TcpListener::bind(wanted.listen).await.map_err(|error| {
         Failure::start(format!("cannot listen on {}: {error}", wanted.listen))
             .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
     })?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
-    tracing::info!("exposure: {}", exposure.reason);
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let store = open_store(globals).await?;
     let place = BoardPlace::default();
     let drain = Duration::from_secs(wanted.drain);
-    let options = ServeOptions { board: place.clone(), metrics, drain };
+    let doors = Doors {
+        hosts: plan.security.allowed_hosts.clone(),
+        origins: plan.security.allowed_origins.clone(),
+        is_wide,
+    };
+    let options = ServeOptions { board: place.clone(), metrics, doors, gatekeeper, drain };
     // Who watches over us hears from us at once, however long the servers take.
     let serving = async {
         let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned());
@@ -59,15 +72,19 @@ pub(crate) async fn run(
         let starting = start_board(plan, store, Memory::Keep);
         let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(None) };
         let board = started.inspect_err(|_| stop.cancel())?;
-        place.fill(board.clone());
+        let gateway = start_gateway(&board, wanted.exposure.clone());
+        let gateway = gateway.inspect_err(|_| stop.cancel())?;
+        place.fill(board.clone(), gateway.clone());
         show_start(&board, &format!("http://{address}"), output);
         tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
-        Ok::<_, Failure>(Some((board, Instant::now())))
+        gateway.end_streams();
+        Ok::<_, Failure>(Some((board, gateway, Instant::now())))
     };
     let (served, worked) = tokio::join!(serving, working);
-    if let Some((board, asked_at)) = worked? {
+    if let Some((board, gateway, asked_at)) = worked? {
+        gateway.shutdown().await;
         // Requests and calls share the time that was promised.
         board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
     }
@@ -76,7 +93,7 @@ pub(crate) async fn run(
 }
 
 /// The first signal asks for an orderly end, the second one does not ask.
-fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
+pub(crate) fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("cannot hear signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
@@ -120,6 +137,7 @@ fn show_start(board: &Board, url: &str, output: Output) {
         "{}: {} tools ({local} local) at revision {}, serving at {url}",
         readiness.status, readiness.tools, readiness.revision
     ));
+    output.data(&format!("MCP clients connect to {url}/mcp"));
 }
 
 fn row(server: &ServerView) -> Vec<Cell> {

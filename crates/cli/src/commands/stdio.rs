@@ -1,0 +1,46 @@
+//! `stdio`: the board for one MCP client, over standard input and output.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use switchboard_runtime::{Memory, watch_config};
+use tokio_util::task::TaskTracker;
+
+use crate::args::{Globals, StdioArguments};
+use crate::commands::serve::stop_on_signals;
+use crate::embedded::{config_source, load_config, open_store, start_board, start_gateway};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// How long calls may take to finish once the client is gone.
+const DRAIN: Duration = Duration::from_secs(5);
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &StdioArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let plan = load_config(globals, output)?.plan;
+    wanted.exposure.resolve(&plan)?;
+    let store = open_store(globals).await?;
+    let tasks = TaskTracker::new();
+    let stop = stop_on_signals(&tasks)?;
+    let starting = start_board(plan, store, Memory::Keep);
+    let Some(started) = stop.run_until_cancelled(starting).await else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let board = started?;
+    let gateway = start_gateway(&board, wanted.exposure.clone())?;
+    tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
+    let serving = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout());
+    let served = stop.run_until_cancelled(serving).await;
+    stop.cancel();
+    gateway.shutdown().await;
+    board.shutdown(DRAIN).await;
+    if let Some(Err(error)) = served {
+        return Err(Failure::start(format!("standard input cannot be read: {error}")));
+    }
+    // A reader that blocks on standard input cannot be waited for.
+    #[expect(clippy::exit, reason = "the thread that reads standard input would keep us alive")]
+    std::process::exit(0)
+}

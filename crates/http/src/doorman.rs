@@ -1,0 +1,93 @@
+//! Who may do what: credentials first, then the role that a path needs.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use switchboard_auth::{Principal, Refusal, Role};
+
+use crate::problem::ProblemResponse;
+use crate::server::Shared;
+
+const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Lets a request of the API through when its credentials allow it, and says who asks.
+pub(crate) async fn check(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(needed) = needed_role(request.method(), request.uri().path()) else {
+        return next.run(request).await;
+    };
+    let principal = match admit(&shared, request.headers()).await {
+        Ok(principal) => principal,
+        Err(refused) => return refused,
+    };
+    if principal.role < needed {
+        let detail = format!(
+            "this needs the role {}, and the credentials have {}",
+            needed.as_str(),
+            principal.role.as_str()
+        );
+        return ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail).into_response();
+    }
+    request.extensions_mut().insert(principal);
+    next.run(request).await
+}
+
+/// The role that a path needs; `None` where nobody is asked who they are.
+fn needed_role(method: &Method, path: &str) -> Option<Role> {
+    let is_public =
+        matches!(path, "/" | "/healthz" | "/readyz") || path.starts_with("/.well-known/");
+    if is_public {
+        return None;
+    }
+    let is_about_others = path == "/metrics"
+        || path.starts_with("/api/v1/calls")
+        || path.starts_with("/api/v1/results");
+    let _whatever_the_method = method;
+    Some(if is_about_others { Role::Operator } else { Role::Client })
+}
+
+/// Who asks, or the answer that they are not let in.
+pub(crate) async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<Principal, Response> {
+    if shared.gatekeeper.is_open() {
+        return Ok(Principal::local());
+    }
+    shared.gatekeeper.admit(headers).await.map_err(|refusal| refused(shared, &refusal))
+}
+
+fn refused(shared: &Shared, refusal: &Refusal) -> Response {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+    let mut response =
+        ProblemResponse::new("unauthorized", status, refusal.message()).into_response();
+    let challenge = refusal.www_authenticate(metadata_url(shared).as_deref());
+    if let Ok(challenge) = HeaderValue::try_from(challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Where the document about this resource is (RFC 9728): the path of the resource goes behind the well-known one.
+fn metadata_url(shared: &Shared) -> Option<String> {
+    let document = shared.gatekeeper.resource_metadata()?;
+    let resource = document.get("resource")?.as_str()?;
+    let at = resource.find("://")? + 3;
+    let (scheme, rest) = resource.split_at_checked(at)?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = if path.is_empty() { String::new() } else { format!("/{path}") };
+    Some(format!("{scheme}{authority}{METADATA_PATH}{path}"))
+}
+
+/// The document that tells clients where to get a token.
+pub(crate) async fn resource_metadata(
+    State(shared): State<Shared>,
+) -> Result<Json<Value>, ProblemResponse> {
+    shared.gatekeeper.resource_metadata().map(Json).ok_or_else(|| {
+        let detail = "no tokens are accepted here: `security.jwt` is not configured";
+        ProblemResponse::new("not_found", StatusCode::NOT_FOUND, detail)
+    })
+}

@@ -1,0 +1,83 @@
+//! Session endpoints and toolsets over the API.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Extension, Path};
+use axum::http::StatusCode;
+use switchboard_api::{NewSession, SessionList, SessionView, ToolsetList, ToolsetView};
+use switchboard_auth::{Principal, Role};
+use switchboard_gateway::{SessionError, SessionInfo};
+
+use crate::problem::ProblemResponse;
+use crate::ready::ReadyGateway;
+
+pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<ToolsetList> {
+    let exposure = gateway.exposure();
+    let sets = gateway.toolsets().into_iter();
+    let toolsets = sets.map(|(name, description, tools)| ToolsetView { name, description, tools });
+    Json(ToolsetList {
+        exposure: exposure.mode.as_str().into(),
+        reason: exposure.reason,
+        toolsets: toolsets.collect(),
+    })
+}
+
+/// An operator sees all sessions, others their own.
+pub(crate) async fn list(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<SessionList>, ProblemResponse> {
+    let sessions = gateway.list_sessions(owner(&principal)).await?;
+    Ok(Json(SessionList { sessions: sessions.into_iter().map(view).collect() }))
+}
+
+pub(crate) async fn create(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    body: Result<Json<NewSession>, JsonRejection>,
+) -> Result<(StatusCode, Json<SessionView>), ProblemResponse> {
+    let Json(wanted) = body?;
+    let session = gateway.new_session(wanted.id.as_deref(), &principal.id).await?;
+    Ok((StatusCode::CREATED, Json(view(session))))
+}
+
+pub(crate) async fn end(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ProblemResponse> {
+    let Path(id) = id?;
+    gateway.end_session(&id, owner(&principal)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn owner(principal: &Principal) -> Option<&str> {
+    (principal.role < Role::Operator).then_some(&principal.id)
+}
+
+fn view(session: SessionInfo) -> SessionView {
+    SessionView {
+        path: format!("/mcp/sessions/{}", session.id),
+        id: session.id,
+        owner: session.owner,
+        enabled_toolsets: session.enabled,
+        created_at_ms: session.created_at_ms,
+    }
+}
+
+impl From<SessionError> for ProblemResponse {
+    fn from(error: SessionError) -> Self {
+        let (kind, status) = match &error {
+            SessionError::Unknown(_) => ("unknown_session", StatusCode::NOT_FOUND),
+            SessionError::Taken(_) => ("session_exists", StatusCode::CONFLICT),
+            SessionError::BadName(_) => ("bad_request", StatusCode::UNPROCESSABLE_ENTITY),
+            SessionError::TooMany => ("too_many_sessions", StatusCode::TOO_MANY_REQUESTS),
+            SessionError::Store(_) => ("store", StatusCode::INTERNAL_SERVER_ERROR),
+        };
+        if let SessionError::Store(error) = &error {
+            tracing::error!(%error, "the store failed");
+            return Self::new(kind, status, "the store failed; the log says why");
+        }
+        Self::new(kind, status, error.to_string())
+    }
+}
