@@ -16,10 +16,6 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub(crate) fn any(self) -> bool {
-        self.tools || self.prompts || self.resources
-    }
-
     pub(crate) fn join(&mut self, other: Self) {
         self.tools |= other.tools;
         self.prompts |= other.prompts;

@@ -1,7 +1,7 @@
 //! Writes sessions down, so that they outlive this process.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -162,6 +162,3 @@ async fn keep(
     }
     Ok(())
 }
-
-/// A session with its owner, as the store has it.
-pub(crate) type Kept = Arc<Session>;

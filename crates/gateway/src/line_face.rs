@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use switchboard_auth::Principal;
 use switchboard_protocol::{
@@ -27,6 +28,8 @@ use crate::outcome::Outcome;
 const MAX_LINE: usize = 4 * 1024 * 1024;
 /// Messages that wait to be written; then requests wait for the reader.
 const WAITING: usize = 256;
+/// How long requests may take to be answered once the input has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Requests that run at the same time.
 const MAX_RUNNING: usize = 1024;
 
@@ -38,7 +41,10 @@ struct Peer {
     client: Mutex<Option<Arc<Client>>>,
     /// Modern requests that run, by their id.
     running: Mutex<HashMap<String, CancellationToken>>,
-    tasks: TaskTracker,
+    /// Requests that will be answered.
+    requests: TaskTracker,
+    /// Streams that last as long as the pipes.
+    streams: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -56,24 +62,23 @@ impl Gateway {
             out,
             client: Mutex::default(),
             running: Mutex::default(),
-            tasks: TaskTracker::new(),
+            requests: TaskTracker::new(),
+            streams: TaskTracker::new(),
             stop: self.stop.child_token(),
         });
         let writers = TaskTracker::new();
         let writing = writers.spawn(write_lines(output, messages));
         let read = peer.stop.clone().run_until_cancelled(peer.read_lines(input)).await;
-        peer.tasks.close();
-        // Whoever closes the input wants the answers to what was asked, not those that never end.
+        // Whoever closes the input wants the answers to what was asked.
+        peer.requests.close();
+        let _unanswered = tokio::time::timeout(LAST_ANSWERS, peer.requests.wait()).await;
         let client = peer.client.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(client) = &client {
             self.forget(client);
         }
-        let drained =
-            tokio::time::timeout(std::time::Duration::from_secs(2), peer.tasks.wait()).await;
         peer.stop.cancel();
-        if drained.is_err() {
-            peer.tasks.wait().await;
-        }
+        peer.streams.close();
+        tokio::join!(peer.requests.wait(), peer.streams.wait());
         drop(peer);
         let _written = writing.await;
         read.unwrap_or(Ok(()))
@@ -167,7 +172,7 @@ impl Peer {
         };
         let mut pushed = client.open_stream();
         let peer = self.clone();
-        self.tasks.spawn(async move {
+        self.streams.spawn(async move {
             let pushing = async {
                 while let Some(message) = pushed.recv().await {
                     peer.send(message).await;
@@ -198,7 +203,7 @@ impl Peer {
         let asker = self.gateway.asker_of(&client, true);
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
         let peer = self.clone();
-        self.tasks.spawn(async move {
+        self.requests.spawn(async move {
             let answering = peer.answer(&id, asker, &method, &params, false);
             let token = cancelled.clone();
             token.run_until_cancelled(answering).await;
@@ -227,7 +232,8 @@ impl Peer {
         self.running().insert(id.to_owned(), token.clone());
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
         let peer = self.clone();
-        self.tasks.spawn(async move {
+        let tracker = if method == "subscriptions/listen" { &self.streams } else { &self.requests };
+        tracker.spawn(async move {
             token.run_until_cancelled(peer.answer(&id, asker, &method, &params, true)).await;
             peer.running().remove(&id);
         });

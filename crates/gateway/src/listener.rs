@@ -120,10 +120,6 @@ impl Listeners {
         self.open().values().cloned().collect()
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.open().len()
-    }
-
     fn close(&self, number: u64) {
         self.open().remove(&number);
     }

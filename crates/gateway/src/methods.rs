@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use switchboard_model::{ExposureMode, ServerName};
@@ -404,9 +403,4 @@ fn listen(request: &Incoming<'_>) -> Replying {
         },
         uris: uris.into_iter().collect(),
     })
-}
-
-/// The result of a request that has no other, as bytes.
-pub(crate) fn empty_result() -> Bytes {
-    Bytes::from_static(b"{}")
 }
