@@ -71,7 +71,9 @@ mod linux {
         let parent = pidfd_open(parent, PidfdFlags::empty())?;
         let parent_ended = tokio::task::spawn_blocking(move || {
             // A pidfd becomes readable when its process ends; an error means that there is nothing to watch.
-            let _ended_or_gone = poll(&mut [PollFd::new(&parent, PollFlags::IN)], None);
+            // The end of a child may interrupt it, which says nothing about our parent.
+            let watch = || poll(&mut [PollFd::new(&parent, PollFlags::IN)], None);
+            let _ended_or_gone = rustix::io::retry_on_intr(watch);
         });
         let child = Command::new(command).args(arguments).process_group(0).spawn()?;
         let_go_of_streams()?;

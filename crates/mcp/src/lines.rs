@@ -257,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_of_ours_are_taken_out_however_they_are_cut() {
-        let Tap { desk, mut for_rmcp, mut said, mut server, .. } = tap();
+        let Tap { desk, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
         let asking = ask(&desk);
         let serving = async {
             assert!(line(&mut said).await.contains(r#""id":"sb-1""#));
@@ -288,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_output_ends_who_waits_and_who_comes_later() {
-        let Tap { desk, mut for_rmcp, said, server, .. } = tap();
+        let Tap { desk, mut for_rmcp, said, server, from_rmcp: _open } = tap();
         let ending = async {
             tokio::task::yield_now().await;
             drop((said, server));
@@ -302,7 +302,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_of_rmcp_and_ours_do_not_mix() {
-        let Tap { desk, mut from_rmcp, mut said, .. } = tap();
+        let Tap { desk, mut from_rmcp, mut said, for_rmcp: _read, server: _open } = tap();
         let asking = ask(&desk);
         let writing = async {
             from_rmcp.write_all(b"{\"half\":").await.unwrap();
@@ -321,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_is_given_up_is_cancelled() {
-        let Tap { desk, mut said, .. } = tap();
+        let Tap { desk, mut said, for_rmcp: _read, from_rmcp: _open, server: _talks } = tap();
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), ask(&desk));
         assert!(waiting.await.is_err());
         assert!(line(&mut said).await.contains("tools/call"));

@@ -360,3 +360,25 @@ async fn a_modern_child_is_asked_in_its_own_words() {
     assert_eq!(value(&result)["content"][0]["text"], r#"{"n":1.0}"#);
     connection.close().await;
 }
+
+#[tokio::test]
+async fn a_modern_server_is_listened_to_for_other_resources_without_a_gap() {
+    let server = ScriptedServer::builder().modern().tools([Tool::echo("echo")]).start().await;
+    let connection = connect(&server).await;
+    let listens = || {
+        let is_listen = |method: &Option<String>| method.as_deref() == Some("subscriptions/listen");
+        server.stats().requests.iter().filter(|request| is_listen(&request.method)).count()
+    };
+    wait_until(PATIENCE, async || (server.open_streams() == 1).then_some(())).await;
+    let watched = BTreeSet::from(["file:///a".to_owned()]);
+    for expected in [2, 2] {
+        connection.watch_resources(&watched).await.unwrap();
+        assert_eq!(listens(), expected);
+    }
+    wait_until(PATIENCE, async || (server.open_streams() == 1).then_some(())).await;
+    server.set_tools_and_notify([Tool::echo("new")]).await;
+    tokio::time::timeout(PATIENCE, connection.changed()).await.expect("a change is noticed");
+    connection.watch_resources(&BTreeSet::new()).await.unwrap();
+    assert_eq!(listens(), 3);
+    connection.close().await;
+}
