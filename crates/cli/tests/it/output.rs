@@ -290,6 +290,7 @@ fn every_command_explains_itself() {
         "config show",
         "config schema",
         "import",
+        "connect",
         "server",
         "server list",
         "server test",
@@ -319,6 +320,7 @@ fn every_command_explains_itself() {
       check        Check the configuration, and with --connect the servers too
       config       Show the configuration, or the schema of its file
       import       Turn the server list of another program into our configuration
+      connect      Print, or write, what an MCP client needs to reach this Switchboard
       server       Look at servers
       tool         Look at tools and call them
       calls        Show recent calls, or a large result that was kept
