@@ -18,6 +18,7 @@ use crate::client::Client;
 use crate::conversation::Asker;
 use crate::front::Front;
 use crate::keeper::Keeper;
+use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Listeners;
 use crate::parked::Parked;
@@ -39,7 +40,7 @@ impl std::fmt::Display for GatewayError {
 impl std::error::Error for GatewayError {}
 
 /// A client without a stream leaves the memory after this time; the store brings it back when it returns.
-const SWAP_OUT_AFTER: Duration = Duration::from_secs(60);
+const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
 
 /// The MCP face of a board.
 pub struct Gateway {
@@ -81,7 +82,7 @@ impl Gateway {
         warn_of_names(&front);
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        let keeper = Keeper::start(board.store().clone(), &tasks);
+        let keeper = Keeper::start(board.store().clone());
         let gateway = Arc::new(Self {
             board,
             front: ArcSwap::from_pointee(front),
@@ -110,7 +111,7 @@ impl Gateway {
         self.stop.cancel();
         let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
         for client in clients {
-            self.keeper.put(self.snapshot_of(&client));
+            self.keeper.put(snapshot_of(&client));
             client.end();
         }
         self.parked.clear();
@@ -374,7 +375,7 @@ impl Gateway {
             if unused >= idle {
                 self.forget(&client);
             } else if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
-                self.keeper.put(self.snapshot_of(&client));
+                self.keeper.put(snapshot_of(&client));
                 self.clients().remove(&client.id);
             } else {
                 continue;

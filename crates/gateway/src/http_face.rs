@@ -19,6 +19,7 @@ use crate::body::{GatewayBody, KEEP_ALIVE, event};
 use crate::client::Client;
 use crate::conversation::{Asker, Conversation, Step};
 use crate::gateway::Gateway;
+use crate::legacy::asker_of;
 use crate::listener::{Place, Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -227,7 +228,7 @@ impl Gateway {
             return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
         };
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
-        let asker = self.asker_of(client, accepts.events);
+        let asker = asker_of(client, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         let replying = self.respond(asker.clone(), incoming).await;
         self.answer(replying, id, &asker, accepts, Some(running)).await
@@ -382,13 +383,11 @@ impl Gateway {
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
-        match self.endpoint_session(id, &request.principal.id).await {
-            Some(session) => Ok((scope, Some(session))),
-            None => {
-                let message = "there is no such session; make one with POST /api/v1/sessions";
-                Err(Refused(StatusCode::NOT_FOUND, message.into()))
-            }
-        }
+        let session = self.endpoint_session(id, &request.principal.id).await.ok_or_else(|| {
+            let message = "there is no such session; make one with POST /api/v1/sessions";
+            Refused(StatusCode::NOT_FOUND, message.into())
+        })?;
+        Ok((scope, Some(session)))
     }
 
     fn scope_of(&self, request: &HttpRequest) -> Result<Arc<Scope>, Refused> {

@@ -39,10 +39,9 @@ pub(crate) fn now_ms() -> i64 {
 
 impl Keeper {
     /// The task ends when the keeper is dropped.
-    pub(crate) fn start(store: Store, tasks: &TaskTracker) -> Self {
+    pub(crate) fn start(store: Store) -> Self {
         let (inbox, notes) = mpsc::channel(WAITING);
         // Not among the tasks of the gateway, which are waited for: this one ends with the last handle.
-        let _same_tracker_style = tasks;
         let writer = TaskTracker::new();
         writer.spawn(write(store.clone(), notes));
         Self { inbox, store, last_touch: AtomicI64::new(0), last_expiry: AtomicI64::new(0) }

@@ -48,7 +48,7 @@ impl Gateway {
         let capabilities = capabilities.unwrap_or("{}").into();
         let client =
             Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
-        self.keeper.put(self.snapshot_of(&client));
+        self.keeper.put(snapshot_of(&client));
         self.clients().insert(client.id.clone(), client.clone());
         Some((client, result.to_string()))
     }
@@ -65,7 +65,7 @@ impl Gateway {
         let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
         let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
         let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        self.keeper.put(self.snapshot_of(oldest));
+        self.keeper.put(snapshot_of(oldest));
         self.clients().remove(&oldest.id);
         true
     }
@@ -100,13 +100,12 @@ impl Gateway {
         let (front, id) = (self.front.load_full(), Arc::<str>::from(id));
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
         front.check(&scope).ok()?;
-        let session = match state.get("endpoint").and_then(Value::as_str) {
-            Some(endpoint) => self.endpoint_session(endpoint, &owner).await?,
-            None => {
-                let enabled = texts(state.get("enabled")).into_iter().collect();
-                let created = stored.created_at_ms;
-                Session::new(id.clone(), SessionKind::Client, owner.clone(), enabled, created)
-            }
+        let session = if let Some(endpoint) = state.get("endpoint").and_then(Value::as_str) {
+            self.endpoint_session(endpoint, &owner).await?
+        } else {
+            let enabled = texts(state.get("enabled")).into_iter().collect();
+            let created = stored.created_at_ms;
+            Session::new(id.clone(), SessionKind::Client, owner.clone(), enabled, created)
         };
         let gaze = Gaze::new(&front, &scope, front.view(&scope, &session.enabled()));
         let remembered = Remembered {
@@ -118,45 +117,44 @@ impl Gateway {
         let remembered = Some(remembered);
         Some(Client::new(id, owner, version, capabilities, scope, session, gaze, remembered))
     }
+}
 
-    /// What is kept of a client.
-    pub(crate) fn snapshot_of(&self, client: &Client) -> StoredSession {
-        let session = &client.session;
-        let endpoint = (session.kind != SessionKind::Client).then(|| session.id.to_string());
-        let capabilities: Value =
-            serde_json::from_str(&client.capabilities_text).unwrap_or_default();
-        let state = json!({
-            "version": client.version,
-            "capabilities": capabilities,
-            "scope": scope_value(&client.scope),
-            "endpoint": endpoint,
-            "enabled": *session.enabled(),
-            "logLevel": client.log_level().map(Level::as_str),
-            "subscriptions": client.subscriptions(),
-            "seen": client.fingerprint(),
-        });
-        StoredSession {
-            id: client.id.to_string(),
-            kind: SessionKind::Client.as_str().into(),
-            owner: client.owner.to_string(),
-            state: state.to_string(),
-            created_at_ms: session.created_at_ms,
-            last_seen_at_ms: now_ms(),
-        }
+/// What is kept of a client.
+pub(crate) fn snapshot_of(client: &Client) -> StoredSession {
+    let session = &client.session;
+    let endpoint = (session.kind != SessionKind::Client).then(|| session.id.to_string());
+    let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
+    let state = json!({
+        "version": client.version,
+        "capabilities": capabilities,
+        "scope": scope_value(&client.scope),
+        "endpoint": endpoint,
+        "enabled": *session.enabled(),
+        "logLevel": client.log_level().map(Level::as_str),
+        "subscriptions": client.subscriptions(),
+        "seen": client.fingerprint(),
+    });
+    StoredSession {
+        id: client.id.to_string(),
+        kind: SessionKind::Client.as_str().into(),
+        owner: client.owner.to_string(),
+        state: state.to_string(),
+        created_at_ms: session.created_at_ms,
+        last_seen_at_ms: now_ms(),
     }
+}
 
-    /// The asker of a legacy request.
-    pub(crate) fn asker_of(&self, client: &Arc<Client>, can_stream: bool) -> Asker {
-        Asker {
-            principal: client.owner.clone(),
-            client: Some(client.clone()),
-            session: Some(client.session.clone()),
-            scope: client.scope.clone(),
-            capabilities: client.capabilities,
-            capabilities_text: Some(client.capabilities_text.clone()),
-            log_level: client.log_level(),
-            can_stream,
-        }
+/// The asker of a legacy request.
+pub(crate) fn asker_of(client: &Arc<Client>, can_stream: bool) -> Asker {
+    Asker {
+        principal: client.owner.clone(),
+        client: Some(client.clone()),
+        session: Some(client.session.clone()),
+        scope: client.scope.clone(),
+        capabilities: client.capabilities,
+        capabilities_text: Some(client.capabilities_text.clone()),
+        log_level: client.log_level(),
+        can_stream,
     }
 }
 

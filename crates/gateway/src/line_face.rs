@@ -19,6 +19,7 @@ use crate::client::Client;
 use crate::conversation::{Asker, Step};
 use crate::gateway::Gateway;
 use crate::http_face::take_notification;
+use crate::legacy::asker_of;
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -200,7 +201,7 @@ impl Peer {
             let message = "a request of this id is still running";
             return self.refuse(Some(id), code::INVALID_REQUEST, message).await;
         };
-        let asker = self.gateway.asker_of(&client, true);
+        let asker = asker_of(&client, true);
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
         let peer = self.clone();
         self.requests.spawn(async move {

@@ -9,6 +9,7 @@ use switchboard_view::{ListEra, MetaTool, Switched, View, unknown_tool};
 
 use crate::conversation::Asker;
 use crate::gateway::Gateway;
+use crate::legacy::snapshot_of;
 use crate::methods::{Incoming, Replying};
 use crate::outcome::Outcome;
 
@@ -70,7 +71,7 @@ impl Gateway {
         });
         let mut before = Vec::new();
         if let Some(client) = &asker.client {
-            self.keeper.put(self.snapshot_of(client));
+            self.keeper.put(snapshot_of(client));
             // A client that has no stream of its own hears of the change on this one.
             if asker.can_stream && !client.has_stream() {
                 before

@@ -14,6 +14,7 @@ use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
 use crate::extras::Kind;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Wanted;
 use crate::outcome::{COMPLETE, Outcome};
@@ -273,7 +274,7 @@ impl Gateway {
             return Replying::error(code::INVALID_PARAMS, message);
         };
         client.set_log_level(level);
-        self.keeper.put(self.snapshot_of(client));
+        self.keeper.put(snapshot_of(client));
         self.hear_from(level).await;
         Replying::now(Outcome::text("{}"))
     }
@@ -288,7 +289,7 @@ impl Gateway {
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
-        self.keeper.put(self.snapshot_of(client));
+        self.keeper.put(snapshot_of(client));
         self.watch_resources().await;
         Replying::now(Outcome::text("{}"))
     }
@@ -365,14 +366,17 @@ fn not_found(era: ListEra, uri: &str) -> Outcome {
 fn is_same(parked: &Job, job: &Job) -> bool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (parked, job) {
-        (Job::Call { tool: a, arguments: x }, Job::Call { tool: b, arguments: y }) => {
+        (Job::Call { tool, arguments }, Job::Call { tool: other, arguments: others }) => {
             let value = |text: &Option<String>| parse(text.as_deref().unwrap_or("{}"));
-            a == b && value(x) == value(y)
+            tool == other && value(arguments) == value(others)
         }
         (
-            Job::Pass { server: a, method: m, params: x, .. },
-            Job::Pass { server: b, method: n, params: y, .. },
-        ) => a == b && m == n && parse(&format!("{{{x}}}")) == parse(&format!("{{{y}}}")),
+            Job::Pass { server, method, params, .. },
+            Job::Pass { server: other, method: way, params: others, .. },
+        ) => {
+            let value = |members: &str| parse(&format!("{{{members}}}"));
+            server == other && method == way && value(params) == value(others)
+        }
         (Job::Call { .. } | Job::Pass { .. }, _) => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(crate) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Some(needed) = needed_role(request.method(), request.uri().path()) else {
+    let Some(needed) = needed_role(request.uri().path()) else {
         return next.run(request).await;
     };
     let principal = match admit(&shared, request.headers()).await {
@@ -39,7 +39,7 @@ pub(crate) async fn check(
 }
 
 /// The role that a path needs; `None` where nobody is asked who they are.
-fn needed_role(method: &Method, path: &str) -> Option<Role> {
+fn needed_role(path: &str) -> Option<Role> {
     let is_public =
         matches!(path, "/" | "/healthz" | "/readyz") || path.starts_with("/.well-known/");
     if is_public {
@@ -48,7 +48,6 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let is_about_others = path == "/metrics"
         || path.starts_with("/api/v1/calls")
         || path.starts_with("/api/v1/results");
-    let _whatever_the_method = method;
     Some(if is_about_others { Role::Operator } else { Role::Client })
 }
 

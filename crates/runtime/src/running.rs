@@ -95,15 +95,14 @@ impl Running {
             }
             sign => (sign, None),
         };
-        match self.listener.as_ref().map(|listener| listener.try_send(event)) {
-            Some(Ok(())) => asked,
-            None | Some(Err(_)) => {
-                if let Some(asked) = asked {
-                    let _gone = asked.reply.send(Err(nobody_answers()));
-                }
-                None
-            }
+        let sent = self.listener.as_ref().map(|listener| listener.try_send(event));
+        if matches!(sent, Some(Ok(()))) {
+            return asked;
         }
+        if let Some(asked) = asked {
+            let _gone = asked.reply.send(Err(nobody_answers()));
+        }
+        None
     }
 }
 

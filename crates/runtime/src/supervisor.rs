@@ -362,7 +362,8 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
 }
 
 async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
-    let offers = read_offers(connection, &server.spec.name).await;
+    // Listing three things at once is a large future, and every connection has one.
+    let offers = Box::pin(read_offers(connection, &server.spec.name)).await;
     server.offers.store(Arc::new(offers));
     around.outgoing.offers_changed();
 }
