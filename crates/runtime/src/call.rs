@@ -224,6 +224,7 @@ impl Board {
         };
         let tool = tool.map_err(|unresolved| unknown_tool(&ledger.requested, &unresolved))?;
         ledger.tool = Some(tool.name.clone());
+        ledger.meter = published.meter(tool);
         let text = call.arguments.unwrap_or_else(|| "{}".into());
         let arguments = check_arguments(published, tool, &text)?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
