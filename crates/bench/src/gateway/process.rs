@@ -31,7 +31,10 @@ impl Process {
         let log = directory.join("log");
         command.args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
         command.stderr(std::fs::File::create(&log)?);
-        Self::start(command).with_context(|| std::fs::read_to_string(&log).unwrap_or_default())
+        Self::start(command).with_context(|| {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            format!("the gateway does not start: {said}")
+        })
     }
 
     fn start(mut command: Command) -> anyhow::Result<Self> {
