@@ -57,6 +57,7 @@ pub(crate) async fn recent(
         outcome: query.outcome,
         before: query.before.map(CallId),
     };
+    board.flush_records().await;
     let calls = board.store().recent_calls(&filter).await?;
     Ok(Json(RecordList { calls: calls.iter().map(present::record).collect() }))
 }

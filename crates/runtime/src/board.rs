@@ -187,6 +187,11 @@ impl Board {
         &self.store
     }
 
+    /// Returns when the records of all calls that have ended are written.
+    pub async fn flush_records(&self) {
+        self.recorder.flush().await;
+    }
+
     /// How each server is doing, in the order of the configuration.
     pub fn servers(&self) -> Vec<(ServerPlan, ServerStatus)> {
         let published = self.published.load();

@@ -224,6 +224,7 @@ impl Board {
         };
         let tool = tool.map_err(|unresolved| unknown_tool(&ledger.requested, &unresolved))?;
         ledger.tool = Some(tool.name.clone());
+        ledger.meter = published.meter(tool);
         let text = call.arguments.unwrap_or_else(|| "{}".into());
         let arguments = check_arguments(published, tool, &text)?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
@@ -440,7 +441,16 @@ fn check_object(
             return Ok(());
         }
     };
-    checker.check(arguments).map_err(|complaints| {
+    // Models write `null` for what they leave out, where the schema has no null: it counts as absent. The server gets
+    // what was written.
+    let without_nulls = |complaints| {
+        let mut kept = arguments.clone();
+        let Some(members) = kept.as_object_mut() else { return Err(complaints) };
+        let before = members.len();
+        members.retain(|_, value| !value.is_null());
+        if members.len() == before { Err(complaints) } else { checker.check(&kept) }
+    };
+    checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
         let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
         let message =
             format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));

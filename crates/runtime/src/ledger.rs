@@ -1,11 +1,12 @@
 //! What a call owes to the records, paid even when its future is dropped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Face,
 };
-use switchboard_telemetry::{CallFinished, end_call_span};
+use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -33,6 +34,7 @@ pub(crate) struct Ledger<'a> {
     revision: u64,
     argument_digest: String,
     pub(crate) tool: Option<CanonicalName>,
+    pub(crate) meter: Option<Arc<ToolMeter>>,
     pub(crate) span: Span,
     pub(crate) wait_started: Option<Instant>,
     pub(crate) run_started: Option<Instant>,
@@ -60,6 +62,7 @@ impl<'a> Ledger<'a> {
             revision,
             argument_digest: digest.to_hex().to_string(),
             tool: None,
+            meter: None,
             span: Span::none(),
             wait_started: None,
             run_started: None,
@@ -102,11 +105,10 @@ impl<'a> Ledger<'a> {
         let wait = between(self.wait_started, self.run_started);
         let run = between(self.run_started, self.run_ended);
         end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
-        if let Some(tool) = &self.tool {
-            let (server, tool) = (tool.server().as_str(), tool.tool());
+        if let Some(meter) = &self.meter {
             let wait = self.wait_started.map(|_| wait);
             let run = self.run_started.map(|_| run);
-            CallFinished { server, tool, outcome: outcome.as_str(), wait, run }.emit();
+            meter.count(&CallFinished { outcome: outcome.as_str(), wait, run });
         }
         CallRecord {
             id: self.id.clone(),

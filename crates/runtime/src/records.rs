@@ -9,6 +9,8 @@ use tokio_util::task::TaskTracker;
 
 const WAITING_RECORDS: usize = 8192;
 const RECORDS_PER_WRITE: usize = 256;
+/// How long records are gathered: a transaction costs as much as fifty of them.
+const GATHER: Duration = Duration::from_millis(50);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -62,6 +64,7 @@ async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
     let mut prune_at = tokio::time::Instant::now();
     let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
     while inbox.recv_many(&mut messages, RECORDS_PER_WRITE).await > 0 {
+        gather(&mut inbox, &mut messages).await;
         let (mut records, mut flushed) = (Vec::new(), Vec::new());
         for message in messages.drain(..) {
             match message {
@@ -84,6 +87,23 @@ async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
             let _gone = done.send(());
         }
     }
+}
+
+/// Waits a moment for more, unless there is enough or somebody wants to see them written.
+async fn gather(inbox: &mut mpsc::Receiver<Message>, messages: &mut Vec<Message>) {
+    let is_wanted = |messages: &[Message]| {
+        messages.len() >= RECORDS_PER_WRITE
+            || messages.iter().any(|message| matches!(message, Message::Flush(_)))
+    };
+    let gathering = async {
+        while !is_wanted(messages) {
+            let room = RECORDS_PER_WRITE - messages.len();
+            if inbox.recv_many(messages, room).await == 0 {
+                return;
+            }
+        }
+    };
+    let _enough_or_late = tokio::time::timeout(GATHER, gathering).await;
 }
 
 async fn prune(store: &Store) {

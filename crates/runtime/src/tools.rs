@@ -9,6 +9,7 @@ use switchboard_model::{CanonicalName, ServerName};
 use switchboard_protocol::Mirrors;
 use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_schema::{ArgumentChecker, SchemaFault};
+use switchboard_telemetry::ToolMeter;
 
 use crate::supervisor::Server;
 
@@ -29,6 +30,7 @@ struct LazyChecker(OnceLock<Compiled>);
 struct Compiled {
     checker: Result<ArgumentChecker, SchemaFault>,
     mirrors: Mirrors,
+    meter: Arc<ToolMeter>,
 }
 
 impl LazyChecker {
@@ -39,6 +41,7 @@ impl LazyChecker {
                 checker: ArgumentChecker::compile(&schema),
                 // Tools of HTTP servers with unusable annotations were left out of their list.
                 mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
+                meter: Arc::new(ToolMeter::new(tool.name.server().as_str(), tool.name.tool())),
             }
         })
     }
@@ -68,6 +71,11 @@ impl Published {
             return Err(SchemaFault::Invalid("the tool is not in this catalog".into()));
         };
         lazy.compiled(tool).checker.as_ref().map_err(Clone::clone)
+    }
+
+    /// What is counted about a tool.
+    pub(crate) fn meter(&self, tool: &CatalogTool) -> Option<Arc<ToolMeter>> {
+        self.checkers.get(&tool.name).map(|lazy| lazy.compiled(tool).meter.clone())
     }
 
     /// The headers that repeat arguments of this call, where the tool's schema asks for some.

@@ -7,7 +7,7 @@ mod spans;
 
 pub use logging::{LogFormat, LogOptions, init_logging};
 pub use metrics::{
-    CallFinished, MetricsPage, call_started, catalog_published, install_metrics, records_dropped,
-    server_state,
+    CallFinished, MetricsPage, ToolMeter, call_started, catalog_published, install_metrics,
+    records_dropped, server_state,
 };
 pub use spans::{Tracing, call_span, end_call_span};

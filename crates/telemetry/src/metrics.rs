@@ -3,7 +3,10 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 /// Seed 000, 7.1: a summary of the time that each tool was used.
@@ -15,6 +18,9 @@ const CATALOG_TOOLS: &str = "switchboard_catalog_tools";
 const CATALOG_REVISION: &str = "switchboard_catalog_revision";
 const SERVER_UP: &str = "switchboard_server_up";
 const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
+
+/// Looked up once, when counting starts.
+static IN_FLIGHT_GAUGE: OnceLock<Gauge> = OnceLock::new();
 
 /// The page that Prometheus reads.
 #[derive(Debug, Clone)]
@@ -42,7 +48,9 @@ pub fn install_metrics() -> MetricsPage {
         let handle = recorder.handle();
         let installed = metrics::set_global_recorder(recorder).is_ok();
         describe();
-        gauge!(IN_FLIGHT).set(0.0);
+        let in_flight = gauge!(IN_FLIGHT);
+        in_flight.set(0.0);
+        let _only_once = IN_FLIGHT_GAUGE.set(in_flight);
         MetricsPage(installed.then_some(handle))
     })
     .clone()
@@ -59,11 +67,12 @@ fn describe() {
     describe_counter!(RECORDS_DROPPED, "Call records that could not be kept");
 }
 
-/// A call that has come to its end, logged and counted in one place.
+/// The outcome that nearly all calls have.
+const OK: &str = "ok";
+
+/// A call that has come to its end.
 #[derive(Debug)]
-pub struct CallFinished<'a> {
-    pub server: &'a str,
-    pub tool: &'a str,
+pub struct CallFinished {
     pub outcome: &'static str,
     /// `None` for a call that was refused before it waited.
     pub wait: Option<Duration>,
@@ -71,18 +80,52 @@ pub struct CallFinished<'a> {
     pub run: Option<Duration>,
 }
 
-impl CallFinished<'_> {
-    /// Counts it.
-    pub fn emit(&self) {
-        let (server, tool) = (self.server.to_owned(), self.tool.to_owned());
-        if let Some(run) = self.run {
-            histogram!(TOOL_USAGE, "tool_name" => tool.clone()).record(run.as_secs_f64());
-        }
-        if let Some(wait) = self.wait {
-            histogram!(QUEUED, "server" => server.clone()).record(wait.as_secs_f64());
-        }
-        counter!(CALLS, "server" => server, "tool" => tool, "outcome" => self.outcome).increment(1);
+/// What is counted about one tool, looked up once: a lookup by labels costs more than the counting.
+pub struct ToolMeter {
+    server: String,
+    tool: String,
+    usage: Histogram,
+    queued: Histogram,
+    ok: Counter,
+}
+
+impl std::fmt::Debug for ToolMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolMeter").field("tool", &self.tool).finish_non_exhaustive()
     }
+}
+
+impl ToolMeter {
+    pub fn new(server: &str, tool: &str) -> Self {
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        Self {
+            usage: histogram!(TOOL_USAGE, "tool_name" => tool.clone()),
+            queued: histogram!(QUEUED, "server" => server.clone()),
+            ok: calls(&server, &tool, OK),
+            server,
+            tool,
+        }
+    }
+
+    /// Counts a call that has come to its end.
+    pub fn count(&self, call: &CallFinished) {
+        if let Some(run) = call.run {
+            self.usage.record(run.as_secs_f64());
+        }
+        if let Some(wait) = call.wait {
+            self.queued.record(wait.as_secs_f64());
+        }
+        if call.outcome == OK {
+            self.ok.increment(1);
+        } else {
+            calls(&self.server, &self.tool, call.outcome).increment(1);
+        }
+    }
+}
+
+fn calls(server: &str, tool: &str, outcome: &'static str) -> Counter {
+    let (server, tool) = (server.to_owned(), tool.to_owned());
+    counter!(CALLS, "server" => server, "tool" => tool, "outcome" => outcome)
 }
 
 /// Counts a call as in flight until what it returns is dropped.
@@ -90,10 +133,14 @@ pub fn call_started() -> impl Drop + Send + Sync {
     struct InFlight;
     impl Drop for InFlight {
         fn drop(&mut self) {
-            gauge!(IN_FLIGHT).decrement(1.0);
+            if let Some(gauge) = IN_FLIGHT_GAUGE.get() {
+                gauge.decrement(1.0);
+            }
         }
     }
-    gauge!(IN_FLIGHT).increment(1.0);
+    if let Some(gauge) = IN_FLIGHT_GAUGE.get() {
+        gauge.increment(1.0);
+    }
     InFlight
 }
 

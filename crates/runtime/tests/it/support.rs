@@ -180,6 +180,7 @@ pub(crate) async fn until(probe: impl Fn() -> bool) {
 /// The records, once there are `count` of them; the newest first.
 pub(crate) async fn records(board: &Board, count: usize) -> Vec<CallRecord> {
     wait_until(PATIENCE, async || {
+        board.flush_records().await;
         let calls = board.store().recent_calls(&CallFilter::newest(20_000)).await.unwrap();
         (calls.len() >= count).then_some(calls)
     })
