@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
-    Unreadable, claim, code, error_response, notification, read_message,
+    Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
 };
 use switchboard_view::{Scope, ScopeFault};
 use tokio::sync::mpsc;
@@ -27,6 +28,9 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// Versions that have batches, and how many messages one may have.
+const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
+const MAX_BATCH: usize = 100;
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 const CANCELLED: i64 = -32_800;
 
@@ -81,6 +85,9 @@ impl Gateway {
             let message = "the client must accept application/json and text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
         }
+        if body.trim_ascii_start().starts_with(b"[") {
+            return self.post_batch(&request, &body).await;
+        }
         let message = match read_message(&body) {
             Ok(message) => message,
             Err(Unreadable::NotJson(reason)) => {
@@ -100,6 +107,87 @@ impl Gateway {
             EraClaim::Handshake => self.post_handshake(&request, &message, accepts).await,
             EraClaim::Legacy => self.post_legacy(&request, &message, accepts).await,
         }
+    }
+
+    /// Older clients may send several messages as one, and get the answers as one.
+    async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> Answer {
+        let bad =
+            |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
+        let client = match self.legacy_client(request).await {
+            Ok(client) if BATCHING.contains(&client.version) => client,
+            Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
+                return bad("batches are not part of this protocol version".into());
+            }
+            Err(Refused(status, message)) => {
+                return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        client.touch();
+        let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
+        let Some(parts) = parts.filter(|parts: &Vec<&RawValue>| !parts.is_empty()) else {
+            return bad("the batch is empty, or not JSON".into());
+        };
+        if parts.len() > MAX_BATCH {
+            return bad(format!("a batch has at most {MAX_BATCH} messages"));
+        }
+        let answers = parts.iter().map(|part| self.answer_alone(&client, part.get(), request));
+        let answers: Vec<String> =
+            futures::future::join_all(answers).await.into_iter().flatten().collect();
+        if answers.is_empty() {
+            return accepted();
+        }
+        json_answer(GatewayBody::text(format!("[{}]", answers.join(","))))
+    }
+
+    /// The answer to one message of a batch, which has no place for anything but answers.
+    async fn answer_alone(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        message: &str,
+        request: &HttpRequest,
+    ) -> Option<String> {
+        let (id, method, params) = match read_message(message.as_bytes()) {
+            Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
+            Ok(Message::Notification { method, params }) => {
+                take_notification(client, &method, params);
+                return None;
+            }
+            Ok(Message::Response { id, outcome }) => {
+                client.take_answer(id, outcome);
+                return None;
+            }
+            Err(Unreadable::NotJson(reason) | Unreadable::NotAMessage { reason, .. }) => {
+                return Some(error_response(None, &ErrorBody::new(code::INVALID_REQUEST, reason)));
+            }
+        };
+        let refused =
+            |message: &str| Some(Outcome::error(code::INVALID_REQUEST, message).message(id));
+        let Ok(params) = Members::read(params) else { return refused("the params cannot be read") };
+        let Ok(meta) = Meta::of(&params) else { return refused("the _meta cannot be read") };
+        let Some(cancelled) = client.begin(id) else {
+            return refused("a request of this id is still running");
+        };
+        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let incoming = Incoming { method: &method, params, meta, headers: Some(&request.headers) };
+        let outcome = match self.respond(asker_of(client, false), incoming).await {
+            Replying::Now(_, outcome) | Replying::Parked(outcome) => outcome,
+            Replying::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),
+            Replying::Talk(conversation) => {
+                let mut talk = Talk {
+                    gateway: self.clone(),
+                    conversation: Some(conversation),
+                    id: id.to_owned(),
+                    running: Some(running),
+                    first: None,
+                };
+                loop {
+                    if let Said::Last(outcome) = talk.step(None).await {
+                        break outcome;
+                    }
+                }
+            }
+        };
+        Some(outcome.message(id))
     }
 
     async fn post_modern(
@@ -641,8 +729,13 @@ fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: bool) -> Ans
     if !accepts.json && status == StatusCode::OK {
         return streamed(GatewayBody::pieces([event(&outcome.message(id))]));
     }
-    let mut answer = Response::new(GatewayBody::pieces(outcome.pieces(id)));
+    let mut answer = json_answer(GatewayBody::pieces(outcome.pieces(id)));
     *answer.status_mut() = status;
+    answer
+}
+
+fn json_answer(body: GatewayBody) -> Answer {
+    let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
@@ -658,9 +751,8 @@ fn streamed(body: GatewayBody) -> Answer {
 
 fn refuse(status: StatusCode, id: Option<&str>, code: i64, message: impl Into<String>) -> Answer {
     let text = error_response(id, &ErrorBody::new(code, message));
-    let mut answer = Response::new(GatewayBody::text(text));
+    let mut answer = json_answer(GatewayBody::text(text));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
