@@ -77,7 +77,7 @@ impl Gateway {
     ) -> Result<Arc<Self>, GatewayError> {
         let plan = board.plan();
         let exposure = exposure_rule(&plan).map_err(GatewayError)?;
-        tracing::info!("MCP clients see {}", exposure.reason);
+        tracing::info!("exposure: {}", exposure.reason);
         let front = Front::new(&board, &plan, exposure);
         warn_of_names(&front);
         let tasks = TaskTracker::new();
