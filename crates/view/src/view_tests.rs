@@ -14,7 +14,7 @@ use switchboard_model::{
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 
 use super::*;
-use crate::ScopeFault;
+use crate::{ScopeFault, Switched};
 
 /// `server.tool`, and whether it says that it only reads.
 const TOOLS: [(&str, &str, bool); 7] = [
@@ -395,9 +395,9 @@ fn a_connection_cannot_name_what_is_not_shown() {
 
 #[test]
 fn the_mode_and_the_first_sets_of_a_connection() {
+    use ExposureMode::{Dynamic, Legacy, Static};
     let sets = |sets: &[&str]| Scope { toolsets: vec![owned(sets)], ..Scope::default() };
     let dynamic = |scope: Scope| Scope { dynamic: true, ..scope };
-    use ExposureMode::{Dynamic, Legacy, Static};
     for (configured, scope, mode, first) in [
         (exposure(Legacy, &[]), Scope::default(), Legacy, &[][..]),
         (exposure(Legacy, &[]), sets(&["a"]), Static, &["a"]),
@@ -629,6 +629,8 @@ fn views_that_list_the_same_are_told_from_those_that_do_not() {
     assert!(same(&dynamic(&one, &["notes"]), &dynamic(&changed, &["notes"])), "not in this view");
 }
 
+type Switch = fn(&View, &Map<String, Value>) -> Result<Switched, String>;
+
 fn some_sets() -> impl Strategy<Value = Vec<&'static str>> {
     proptest::sample::subsequence(ALL_SETS.to_vec(), 0..=ALL_SETS.len())
 }
@@ -702,7 +704,7 @@ proptest! {
         enabled in some_sets(), set in proptest::sample::select(ALL_SETS.to_vec()),
     ) {
         let before = dynamic(&index(|_| {}), &enabled);
-        let (there, back): (fn(&View, &Map<String, Value>) -> _, fn(&View, &Map<String, Value>) -> _) =
+        let (there, back): (Switch, Switch) =
             if enabled.contains(&set) { (View::disable, View::enable) } else { (View::enable, View::disable) };
         let between = again(&before, &there(&before, &named(set)).unwrap().enabled);
         let after = again(&before, &back(&between, &named(set)).unwrap().enabled);
