@@ -339,7 +339,7 @@ pub(crate) fn instructions(view: &View) -> &'static str {
 fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
     let which = match sets {
-        [one] => format!("toolset '{one}', which is"),
+        [one] => format!("toolset '{one}', which is not"),
         many => format!("the toolsets {}, none of which is", many.join(", ")),
     };
     let first = sets.first().copied().unwrap_or_default();
@@ -348,7 +348,7 @@ fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
     } else {
         "run it with call_tool".to_owned()
     };
-    format!("tool '{name}' is in {which} not enabled in this session: {way_out}")
+    format!("tool '{name}' is in {which} enabled in this session: {way_out}")
 }
 
 fn not_found(era: ListEra, uri: &str) -> Outcome {
