@@ -1,11 +1,10 @@
 //! The gateway over HTTP: which answer, which status, which stream.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
@@ -13,26 +12,27 @@ use switchboard_protocol::{
     Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
 };
 use switchboard_view::{Scope, ScopeFault};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::body::{GatewayBody, KEEP_ALIVE, event};
+use crate::body::{GatewayBody, event};
 use crate::client::Client;
-use crate::conversation::{Asker, Conversation, Step};
+use crate::conversation::Asker;
 use crate::gateway::Gateway;
+use crate::http_answer::{
+    Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
+    refuse, streamed, version, written,
+};
+use crate::http_scope::{names, read_scope};
+use crate::http_talk::{Running, Said, Stream, Talk};
 use crate::legacy::asker_of;
-use crate::listener::{Place, Wanted, subscription_meta};
+use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
 use crate::session::Session;
 
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// Versions that have batches, and how many messages one may have.
 const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
 const MAX_BATCH: usize = 100;
-/// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
-const CANCELLED: i64 = -32_800;
 
 /// Which endpoint was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,18 +54,6 @@ pub struct HttpRequest {
     pub query: Option<String>,
     pub headers: HeaderMap,
     pub principal: Principal,
-}
-
-type Answer = Response<GatewayBody>;
-
-/// A refusal before anything was routed.
-struct Refused(StatusCode, String);
-
-/// What a client says it can read.
-#[derive(Debug, Clone, Copy)]
-struct Accepts {
-    json: bool,
-    events: bool,
 }
 
 impl Gateway {
@@ -505,132 +493,6 @@ impl Gateway {
     }
 }
 
-/// The end of a request that a client may cancel.
-struct Running {
-    client: Arc<Client>,
-    id: String,
-    cancelled: CancellationToken,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.client.finish(&self.id);
-    }
-}
-
-/// A conversation that is being written to a client.
-struct Talk {
-    gateway: Arc<Gateway>,
-    conversation: Option<Box<Conversation>>,
-    id: String,
-    running: Option<Running>,
-    first: Option<String>,
-}
-
-enum Said {
-    Message(String),
-    Last(Outcome),
-    Silence,
-}
-
-impl Talk {
-    /// The answer alone where nothing else is said, else a stream.
-    async fn answer(mut self, accepts: Accepts) -> Answer {
-        let is_modern = self.running.is_none();
-        loop {
-            match self.step(None).await {
-                Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
-                Said::Silence => {}
-                Said::Message(message) => {
-                    self.first = Some(message);
-                    return streamed(GatewayBody::events(stream::unfold(self, Self::next)));
-                }
-            }
-        }
-    }
-
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((event(&first), self));
-        }
-        self.conversation.as_ref()?;
-        match self.step(Some(KEEP_ALIVE_EVERY)).await {
-            Said::Message(message) => Some((event(&message), self)),
-            Said::Silence => Some((KEEP_ALIVE, self)),
-            Said::Last(outcome) => {
-                let message = outcome.message(&self.id);
-                Some((event(&message), self))
-            }
-        }
-    }
-
-    /// Waits for the next thing to write; after the last one the conversation is gone.
-    async fn step(&mut self, patience: Option<Duration>) -> Said {
-        let Some(conversation) = &mut self.conversation else { return Said::Silence };
-        let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
-        let cancelled = async {
-            match cancelled {
-                Some(cancelled) => cancelled.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        let silence = async {
-            match patience {
-                Some(patience) => tokio::time::sleep(patience).await,
-                None => std::future::pending().await,
-            }
-        };
-        let step = tokio::select! {
-            biased;
-            step = conversation.next() => step,
-            () = cancelled => Step::Done(Outcome::error(CANCELLED, "the request was cancelled")),
-            () = silence => return Said::Silence,
-        };
-        match step {
-            Step::Message(message) => Said::Message(message),
-            Step::Done(outcome) => {
-                self.conversation = None;
-                Said::Last(outcome)
-            }
-            Step::Park { state, outcome } => {
-                if let Some(conversation) = self.conversation.take() {
-                    self.gateway.parked.put(state, conversation);
-                }
-                Said::Last(outcome)
-            }
-        }
-    }
-}
-
-/// Messages for a client that listens.
-struct Stream {
-    first: Option<String>,
-    messages: mpsc::Receiver<String>,
-    goodbye: Option<String>,
-    ended: CancellationToken,
-    _place: Option<Place>,
-}
-
-impl Stream {
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((event(&first), self));
-        }
-        tokio::select! {
-            biased;
-            message = self.messages.recv() => {
-                let message = message.or_else(|| self.goodbye.take())?;
-                Some((event(&message), self))
-            }
-            () = self.ended.cancelled() => {
-                let goodbye = self.goodbye.take()?;
-                Some((event(&goodbye), self))
-            }
-            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some((KEEP_ALIVE, self)),
-        }
-    }
-}
-
 /// What a legacy client tells without wanting an answer.
 pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&str>) {
     if method == "notifications/cancelled"
@@ -639,136 +501,4 @@ pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&s
     {
         client.cancel(id);
     }
-}
-
-fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
-    let bad = |message: String| Refused(StatusCode::BAD_REQUEST, message);
-    let mut scope = Scope::default();
-    match &request.route {
-        Route::All | Route::Session(_) => {}
-        Route::Server(server) => scope.server = Some(server.clone()),
-        Route::Toolsets(sets) => scope.toolsets.push(names(sets)),
-    }
-    let query = request.query.as_deref().unwrap_or_default();
-    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        match key.to_ascii_lowercase().as_str() {
-            "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
-            "tools" => scope.tools = Some(names(&value)),
-            "readonly" | "read_only" => scope.read_only |= flag(&value).map_err(bad)?,
-            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&value).map_err(bad)?,
-            _ => {}
-        }
-    }
-    let header =
-        |name: &str| request.headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"));
-    if let Some(sets) = header("x-mcp-toolsets") {
-        scope.toolsets.push(names(sets));
-    }
-    if let Some(tools) = header("x-mcp-tools") {
-        let tools = names(tools);
-        // Two lists of tools narrow each other.
-        scope.tools = Some(match scope.tools {
-            Some(other) => other.into_iter().filter(|tool| tools.contains(tool)).collect(),
-            None => tools,
-        });
-    }
-    if let Some(value) = header("x-mcp-readonly") {
-        scope.read_only |= flag(value).map_err(bad)?;
-    }
-    // An empty list names nothing, which is no wish at all.
-    scope.toolsets.retain(|sets| !sets.is_empty());
-    Ok(scope)
-}
-
-fn names(list: &str) -> Vec<String> {
-    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-fn flag(text: &str) -> Result<bool, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" | "" => Ok(true),
-        "false" | "0" | "no" | "off" => Ok(false),
-        other => Err(format!("'{other}' is neither true nor false")),
-    }
-}
-
-fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(Headers::VERSION).and_then(|version| version.to_str().ok())
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        kind.eq_ignore_ascii_case("application/json")
-    })
-}
-
-fn accepts(headers: &HeaderMap) -> Accepts {
-    let mut accepts = Accepts { json: false, events: false };
-    let mut said = false;
-    for value in headers.get_all(header::ACCEPT) {
-        for kind in value.to_str().unwrap_or_default().split(',') {
-            said = true;
-            let kind = kind.split(';').next().unwrap_or_default().trim();
-            accepts.json |= matches!(kind, "application/json" | "application/*" | "*/*");
-            accepts.events |= matches!(kind, "text/event-stream" | "text/*" | "*/*");
-        }
-    }
-    if said { accepts } else { Accepts { json: true, events: true } }
-}
-
-/// A response as JSON, or as a stream of one event for who reads nothing else.
-fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: bool) -> Answer {
-    let status = match &outcome {
-        Outcome::Error { status, .. } if is_modern => {
-            StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
-        }
-        Outcome::Error { .. } | Outcome::Result(_) => StatusCode::OK,
-    };
-    if !accepts.json && status == StatusCode::OK {
-        return streamed(GatewayBody::pieces([event(&outcome.message(id))]));
-    }
-    let mut answer = json_answer(GatewayBody::pieces(outcome.pieces(id)));
-    *answer.status_mut() = status;
-    answer
-}
-
-fn json_answer(body: GatewayBody) -> Answer {
-    let mut answer = Response::new(body);
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
-}
-
-fn streamed(body: GatewayBody) -> Answer {
-    let mut answer = Response::new(body);
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    answer
-}
-
-fn refuse(status: StatusCode, id: Option<&str>, code: i64, message: impl Into<String>) -> Answer {
-    let text = error_response(id, &ErrorBody::new(code, message));
-    let mut answer = json_answer(GatewayBody::text(text));
-    *answer.status_mut() = status;
-    answer
-}
-
-fn accepted() -> Answer {
-    bare(StatusCode::ACCEPTED)
-}
-
-fn bare(status: StatusCode) -> Answer {
-    let mut answer = Response::new(GatewayBody::empty());
-    *answer.status_mut() = status;
-    answer
-}
-
-fn no_such_method() -> Answer {
-    let message = "this era knows only POST";
-    let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, None, code::INVALID_REQUEST, message);
-    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-    answer
 }
