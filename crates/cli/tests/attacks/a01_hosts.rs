@@ -96,7 +96,8 @@ async fn a1_the_authority_of_http2_is_checked_too() {
     let port = serve.url.rsplit(':').next().unwrap();
     let ask = async |host: &str, path: &str| {
         let url = format!("http://{host}:{port}{path}");
-        let peer = Peer { http: client.clone(), ..Peer::of(&serve).at(url) };
+        let mut peer = Peer::of(&serve).at(url);
+        peer.http = client.clone();
         peer.modern("tools/list", json!({})).await.status
     };
     assert_eq!(ask("127.0.0.1", "/mcp").await, 200);
