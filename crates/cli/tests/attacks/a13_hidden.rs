@@ -49,7 +49,8 @@ fn assert_hidden(answer: &Answer, way: &str) {
     assert!(answer.is_refusal(), "{way}: {}", answer.body);
     // What was asked may be repeated; what exists must not be told.
     assert!(!answer.body.contains("Scripted tool secret"), "{way}: {}", answer.body);
-    assert!(!answer.body.contains("did you mean"), "{way}: {}", answer.body);
+    let (_, hint) = answer.body.split_once("did you mean").unwrap_or_default();
+    assert!(!hint.contains("secret") && !hint.contains("write"), "{way}: {}", answer.body);
 }
 
 #[tokio::test]

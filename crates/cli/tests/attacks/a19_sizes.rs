@@ -158,6 +158,7 @@ async fn a19_many_keys_are_neither_slow_nor_ambiguous() {
     let begun = Instant::now();
     let taken = peer.post(call_with(&format!("{{{many}}}")), &headers()).await;
     assert!(!taken.is_refusal(), "{:.300}", taken.body);
+    eprintln!("100,000 arguments took {:?}", begun.elapsed());
     for body in [
         call_with("{}").replacen('{', &format!("{{{many},"), 1),
         call_with(&format!("{{}},{many}")),
