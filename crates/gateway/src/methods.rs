@@ -175,7 +175,8 @@ impl Gateway {
                 let seal = self.seal().await;
                 if request.params.get("requestState").is_some() {
                     let state = request.params.string("requestState");
-                    let opened = state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s));
+                    let opened =
+                        state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s));
                     let Some(opened) = opened else {
                         return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
                     };

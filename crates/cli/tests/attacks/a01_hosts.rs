@@ -58,7 +58,10 @@ async fn a1_foreign_hosts_and_pages_are_refused_on_every_face() {
         [("sec-fetch-site", "cross-site")],
     ] {
         let statuses = visit(&serve, &headers).await;
-        assert!(statuses.iter().all(|status| [FORBIDDEN, 400].contains(status)), "{headers:?} {statuses:?}");
+        assert!(
+            statuses.iter().all(|status| [FORBIDDEN, 400].contains(status)),
+            "{headers:?} {statuses:?}"
+        );
         assert_ne!(statuses, WELCOME, "{headers:?}");
     }
     assert_eq!(upstream.stats().total_calls(), 0);
@@ -189,14 +192,32 @@ async fn a1_behind_a_wide_address_every_path_but_three_needs_the_key() {
         assert_eq!(ask("GET", path, None).await, 200, "{path}");
     }
     let closed = [
-        ("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("PUT", "/mcp"),
-        ("POST", "/mcp/servers/x"), ("POST", "/mcp/toolsets/x"), ("POST", "/mcp/sessions/x"),
-        ("GET", "/metrics"), ("GET", "/api/v1/servers"), ("GET", "/api/v1/tools"),
-        ("GET", "/api/v1/tools/x"), ("POST", "/api/v1/tools/x/call"), ("GET", "/api/v1/calls"),
-        ("GET", "/api/v1/results/x"), ("GET", "/api/v1/toolsets"), ("GET", "/api/v1/sessions"),
-        ("POST", "/api/v1/sessions"), ("DELETE", "/api/v1/sessions/x"), ("GET", "/nothing"),
-        ("GET", "/api"), ("GET", "//healthz"), ("GET", "/healthz/../metrics"), ("GET", "/%2e/metrics"),
-        ("GET", "/healthz/"), ("OPTIONS", "/api/v1/tools"), ("HEAD", "/metrics"),
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
+        ("PUT", "/mcp"),
+        ("POST", "/mcp/servers/x"),
+        ("POST", "/mcp/toolsets/x"),
+        ("POST", "/mcp/sessions/x"),
+        ("GET", "/metrics"),
+        ("GET", "/api/v1/servers"),
+        ("GET", "/api/v1/tools"),
+        ("GET", "/api/v1/tools/x"),
+        ("POST", "/api/v1/tools/x/call"),
+        ("GET", "/api/v1/calls"),
+        ("GET", "/api/v1/results/x"),
+        ("GET", "/api/v1/toolsets"),
+        ("GET", "/api/v1/sessions"),
+        ("POST", "/api/v1/sessions"),
+        ("DELETE", "/api/v1/sessions/x"),
+        ("GET", "/nothing"),
+        ("GET", "/api"),
+        ("GET", "//healthz"),
+        ("GET", "/healthz/../metrics"),
+        ("GET", "/%2e/metrics"),
+        ("GET", "/healthz/"),
+        ("OPTIONS", "/api/v1/tools"),
+        ("HEAD", "/metrics"),
     ];
     for (method, path) in closed {
         assert_eq!(ask(method, path, None).await, 401, "{method} {path}");
@@ -204,5 +225,8 @@ async fn a1_behind_a_wide_address_every_path_but_three_needs_the_key() {
         assert_ne!(ask(method, path, Some(&key)).await, 401, "{method} {path}");
     }
     // A key stands in a header, never in an address.
-    assert_eq!(ask("GET", &format!("/api/v1/tools?api_key={key}&access_token={key}"), None).await, 401);
+    assert_eq!(
+        ask("GET", &format!("/api/v1/tools?api_key={key}&access_token={key}"), None).await,
+        401
+    );
 }

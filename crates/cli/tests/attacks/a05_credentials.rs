@@ -53,9 +53,19 @@ async fn a5_credentials_of_a_caller_never_reach_a_server() {
         for request in &stats.requests {
             let own = request.headers.get("x-own").map_or("upstream-secret", String::as_str);
             assert_eq!(own, "upstream-secret", "{request:?}");
-            let text = format!("{:?}", request.headers.iter().filter(|(name, _)| *name != "x-own").collect::<Vec<_>>());
+            let text = format!(
+                "{:?}",
+                request.headers.iter().filter(|(name, _)| *name != "x-own").collect::<Vec<_>>()
+            );
             assert!(!text.contains("secret") && !text.contains(&key), "{text}");
-            for name in ["authorization", "x-api-key", "cookie", "x-mcp-readonly", "x-mcp-tools", "x-forwarded-for"] {
+            for name in [
+                "authorization",
+                "x-api-key",
+                "cookie",
+                "x-mcp-readonly",
+                "x-mcp-tools",
+                "x-forwarded-for",
+            ] {
                 assert!(!request.headers.contains_key(name), "{name}: {request:?}");
             }
             assert!(!request.body.to_string().contains(&key), "{request:?}");
@@ -92,11 +102,11 @@ impl Issuer {
         json!({"keys": [jwk]}).to_string()
     }
 
-    fn token(&self, changes: Value) -> String {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    fn token(&self, changes: &Value) -> String {
+        let now = jiff::Timestamp::now().as_second();
         let mut claims = json!({
             "iss": ISSUER, "aud": AUDIENCE, "sub": "ana", "client_id": "c", "scope": "mcp:use",
-            "exp": now.as_secs() + 300,
+            "exp": now + 300,
         });
         claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         let mut header = Header::new(Algorithm::ES256);
@@ -120,18 +130,19 @@ async fn a5_a_token_for_somebody_else_is_refused_with_the_way_to_get_one() {
     let issuer = Issuer::new();
     let home = home_with_tokens(&upstream.url(), &issuer);
     let serve = home.serve_with(&["-vvv"]).await;
-    let good = issuer.token(json!({}));
+    let good = issuer.token(&json!({}));
     assert!(!Peer::of(&serve).with_key(&good).call("one__echo", json!({})).await.is_refusal());
-    let document = "resource_metadata=\"https://board.example/.well-known/oauth-protected-resource/mcp\"";
-    let forged = Issuer::new().token(json!({}));
+    let document =
+        "resource_metadata=\"https://board.example/.well-known/oauth-protected-resource/mcp\"";
+    let forged = Issuer::new().token(&json!({}));
     let unsigned = format!("{}.", good.rsplit_once('.').unwrap().0);
     let cases = [
-        (issuer.token(json!({"aud": "https://other.example"})), 401),
-        (issuer.token(json!({"aud": ["https://other.example", "https://board.example"]})), 401),
-        (issuer.token(json!({"iss": "https://evil.example"})), 401),
-        (issuer.token(json!({"exp": 1})), 401),
-        (issuer.token(json!({"nbf": 99_999_999_999_u64})), 401),
-        (issuer.token(json!({"scope": "other"})), 403),
+        (issuer.token(&json!({"aud": "https://other.example"})), 401),
+        (issuer.token(&json!({"aud": ["https://other.example", "https://board.example"]})), 401),
+        (issuer.token(&json!({"iss": "https://evil.example"})), 401),
+        (issuer.token(&json!({"exp": 1})), 401),
+        (issuer.token(&json!({"nbf": 99_999_999_999_u64})), 401),
+        (issuer.token(&json!({"scope": "other"})), 403),
         (forged, 401),
         (unsigned, 401),
         ("eyJhbGciOiJub25lIn0.e30.".to_owned(), 401),
@@ -140,15 +151,24 @@ async fn a5_a_token_for_somebody_else_is_refused_with_the_way_to_get_one() {
         let peer = Peer::of(&serve).with_key(token);
         let listed = peer.call("one__echo", json!({})).await;
         let begun = peer.initialize("2025-11-25").await;
-        let api = peer.at(serve.at("/api/v1/tools")).request(Method::GET, &[]).send().await.unwrap();
-        assert_eq!([listed.status, begun.status, api.status().as_u16()], [*status; 3], "{listed:?}");
+        let api =
+            peer.at(serve.at("/api/v1/tools")).request(Method::GET, &[]).send().await.unwrap();
+        assert_eq!(
+            [listed.status, begun.status, api.status().as_u16()],
+            [*status; 3],
+            "{listed:?}"
+        );
         let challenge = listed.headers["www-authenticate"].to_str().unwrap();
         assert!(challenge.contains(document), "{challenge}");
         assert!(!listed.body.contains(token.as_str()), "{}", listed.body);
         assert_eq!(challenge.contains("insufficient_scope"), *status == 403, "{challenge}");
     }
     assert_eq!(upstream.stats().total_calls(), 1);
-    let signatures: Vec<&str> = cases.iter().map(|(token, _)| token.rsplit('.').next().unwrap()).filter(|s| !s.is_empty()).collect();
+    let signatures: Vec<&str> = cases
+        .iter()
+        .map(|(token, _)| token.rsplit('.').next().unwrap())
+        .filter(|s| !s.is_empty())
+        .collect();
     assert_nothing_secret(&serve, &signatures);
     assert_nothing_secret(&serve, &[&good]);
 }
@@ -166,7 +186,12 @@ async fn a5_the_metadata_of_the_resource_is_served_without_credentials() {
     }
     let missing = Peer::of(&serve).modern("tools/list", json!({})).await;
     assert_eq!(missing.status, 401);
-    assert!(missing.headers["www-authenticate"].to_str().unwrap().starts_with("Bearer resource_metadata="));
+    assert!(
+        missing.headers["www-authenticate"]
+            .to_str()
+            .unwrap()
+            .starts_with("Bearer resource_metadata=")
+    );
 }
 
 #[tokio::test]

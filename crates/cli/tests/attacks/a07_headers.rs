@@ -69,8 +69,10 @@ async fn a7_headers_that_differ_from_the_body_are_refused_before_the_server_sees
         [all.to_vec(), vec![text("mcp-param-tenant", "other")]].concat(),
         [all.to_vec(), vec![text("mcp-param-tenant", "ACME")]].concat(),
         [all.to_vec(), vec![("mcp-param-tenant", encoded("other"))]].concat(),
-        [all.to_vec(), vec![text("mcp-param-tenant", "acme"), text("mcp-param-tenant", "acme")]].concat(),
-        [all.to_vec(), vec![text("mcp-param-tenant", "acme"), text("mcp-param-count", "1")]].concat(),
+        [all.to_vec(), vec![text("mcp-param-tenant", "acme"), text("mcp-param-tenant", "acme")]]
+            .concat(),
+        [all.to_vec(), vec![text("mcp-param-tenant", "acme"), text("mcp-param-count", "1")]]
+            .concat(),
         all.to_vec(),
     ];
     for headers in &cases {
@@ -109,7 +111,8 @@ async fn a7_the_case_of_a_header_name_does_not_matter_and_duplicates_in_other_ca
         );
         status_of(&raw(&serve, request.as_bytes()).await).to_owned()
     };
-    let good = "mCP-pROTOCOL-vERSION: 2026-07-28\r\nMCP-METHOD: tools/call\r\nmcp-Name: one__other\r\n";
+    let good =
+        "mCP-pROTOCOL-vERSION: 2026-07-28\r\nMCP-METHOD: tools/call\r\nmcp-Name: one__other\r\n";
     assert_eq!(ask(good).await, "200");
     assert_eq!(ask(&format!("{good}MCP-NAME: one__other\r\n")).await, "400");
     assert_eq!(ask(&good.replace("mcp-Name", "mcp_name")).await, "400");

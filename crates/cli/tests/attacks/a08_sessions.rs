@@ -41,8 +41,10 @@ async fn a8_a_session_of_one_principal_is_unknown_to_another() {
     let session = pair.alice.open().await;
     let thief = pair.bob.with("mcp-session-id", &session.id);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "one__echo"}});
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "one__echo"}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let answer = json!({"jsonrpc": "2.0", "id": "switchboard-1", "result": {}});
     for body in [&list, &call, &cancel, &answer] {
         assert_eq!(status(&thief, Method::POST, body).await, 404, "{body}");
@@ -78,7 +80,8 @@ async fn a8_ids_are_long_and_never_the_same() {
 #[tokio::test]
 async fn a8_a_session_endpoint_belongs_to_who_made_it() {
     let upstream = server([Tool::new("echo")]).await;
-    let pair = Pair::new(home(&[("one", &upstream.url())], &["gateway: {exposure: dynamic}"])).await;
+    let pair =
+        Pair::new(home(&[("one", &upstream.url())], &["gateway: {exposure: dynamic}"])).await;
     let make = async |peer: &Peer, body: Value| {
         let peer = peer.at(pair.serve.at("/api/v1/sessions"));
         let answer = peer.post(body.to_string(), &[]).await;
@@ -117,10 +120,16 @@ async fn a8_a_session_of_one_server_is_no_key_to_another() {
     let session = Peer::of(&serve).at(serve.at("/mcp/servers/x")).open().await;
     assert_eq!(session.tools().await, ["x__of_x"]);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "y__of_y"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "y__of_y"}});
     for path in ["/mcp/servers/y", "/mcp/toolsets/y", "/mcp/toolsets/x", "/mcp/sessions/x"] {
         let peer = session.peer.at(serve.at(path));
-        for (method, body) in [(Method::POST, &list), (Method::POST, &call), (Method::GET, &list), (Method::DELETE, &list)] {
+        for (method, body) in [
+            (Method::POST, &list),
+            (Method::POST, &call),
+            (Method::GET, &list),
+            (Method::DELETE, &list),
+        ] {
             assert_eq!(status(&peer, method, body).await, 404, "{path} {body}");
         }
     }
@@ -138,12 +147,20 @@ async fn asked(peer: &Peer, tool: &str, arguments: &Value) -> (String, Value) {
     assert_eq!(result["resultType"], "input_required", "{result}");
     let state = result["requestState"].as_str().unwrap().to_owned();
     let keys = result["inputRequests"].as_object().unwrap().keys();
-    let accepted = json!({"action": "accept", "content": {"username": "u", "email": "e", "ok": true}});
-    let responses: Value = keys.map(|key| (key.clone(), accepted.clone())).collect::<serde_json::Map<_, _>>().into();
+    let accepted =
+        json!({"action": "accept", "content": {"username": "u", "email": "e", "ok": true}});
+    let responses: Value =
+        keys.map(|key| (key.clone(), accepted.clone())).collect::<serde_json::Map<_, _>>().into();
     (state, responses)
 }
 
-async fn come_back(peer: &Peer, tool: &str, arguments: &Value, state: &str, responses: &Value) -> Answer {
+async fn come_back(
+    peer: &Peer,
+    tool: &str,
+    arguments: &Value,
+    state: &str,
+    responses: &Value,
+) -> Answer {
     let params = json!({
         "name": tool, "arguments": arguments, "requestState": state, "inputResponses": responses,
     });
@@ -180,7 +197,13 @@ async fn a_waiting_request_is_its_owners(era: &str, tool: &str, other: &str, arg
 #[tokio::test]
 async fn a8_a_waiting_request_to_a_legacy_server_is_its_owners() {
     let arguments = json!({"message": "who?"});
-    a_waiting_request_is_its_owners("legacy", "fix__test_elicitation", "fix__test_streaming_elicitation", arguments).await;
+    a_waiting_request_is_its_owners(
+        "legacy",
+        "fix__test_elicitation",
+        "fix__test_streaming_elicitation",
+        arguments,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -203,5 +226,7 @@ async fn a8_a_state_is_used_once_with_a_legacy_server() {
     assert!(!first.is_refusal(), "{first:?}");
     let again = come_back(&peer, "fix__test_elicitation", &arguments, &one, &responses).await;
     assert_eq!(again.code(), INVALID_PARAMS, "{again:?}");
-    assert!(!come_back(&peer, "fix__test_elicitation", &arguments, &two, &responses).await.is_refusal());
+    assert!(
+        !come_back(&peer, "fix__test_elicitation", &arguments, &two, &responses).await.is_refusal()
+    );
 }

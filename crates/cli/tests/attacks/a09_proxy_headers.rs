@@ -45,7 +45,10 @@ async fn a9_headers_of_proxies_change_neither_role_nor_host_nor_session() {
     let serve = home.serve().await;
     let nobody = claiming(&Peer::of(&serve));
     assert_eq!(nobody.modern("tools/list", json!({})).await.status, 401);
-    assert_eq!(nobody.at(serve.at("/metrics")).request(Method::GET, &[]).send().await.unwrap().status(), 401);
+    assert_eq!(
+        nobody.at(serve.at("/metrics")).request(Method::GET, &[]).send().await.unwrap().status(),
+        401
+    );
     let client = claiming(&Peer::of(&serve).with_key(&alice));
     for path in ["/metrics", "/api/v1/calls"] {
         let answer = client.at(serve.at(path)).request(Method::GET, &[]).send().await.unwrap();

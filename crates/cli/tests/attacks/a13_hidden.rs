@@ -39,7 +39,9 @@ async fn world(exposure: &str) -> World {
 fn guesses() -> Vec<String> {
     let servers = ["one", "two", "hidden"];
     let forms = HIDDEN.iter().flat_map(|tool| {
-        servers.iter().flat_map(move |server| [format!("{server}__{tool}"), format!("{server}.{tool}"), format!("{server}/{tool}")])
+        servers.iter().flat_map(move |server| {
+            [format!("{server}__{tool}"), format!("{server}.{tool}"), format!("{server}/{tool}")]
+        })
     });
     forms.chain(HIDDEN.map(str::to_owned)).collect()
 }
@@ -152,15 +154,22 @@ async fn a13_prompts_resources_and_completion_of_a_hidden_server_are_hidden_too(
         ("prompts/get", json!({"name": "test_simple_prompt"})),
         ("resources/read", json!({"uri": "test://static-text"})),
         ("resources/read", json!({"uri": "test://template/1/data"})),
-        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "hidden__test_prompt_with_arguments"}, "argument": {"name": "arg1", "value": "p"}})),
-        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": "test://template/{id}/data"}, "argument": {"name": "id", "value": "p"}})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "hidden__test_prompt_with_arguments"}, "argument": {"name": "arg1", "value": "p"}}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": "test://template/{id}/data"}, "argument": {"name": "id", "value": "p"}}),
+        ),
         ("tools/call", json!({"name": "hidden__test_simple_text"})),
     ];
     for (method, params) in requests {
         assert!(peer.modern(method, params.clone()).await.is_refusal(), "{method} {params}");
         assert!(session.ask(method, params.clone()).await.is_refusal(), "{method} {params}");
     }
-    let subscribed = session.ask("resources/subscribe", json!({"uri": "test://watched-resource"})).await;
+    let subscribed =
+        session.ask("resources/subscribe", json!({"uri": "test://watched-resource"})).await;
     assert!(subscribed.is_refusal(), "{}", subscribed.body);
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
         let listed = session.ask(method, json!({})).await;
@@ -174,7 +183,13 @@ async fn a13_the_api_does_not_call_what_the_catalog_does_not_have() {
     let key = key(&world.home, "one", "client");
     let peer = Peer::of(&world.serve).with_key(&key);
     // The first key closes the open door within seconds; until then it is simply not looked at.
-    for name in ["one.secret_denied", "one.secret_off", "two.secret_not_allowed", "secret_denied", "one%2Esecret_off"] {
+    for name in [
+        "one.secret_denied",
+        "one.secret_off",
+        "two.secret_not_allowed",
+        "secret_denied",
+        "one%2Esecret_off",
+    ] {
         let call = peer.at(world.serve.at(&format!("/api/v1/tools/{name}/call")));
         assert_eq!(call.post("{\"arguments\":{}}", &[]).await.status, 404, "{name}");
         let shown = peer.at(world.serve.at(&format!("/api/v1/tools/{name}")));

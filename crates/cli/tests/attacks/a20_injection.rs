@@ -18,16 +18,30 @@ fn encoded(text: &str) -> String {
 #[tokio::test]
 async fn a20_arguments_that_become_headers_cannot_bring_headers_of_their_own() {
     let schema = json!({"type": "object", "properties": {"tenant": {"type": "string", "x-mcp-header": "Tenant"}}});
-    let upstream = ScriptedServer::builder().modern().tools([Tool::new("echo").schema(schema)]).start().await;
+    let upstream =
+        ScriptedServer::builder().modern().tools([Tool::new("echo").schema(schema)]).start().await;
     let serve = home(&[("one", &upstream.url())], &[]).serve().await;
     let peer = Peer::of(&serve);
     let session = peer.open().await;
-    for (calls, value) in ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "\r\n\r\nGET /evil HTTP/1.1", "a\u{0}b", "\u{7f}\u{1b}[31m", "ü\u{2028}", " padded ", "\t", "=?base64?YQ==?="]
-        .into_iter()
-        .enumerate()
+    for (calls, value) in [
+        "a\r\nX-Evil: 1",
+        "a\nX-Evil: 1",
+        "\r\n\r\nGET /evil HTTP/1.1",
+        "a\u{0}b",
+        "\u{7f}\u{1b}[31m",
+        "ü\u{2028}",
+        " padded ",
+        "\t",
+        "=?base64?YQ==?=",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let modern = peer.with("mcp-param-tenant", &encoded(value));
-        let answers = [modern.call("one__echo", json!({"tenant": value})).await, session.call("one__echo", json!({"tenant": value})).await];
+        let answers = [
+            modern.call("one__echo", json!({"tenant": value})).await,
+            session.call("one__echo", json!({"tenant": value})).await,
+        ];
         for answer in answers {
             assert_eq!(answer.result()["structuredContent"]["tenant"], value, "{value:?}");
         }
@@ -42,13 +56,17 @@ async fn a20_arguments_that_become_headers_cannot_bring_headers_of_their_own() {
 
 #[tokio::test]
 async fn a20_names_with_control_characters_are_harmless_on_both_sides() {
-    let names = ["ev\r\nX-Evil: 1", "nul\u{0}", "esc\u{1b}[2J", "bidi\u{202e}", "../../etc/passwd", "a b"];
+    let names =
+        ["ev\r\nX-Evil: 1", "nul\u{0}", "esc\u{1b}[2J", "bidi\u{202e}", "../../etc/passwd", "a b"];
     let upstream = ScriptedServer::builder().modern().tools(names.map(Tool::new)).start().await;
     let serve = home(&[("one", &upstream.url())], &[]).serve().await;
     let peer = Peer::of(&serve);
     let listed = peer.tools().await;
     for name in &listed {
-        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{name:?}");
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+            "{name:?}"
+        );
         assert!(!peer.call(name, json!({})).await.is_refusal(), "{name}");
     }
     let stats = upstream.stats();
@@ -89,7 +107,8 @@ async fn a20_strange_session_ids_are_unknown_and_nothing_else() {
         let made = peer.post(json!({"id": path}).to_string(), &[]).await;
         assert_eq!(made.status, 422, "{path}: {}", made.body);
     }
-    let split = "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nMcp-Session-Id: a\rb\r\nConnection: close\r\n\r\n";
+    let split =
+        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nMcp-Session-Id: a\rb\r\nConnection: close\r\n\r\n";
     assert_eq!(status_of(&raw(&serve, split.as_bytes()).await), "400");
     let nul = split.replace('\r', "\u{0}").replace("\u{0}\n", "\r\n");
     assert_eq!(status_of(&raw(&serve, nul.as_bytes()).await), "400");
@@ -98,9 +117,17 @@ async fn a20_strange_session_ids_are_unknown_and_nothing_else() {
 #[tokio::test]
 async fn a20_no_address_of_a_resource_is_read_by_the_gateway_itself() {
     let addresses = [
-        "file:///etc/passwd", "file://localhost/etc/passwd", "file:///etc/../etc/passwd", "/etc/passwd",
-        "../../../../etc/passwd", "file:///%2e%2e/%2e%2e/etc/passwd", "file:etc/passwd", "test://template/../../etc/passwd/data",
-        "http://127.0.0.1:1/", "\r\nX-Evil: 1", "",
+        "file:///etc/passwd",
+        "file://localhost/etc/passwd",
+        "file:///etc/../etc/passwd",
+        "/etc/passwd",
+        "../../../../etc/passwd",
+        "file:///%2e%2e/%2e%2e/etc/passwd",
+        "file:etc/passwd",
+        "test://template/../../etc/passwd/data",
+        "http://127.0.0.1:1/",
+        "\r\nX-Evil: 1",
+        "",
     ];
     let secret = Home::empty();
     let file = secret.file("secret.txt", "the-secret-of-this-machine");
@@ -123,11 +150,17 @@ async fn a20_no_address_of_a_resource_is_read_by_the_gateway_itself() {
             for answer in [modern.await, legacy.await] {
                 let is_template = address.starts_with("test://template/");
                 assert!(answer.is_refusal() || is_template, "{address}: {}", answer.body);
-                assert!(!answer.body.contains("root:") && !answer.body.contains("the-secret"), "{}", answer.body);
+                assert!(
+                    !answer.body.contains("root:") && !answer.body.contains("the-secret"),
+                    "{}",
+                    answer.body
+                );
                 assert!(!answer.headers.contains_key("x-evil"));
             }
         }
-        assert!(!session.ask("resources/read", json!({"uri": "test://static-text"})).await.is_refusal());
+        assert!(
+            !session.ask("resources/read", json!({"uri": "test://static-text"})).await.is_refusal()
+        );
         // The other server has no resources and was asked for none.
         assert!(other.stats().last_request("resources/read").is_none());
     }

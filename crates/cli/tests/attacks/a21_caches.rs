@@ -10,7 +10,12 @@ use crate::world::{Fixture, home, key};
 
 #[tokio::test]
 async fn a21_lists_are_private_whatever_the_servers_say() {
-    let public = ScriptedServer::builder().modern().cache(60_000, "public").tools([Tool::new("a")]).start().await;
+    let public = ScriptedServer::builder()
+        .modern()
+        .cache(60_000, "public")
+        .tools([Tool::new("a")])
+        .start()
+        .await;
     let fixture = Fixture::start("modern");
     let home = home(&[("one", &public.url()), ("fix", &fixture.url)], &[]);
     let key = key(&home, "alice", "client");
@@ -24,7 +29,13 @@ async fn a21_lists_are_private_whatever_the_servers_say() {
         peer.at(serve.at("/mcp/servers/one")),
     ];
     for peer in narrowed {
-        for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"] {
+        for method in [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "server/discover",
+        ] {
             let result = peer.modern(method, json!({})).await.result();
             assert_eq!(result["cacheScope"], "private", "{method} {result}");
             assert!(result["ttlMs"].is_u64(), "{method} {result}");
@@ -49,7 +60,10 @@ async fn a21_two_principals_switch_and_see_only_their_own() {
     for _ in 0..3 {
         let (seen, other) = (alice.tools().await, bob.tools().await);
         assert!(seen.contains(&"x__of_x".into()) && !seen.contains(&"y__of_y".into()), "{seen:?}");
-        assert!(other.contains(&"y__of_y".into()) && !other.contains(&"x__of_x".into()), "{other:?}");
+        assert!(
+            other.contains(&"y__of_y".into()) && !other.contains(&"x__of_x".into()),
+            "{other:?}"
+        );
     }
     assert!(!alice.call("x__of_x", json!({})).await.is_refusal());
     assert!(bob.call("x__of_x", json!({})).await.is_refusal());
@@ -68,7 +82,10 @@ async fn a21_results_go_to_who_asked_also_under_equal_ids() {
         server([Tool::new("echo").sleeps(20)]).await,
         ScriptedServer::builder().modern().tools([Tool::new("echo").sleeps(20)]).start().await,
     ];
-    let home = home(&[("old", &upstreams[0].url()), ("new", &upstreams[1].url())], &["gateway: {max_sessions: 50}"]);
+    let home = home(
+        &[("old", &upstreams[0].url()), ("new", &upstreams[1].url())],
+        &["gateway: {max_sessions: 50}"],
+    );
     let keys = ["alice", "bob"].map(|name| key(&home, name, "client"));
     let serve = home.serve().await;
     let peers = keys.each_ref().map(|key| Peer::of(&serve).with_key(key));
@@ -79,7 +96,11 @@ async fn a21_results_go_to_who_asked_also_under_equal_ids() {
         let tool = ["old__echo", "new__echo"][(n / 2) % 2];
         async move {
             let arguments = json!({"n": n, "whose": n % 2});
-            let answer = if n % 3 == 0 { session.call(tool, arguments).await } else { peer.call(tool, arguments).await };
+            let answer = if n % 3 == 0 {
+                session.call(tool, arguments).await
+            } else {
+                peer.call(tool, arguments).await
+            };
             assert_eq!(answer.result()["structuredContent"], json!({"n": n, "whose": n % 2}));
         }
     });

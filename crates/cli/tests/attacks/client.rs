@@ -296,7 +296,8 @@ impl Events {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data:"));
                 let message = data.map(|data| serde_json::from_str(data.trim()).unwrap());
-                self.text = rest.to_owned();
+                let rest = rest.to_owned();
+                self.text = rest;
                 if let Some(message) = message {
                     return Ok(Some(message));
                 }

@@ -14,15 +14,19 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 #[tokio::test]
 async fn f2_a_restart_during_a_call_is_told_and_the_next_call_works() {
     for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {
-        let upstream = builder.tools([Tool::new("slow").sleeps(5_000), Tool::new("echo")]).start().await;
+        let upstream =
+            builder.tools([Tool::new("slow").sleeps(5_000), Tool::new("echo")]).start().await;
         let serve = home(&[("one", &upstream.url())], &[]).serve().await;
         let peer = Peer::of(&serve);
         let session = peer.open().await;
         let stopping = async {
-            wait_until(PATIENCE, async || (upstream.stats().running_calls == 2).then_some(())).await;
+            wait_until(PATIENCE, async || (upstream.stats().running_calls == 2).then_some(()))
+                .await;
             upstream.restart_on_same_port().await;
         };
-        let calls = async { tokio::join!(peer.call("one__slow", json!({})), session.call("one__slow", json!({}))) };
+        let calls = async {
+            tokio::join!(peer.call("one__slow", json!({})), session.call("one__slow", json!({})))
+        };
         let ((modern, legacy), ()) = tokio::join!(calls, stopping);
         for answer in [modern, legacy] {
             assert_eq!(answer.result()["isError"], true, "{}", answer.body);
@@ -73,7 +77,10 @@ async fn f2_lists_are_served_while_a_server_is_away() {
     let away = peer.call("one__echo", json!({})).await;
     assert_eq!(away.result()["isError"], true, "{}", away.body);
     upstream.restart_on_same_port().await;
-    wait_until(PATIENCE, async || (!peer.call("one__echo", json!({})).await.is_refusal()).then_some(())).await;
+    wait_until(PATIENCE, async || {
+        (!peer.call("one__echo", json!({})).await.is_refusal()).then_some(())
+    })
+    .await;
     // It was the same list before, meanwhile and after: nobody was disturbed.
     assert!(stream.within(Duration::from_millis(500)).await.is_err());
 }
@@ -81,7 +88,11 @@ async fn f2_lists_are_served_while_a_server_is_away() {
 #[tokio::test]
 async fn f2_a_server_that_comes_late_brings_its_tools_with_one_notification() {
     let (one, two) = (server([Tool::new("a")]).await, server([Tool::new("b")]).await);
-    let late = ScriptedServer::builder().tools(["c", "d", "e"].map(Tool::new)).fault(Fault::Refuse).start().await;
+    let late = ScriptedServer::builder()
+        .tools(["c", "d", "e"].map(Tool::new))
+        .fault(Fault::Refuse)
+        .start()
+        .await;
     let servers = [
         dynamic("one", &one.url()),
         dynamic("two", &two.url()),
@@ -100,7 +111,8 @@ async fn f2_a_server_that_comes_late_brings_its_tools_with_one_notification() {
     other.next().await.unwrap();
     late.clear_fault().await;
     for stream in [&mut legacy, &mut modern] {
-        let told = tokio::time::timeout(Duration::from_secs(40), stream.within(Duration::from_secs(35)));
+        let told =
+            tokio::time::timeout(Duration::from_secs(40), stream.within(Duration::from_secs(35)));
         let told = told.await.unwrap().expect("a change is told").unwrap();
         assert_eq!(told["method"], LIST_CHANGED, "{told}");
     }
@@ -109,16 +121,22 @@ async fn f2_a_server_that_comes_late_brings_its_tools_with_one_notification() {
     assert_eq!(peer.tools().await, all);
     for stream in [&mut legacy, &mut modern, &mut other] {
         let more = stream.within(Duration::from_millis(700)).await;
-        assert!(more.is_err(), "one change, one notification, and only to whom it concerns: {more:?}");
+        assert!(
+            more.is_err(),
+            "one change, one notification, and only to whom it concerns: {more:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn f2_with_all_servers_down_the_gateway_still_answers() {
-    let refusing = async || ScriptedServer::builder().tools([Tool::new("a")]).fault(Fault::Refuse).start().await;
+    let refusing = async || {
+        ScriptedServer::builder().tools([Tool::new("a")]).fault(Fault::Refuse).start().await
+    };
     let (one, two) = (refusing().await, refusing().await);
-    let servers = [("one", &one), ("two", &two)]
-        .map(|(name, server)| with(&dynamic(name, &server.url()), "required: false, connect_timeout: 1s"));
+    let servers = [("one", &one), ("two", &two)].map(|(name, server)| {
+        with(&dynamic(name, &server.url()), "required: false, connect_timeout: 1s")
+    });
     let serve = Home::new(config(&servers, &[])).serve().await;
     let peer = Peer::of(&serve);
     let session = peer.open().await;

@@ -85,7 +85,12 @@ async fn f4_a_tool_that_goes_while_its_call_runs_still_answers() {
         wait_until(PATIENCE, async || (peer.tools().await == ["one__a"]).then_some(())).await;
         assert_eq!(upstream.stats().running_calls, 2, "the calls still run");
     };
-    let calls = async { tokio::join!(peer.call("one__slow", json!({"n": 1})), session.call("one__slow", json!({"n": 2}))) };
+    let calls = async {
+        tokio::join!(
+            peer.call("one__slow", json!({"n": 1})),
+            session.call("one__slow", json!({"n": 2}))
+        )
+    };
     let ((modern, legacy), ()) = tokio::join!(calls, removing);
     assert_eq!(modern.result()["structuredContent"]["n"], 1, "{}", modern.body);
     assert_eq!(legacy.result()["structuredContent"]["n"], 2, "{}", legacy.body);

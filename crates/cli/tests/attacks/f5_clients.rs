@@ -53,7 +53,8 @@ async fn a_client_that_goes_away_cancels(builder: ScriptedServerBuilder) {
     drop(events);
     until_cancelled(&upstream, 2).await;
     let silent = Peer::of(&serve);
-    let gone = tokio::time::timeout(Duration::from_millis(500), silent.modern("tools/call", call)).await;
+    let gone =
+        tokio::time::timeout(Duration::from_millis(500), silent.modern("tools/call", call)).await;
     assert!(gone.is_err());
     until_cancelled(&upstream, 3).await;
     // The only slot is free again, and so is the id of the request.
@@ -83,7 +84,8 @@ async fn f5_a_cancellation_over_http_ends_the_call_and_no_other() {
         let stranger = Peer::of(&serve).open().await;
         let call = json!({"name": "one__slow", "arguments": {}});
         let cancelling = async {
-            wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(())).await;
+            wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(()))
+                .await;
             // Neither another session nor another id means this call.
             stranger.notify("notifications/cancelled", json!({"requestId": 5})).await;
             session.notify("notifications/cancelled", json!({"requestId": "5"})).await;
@@ -92,7 +94,9 @@ async fn f5_a_cancellation_over_http_ends_the_call_and_no_other() {
             session.notify("notifications/cancelled", json!({"requestId": {"a": []}})).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
             assert_eq!(upstream.stats().running_calls, 1);
-            session.notify("notifications/cancelled", json!({"requestId": 5, "reason": "enough"})).await;
+            session
+                .notify("notifications/cancelled", json!({"requestId": 5, "reason": "enough"}))
+                .await;
         };
         let (response, ()) = tokio::join!(session.ask_response(5, "tools/call", call), cancelling);
         let answer = Answer::of(response).await;
@@ -117,7 +121,9 @@ async fn f5_a_cancellation_over_standard_input_ends_the_call() {
         let params = json!({"name": "one__slow", "arguments": {}, "_meta": meta});
         send(json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params}));
         wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(())).await;
-        send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}}));
+        send(
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}}),
+        );
         until_cancelled(&upstream, n).await;
     }
     send(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}));
@@ -126,7 +132,10 @@ async fn f5_a_cancellation_over_standard_input_ends_the_call() {
         if message["id"] == 9 {
             break message;
         }
-        assert!(message["id"] == 0 || message["error"].is_object(), "a cancelled call has no result: {message}");
+        assert!(
+            message["id"] == 0 || message["error"].is_object(),
+            "a cancelled call has no result: {message}"
+        );
     };
     assert_eq!(last["result"], json!({}));
     drop(input);
@@ -177,7 +186,12 @@ async fn f5_an_orderly_end_finishes_calls_and_closes_streams() {
         wait_until(PATIENCE, async || (upstream.stats().running_calls == 2).then_some(())).await;
         serve.signal("TERM");
     };
-    let calls = async { tokio::join!(peer.call("one__slow", json!({"n": 1})), session.call("one__slow", json!({"n": 2}))) };
+    let calls = async {
+        tokio::join!(
+            peer.call("one__slow", json!({"n": 1})),
+            session.call("one__slow", json!({"n": 2}))
+        )
+    };
     let ((modern, legacy), ()) = tokio::join!(calls, ending);
     assert_eq!(modern.result()["structuredContent"]["n"], 1, "{}", modern.body);
     assert_eq!(legacy.result()["structuredContent"]["n"], 2, "{}", legacy.body);
@@ -206,7 +220,8 @@ async fn abandon(peer: &Peer, count: usize, connections: usize) {
 async fn f5_ten_thousand_abandoned_sessions_leave_nothing_behind() {
     let upstream = server([Tool::new("echo")]).await;
     let serve = home(&[("one", &upstream.url())], &["gateway: {session_idle: 2s}"]).serve().await;
-    let sessions = async || serve.get("/api/v1/sessions").await["sessions"].as_array().unwrap().len();
+    let sessions =
+        async || serve.get("/api/v1/sessions").await["sessions"].as_array().unwrap().len();
     {
         // The first ones pay for what stays: buffers, statements, the allocator's own.
         let warming = Peer::of(&serve);
@@ -233,7 +248,11 @@ async fn f5_ten_thousand_abandoned_sessions_leave_nothing_behind() {
     eprintln!("before {before:?}\npeak   {peak:?} after {took:?}\nafter  {after:?}");
     assert_eq!(sessions().await, 0);
     assert!(after.rss_kb < before.rss_kb + 16 * 1024, "{before:?} {peak:?} {after:?}");
-    assert_eq!(upstream.open_sessions(), 1, "sessions of clients are none of the servers' business");
+    assert_eq!(
+        upstream.open_sessions(),
+        1,
+        "sessions of clients are none of the servers' business"
+    );
     let session = Peer::of(&serve).open().await;
     assert!(!session.call("one__echo", json!({})).await.is_refusal());
 }

@@ -21,7 +21,8 @@ async fn world() -> World {
     let home = home(&[("old", &fixtures[0].url), ("new", &fixtures[1].url)], &[]);
     let serve = home.serve().await;
     let servers = serve.get("/api/v1/servers").await;
-    let eras: Vec<_> = servers["servers"].as_array().unwrap().iter().map(|server| server["era"].clone()).collect();
+    let eras: Vec<_> =
+        servers["servers"].as_array().unwrap().iter().map(|server| server["era"].clone()).collect();
     assert_eq!(eras, [json!("legacy"), json!("modern")], "{servers}");
     World { serve, _home: home, _fixtures: fixtures }
 }
@@ -29,7 +30,9 @@ async fn world() -> World {
 /// What a client answers to a question of a server.
 fn answer_to(method: &str) -> Value {
     match method {
-        "elicitation/create" => json!({"action": "accept", "content": {"username": "ana", "email": "a@b.c", "name": "ana"}}),
+        "elicitation/create" => {
+            json!({"action": "accept", "content": {"username": "ana", "email": "a@b.c", "name": "ana"}})
+        }
         "sampling/createMessage" => {
             json!({"role": "assistant", "content": {"type": "text", "text": "from the model"}, "model": "m", "stopReason": "endTurn"})
         }
@@ -39,7 +42,12 @@ fn answer_to(method: &str) -> Value {
 }
 
 /// A call of a legacy client that answers what it is asked; gives all messages, the response last.
-async fn legacy_dialogue(session: &Session, tool: &str, arguments: Value, meta: Value) -> Vec<Value> {
+async fn legacy_dialogue(
+    session: &Session,
+    tool: &str,
+    arguments: Value,
+    meta: Value,
+) -> Vec<Value> {
     let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
     let response = session.ask_response(session.next_id(), "tools/call", params).await;
     let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
@@ -100,7 +108,8 @@ async fn f9_every_client_lists_and_calls_every_server() {
     for server in ["old", "new"] {
         let tool = format!("{server}__test_simple_text");
         assert!(tools.contains(&tool), "{tools:?}");
-        let (modern, legacy) = (peer.call(&tool, json!({})).await, session.call(&tool, json!({})).await);
+        let (modern, legacy) =
+            (peer.call(&tool, json!({})).await, session.call(&tool, json!({})).await);
         assert_eq!(modern.result()["resultType"], "complete");
         assert_eq!(modern.text(), "This is a simple text response for testing.");
         assert_eq!(legacy.text(), modern.text());
@@ -123,13 +132,19 @@ async fn f9_progress_and_log_messages_cross_every_combination() {
     let session = peer.open().await;
     for server in ["old", "new"] {
         let tool = format!("{server}__test_tool_with_progress");
-        let modern = modern_dialogue(&peer.meta(json!({"progressToken": "mine"})), &tool, json!({})).await;
-        let legacy = legacy_dialogue(&session, &tool, json!({}), json!({"progressToken": 42})).await;
+        let modern =
+            modern_dialogue(&peer.meta(json!({"progressToken": "mine"})), &tool, json!({})).await;
+        let legacy =
+            legacy_dialogue(&session, &tool, json!({}), json!({"progressToken": 42})).await;
         for (messages, token) in [(modern, json!("mine")), (legacy, json!(42))] {
             let progress = with_method(&messages, "notifications/progress");
-            let steps: Vec<_> = progress.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
+            let steps: Vec<_> =
+                progress.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
             assert_eq!(steps, [0.0, 50.0, 100.0], "{server} {messages:?}");
-            assert!(progress.iter().all(|one| one["params"]["progressToken"] == token), "{messages:?}");
+            assert!(
+                progress.iter().all(|one| one["params"]["progressToken"] == token),
+                "{messages:?}"
+            );
             assert_eq!(text_of(&messages), "Progressed.");
         }
         let silent = peer.call(&tool, json!({})).await;
@@ -145,7 +160,10 @@ async fn f9_progress_and_log_messages_cross_every_combination() {
         assert_eq!(with_method(&legacy, "notifications/message").len(), 3, "{server} {legacy:?}");
         // Who wants to hear less hears less, although the server was made to talk.
         let calm = peer.meta(json!({"io.modelcontextprotocol/logLevel": "error"}));
-        for quiet in [modern_dialogue(&peer, &tool, json!({})).await, modern_dialogue(&calm, &tool, json!({})).await] {
+        for quiet in [
+            modern_dialogue(&peer, &tool, json!({})).await,
+            modern_dialogue(&calm, &tool, json!({})).await,
+        ] {
             assert_eq!(with_method(&quiet, "notifications/message").len(), 0, "{server} {quiet:?}");
         }
         assert_eq!(session.ask("logging/setLevel", json!({"level": "error"})).await.code(), 0);
@@ -182,7 +200,10 @@ async fn f9_a_client_that_cannot_answer_is_not_asked() {
     let peer = Peer::of(&world.serve);
     let session = peer.open().await;
     for server in ["old", "new"] {
-        for (tool, arguments) in [("test_elicitation", json!({"message": "m"})), ("test_sampling", json!({"prompt": "p"}))] {
+        for (tool, arguments) in [
+            ("test_elicitation", json!({"message": "m"})),
+            ("test_sampling", json!({"prompt": "p"})),
+        ] {
             let tool = format!("{server}__{tool}");
             let modern = peer.call(&tool, arguments.clone()).await;
             assert_eq!((modern.status, modern.code()), (400, -32021), "{tool}: {}", modern.body);
@@ -205,7 +226,8 @@ async fn f9_cancellation_crosses_every_combination() {
     for (name, upstream) in [("old", &old), ("new", &new)] {
         let call = json!({"name": format!("{name}__slow"), "arguments": {}});
         let started = async || {
-            wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(())).await;
+            wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(()))
+                .await;
         };
         // A modern client closes its response, a legacy one says so.
         tokio::select! {
@@ -258,7 +280,10 @@ async fn f9_a_version_that_nobody_speaks_is_told_what_is_spoken() {
         for method in ["tools/list", "server/discover"] {
             let mut message = peer.modern_message(method, &json!({}));
             message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
-            let headers = [("mcp-protocol-version".to_owned(), version.to_owned()), ("mcp-method".to_owned(), method.to_owned())];
+            let headers = [
+                ("mcp-protocol-version".to_owned(), version.to_owned()),
+                ("mcp-method".to_owned(), method.to_owned()),
+            ];
             let answer = peer.post(message.to_string(), &headers).await;
             assert_eq!((answer.status, answer.code()), (400, -32022), "{}", answer.body);
             let data = answer.last()["error"]["data"].clone();
@@ -289,7 +314,10 @@ async fn f9_changes_and_updates_reach_listeners_of_both_eras() {
             let told = stream.next().await.unwrap();
             assert_eq!(told["method"], "notifications/tools/list_changed", "{server} {told}");
         }
-        assert!(session.tools().await.contains(&format!("{server}__test_dynamic_tool")), "{server}");
+        assert!(
+            session.tools().await.contains(&format!("{server}__test_dynamic_tool")),
+            "{server}"
+        );
     }
     for stream in [&mut legacy, &mut modern] {
         assert!(stream.within(Duration::from_millis(500)).await.is_err());
