@@ -50,8 +50,12 @@ async fn a19_a_body_that_is_too_large_is_cut_off() {
     let (upstream, serve) = world().await;
     let peer = Peer::of(&serve);
     let padding = "x".repeat(5 * MIB);
-    let announced = peer.post(call_with(&format!("{{\"a\":\"{padding}\"}}")), &headers()).await;
-    assert_eq!(announced.status, 413, "{}", announced.body);
+    let announced = call_with(&format!("{{\"a\":\"{padding}\"}}"));
+    // Who goes on sending may lose the connection before it reads the answer.
+    if let Ok(answer) = peer.request(reqwest::Method::POST, &headers()).body(announced).send().await
+    {
+        assert_eq!(answer.status(), 413);
+    }
     // An announcement alone is enough to be refused; nothing is waited for.
     let head = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n";
     assert_eq!(status_of(&raw(&serve, head.as_bytes()).await), "413");
@@ -61,7 +65,6 @@ async fn a19_a_body_that_is_too_large_is_cut_off() {
         let pieces = std::iter::repeat_n(vec![b' '; 64 * 1024], 16 * 100);
         let body = reqwest::Body::wrap_stream(stream::iter(pieces.map(Ok::<_, std::io::Error>)));
         let sent = peer.at(serve.at(path)).request(reqwest::Method::POST, &headers()).body(body);
-        // Who goes on sending may lose the connection before it reads the answer.
         if let Ok(answer) = sent.send().await {
             assert_eq!(answer.status(), 413, "{path}");
         }
@@ -169,7 +172,6 @@ async fn a19_many_keys_are_neither_slow_nor_ambiguous() {
     let begun = Instant::now();
     let taken = peer.post(call_with(&format!("{{{many}}}")), &headers()).await;
     assert!(!taken.is_refusal(), "{:.300}", taken.body);
-    eprintln!("100,000 arguments took {:?}", begun.elapsed());
     for body in [
         call_with("{}").replacen('{', &format!("{{{many},"), 1),
         call_with(&format!("{{}},{many}")),
