@@ -45,6 +45,10 @@ dist: ## Build the small binary that is handed out (target/dist/switchboard); ta
 bench: dist ## Print what starting, idling and calling cost
 	@cargo run --quiet --release --package switchboard-bench -- "$(TARGET)/dist/switchboard"
 
+.PHONY: bench-gateway
+bench-gateway: dist ## Print what the gateway adds to a call, beside a bare proxy
+	@cargo run --quiet --release --package switchboard-bench -- gateway "$(TARGET)/dist/switchboard"
+
 .PHONY: coverage
 coverage: ## Line coverage of the pure crates; fails below 90 %
 	@scripts/coverage

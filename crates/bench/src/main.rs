@@ -1,20 +1,50 @@
-//! Prints what starting, idling and calling cost. Run it with `make bench`; it asserts nothing, because times on
-//! a shared machine are noise. Ratios within one run and the trend over runs are what to look at.
+//! Prints what starting, idling and calling cost (`make bench`), and what the gateway adds to a call (`make
+//! bench-gateway`). It asserts no times, because times on a shared machine are noise. Ratios within one run and the
+//! trend over runs are what to look at.
 
 mod calls;
+mod gateway;
 mod idle;
 mod start;
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use tokio::runtime::Builder;
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let program = std::env::args().nth(1).map(PathBuf::from);
-    let program = program.context("usage: switchboard-bench PATH_TO_SWITCHBOARD")?;
+const USAGE: &str = "usage: switchboard-bench [gateway] PATH_TO_SWITCHBOARD";
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // One thread makes the load, so that it disturbs what it measures as little as can be. The proxy and the server
+    // of fixed answers run as the gateway does: they are compared with it.
+    let one_thread = || Builder::new_current_thread().enable_all().build();
+    let as_the_gateway = || Builder::new_multi_thread().enable_all().build();
+    match words.as_slice() {
+        ["peer", "upstream"] => one_thread()?.block_on(gateway::upstream()),
+        ["peer", "proxy", upstream] => as_the_gateway()?.block_on(gateway::proxy(upstream)),
+        ["peer", "fixed", file] => as_the_gateway()?.block_on(gateway::fixed(file)),
+        ["gateway", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(gateway::measure(&program))
+        }
+        [program] => {
+            let program = built(program)?;
+            as_the_gateway()?.block_on(everything_else(program))
+        }
+        _ => bail!(USAGE),
+    }
+}
+
+fn built(program: &str) -> anyhow::Result<PathBuf> {
+    let program = PathBuf::from(program);
     ensure!(program.is_file(), "{} is not there: build it first", program.display());
+    program.canonicalize().context("the path of the binary cannot be resolved")
+}
+
+async fn everything_else(program: PathBuf) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{:<52} {:>14} {:>12}", "WHAT", "MEASURED", "AIM")?;
     for row in start::measure(&program)? {

@@ -6,7 +6,8 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
 
-use switchboard_model::is_on_this_machine;
+use switchboard_config::API_KEY_VARIABLE;
+use switchboard_model::{Secret, is_on_this_machine};
 
 use crate::args::CallsArguments;
 use crate::failure::Failure;
@@ -16,6 +17,8 @@ use crate::failure::Failure;
 pub(crate) struct Remote {
     http: Client,
     base: reqwest::Url,
+    /// What a gateway that asks for credentials wants to see.
+    key: Option<Secret>,
 }
 
 impl Remote {
@@ -30,7 +33,8 @@ impl Remote {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
-        Ok(Self { http, base })
+        let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+        Ok(Self { http, base, key: key.map(Secret::new) })
     }
 
     pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {
@@ -84,6 +88,10 @@ impl Remote {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let request = match &self.key {
+            Some(key) => request.bearer_auth(key.expose()),
+            None => request,
+        };
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         if status.is_success() {

@@ -50,7 +50,7 @@ struct State {
     running: HashMap<String, CancellationToken>,
     log_level: Option<Level>,
     subscriptions: BTreeSet<String>,
-    gaze: Gaze,
+    gaze: Arc<Gaze>,
     seen: Instant,
 }
 
@@ -71,7 +71,7 @@ impl Client {
         capabilities: Arc<str>,
         scope: Arc<Scope>,
         session: Arc<Session>,
-        gaze: Gaze,
+        gaze: Arc<Gaze>,
         remembered: Option<Remembered>,
     ) -> Arc<Self> {
         let remembered = remembered.unwrap_or_else(|| Remembered {
@@ -151,16 +151,21 @@ impl Client {
     }
 
     /// Compares what the client sees now with what it saw, and tells it what changed.
-    pub(crate) fn look(&self, look: impl FnOnce(&mut Gaze) -> Changes) -> Changes {
+    /// Gives back what it saw before.
+    pub(crate) fn look(
+        &self,
+        now: Arc<Gaze>,
+        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
+    ) -> Arc<Gaze> {
         let mut state = self.state();
-        let changes = look(&mut state.gaze);
+        let changes = compare(&now, &state.gaze);
+        let before = std::mem::replace(&mut state.gaze, now);
         for method in changes.methods() {
             if state.deliver(notification(method, None)).is_some() {
-                let owed = changes;
-                state.owed.join(only(owed, method));
+                state.owed.join(only(changes, method));
             }
         }
-        changes
+        before
     }
 
     /// What the client would be told if it had a stream; the caller tells it now.

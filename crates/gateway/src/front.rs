@@ -8,6 +8,7 @@ use switchboard_runtime::Board;
 use switchboard_view::{Index, Scope, ScopeFault, View, ViewKey};
 
 use crate::extras::Extras;
+use crate::gaze::Gaze;
 
 /// Views that are kept although nobody looks at them just now.
 const KEPT_VIEWS: usize = 1024;
@@ -20,7 +21,7 @@ pub(crate) struct Front {
     pub(crate) extras: Extras,
     /// Names of all servers, connected or not.
     pub(crate) servers: Vec<String>,
-    views: Mutex<HashMap<ViewKey, Arc<View>>>,
+    gazes: Mutex<HashMap<ViewKey, Arc<Gaze>>>,
 }
 
 impl Front {
@@ -28,7 +29,7 @@ impl Front {
         let index = Arc::new(Index::new(&board.catalog(), plan));
         let servers = plan.servers.iter().map(|server| server.spec.name.to_string()).collect();
         let extras = Extras::new(&board.offers(), plan);
-        Self { index, exposure, extras, servers, views: Mutex::default() }
+        Self { index, exposure, extras, servers, gazes: Mutex::default() }
     }
 
     /// Whether a scope names only what there is.
@@ -37,27 +38,37 @@ impl Front {
     }
 
     /// What this scope and these enabled sets see; shared with everybody who sees the same.
-    pub(crate) fn view(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<View> {
+    pub(crate) fn gaze(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<Gaze> {
         let key = ViewKey { scope: scope.clone(), enabled: enabled.clone() };
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = views.get(&key) {
-            return view.clone();
+        let mut gazes = self.gazes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gaze) = gazes.get(&key) {
+            return gaze.clone();
         }
-        if views.len() >= KEPT_VIEWS {
-            views.retain(|_, view| Arc::strong_count(view) > 1);
+        if gazes.len() >= KEPT_VIEWS {
+            gazes.retain(|_, gaze| Arc::strong_count(gaze) > 1);
         }
-        let view = Arc::new(View::new(self.index.clone(), &self.exposure, &key));
-        if views.len() < KEPT_VIEWS {
-            views.insert(key, view.clone());
+        let gaze = Arc::new(Gaze::new(View::new(self.index.clone(), &self.exposure, &key)));
+        if gazes.len() < KEPT_VIEWS {
+            gazes.insert(key, gaze.clone());
         }
-        view
+        gaze
+    }
+
+    pub(crate) fn view(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<View> {
+        self.gaze(scope, enabled).view.clone()
+    }
+
+    /// What is seen now, ready to be compared with what will be.
+    pub(crate) fn settled(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<Gaze> {
+        let gaze = self.gaze(scope, enabled);
+        gaze.settle(self, scope);
+        gaze
     }
 
     /// Whether prompts and resources of a server belong to a view: they follow its tools, and those of a server
     /// without any tool are for everybody who is not narrowed to toolsets.
     pub(crate) fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
-        let has_tools = self.index.entries().iter().any(|tool| tool.tool.name.server() == server);
-        if has_tools {
+        if self.index.has_server(server) {
             return view.has_server(server);
         }
         let is_narrowed = view.mode() != switchboard_model::ExposureMode::Legacy

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::client::Client;
 use crate::conversation::Asker;
 use crate::front::Front;
+use crate::gaze::{Changes, Gaze};
 use crate::keeper::Keeper;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
@@ -77,7 +78,7 @@ impl Gateway {
     ) -> Result<Arc<Self>, GatewayError> {
         let plan = board.plan();
         let exposure = exposure_rule(&plan).map_err(GatewayError)?;
-        tracing::info!("MCP clients see {}", exposure.reason);
+        tracing::info!("exposure: {}", exposure.reason);
         let front = Front::new(&board, &plan, exposure);
         warn_of_names(&front);
         let tasks = TaskTracker::new();
@@ -162,12 +163,7 @@ impl Gateway {
     /// What somebody sees now.
     pub(crate) fn view_of(&self, scope: &Arc<Scope>, session: Option<&Session>) -> Arc<View> {
         let front = self.front.load();
-        let enabled = match session {
-            Some(session) => session.enabled(),
-            // Without a state a dynamic client still begins with the sets that it names.
-            None => self.first_sets(&front, scope),
-        };
-        front.view(scope, &enabled)
+        front.view(scope, &self.enabled_of(&front, scope, session))
     }
 
     pub(crate) fn first_sets(&self, front: &Front, scope: &Scope) -> Arc<BTreeSet<String>> {
@@ -191,17 +187,37 @@ impl Gateway {
     /// Has clients compare what they see with what they saw.
     fn look_again(&self, concerns: impl Fn(Option<&Arc<Session>>) -> bool) {
         let front = self.front.load_full();
+        // Thousands of clients see the same two things: they are compared once.
+        let mut known: HashMap<(*const Gaze, *const Gaze), Changes> = HashMap::new();
+        let mut compare = |now: &Arc<Gaze>, before: &Arc<Gaze>| {
+            let pair = (Arc::as_ptr(now), Arc::as_ptr(before));
+            *known.entry(pair).or_insert_with(|| now.since(before))
+        };
         let clients: Vec<_> = self.clients().values().cloned().collect();
+        // Everything that is compared stays alive meanwhile, so no address stands for two things.
+        let mut kept = Vec::new();
         for client in clients.iter().filter(|client| concerns(Some(&client.session))) {
-            let view = front.view(&client.scope, &client.session.enabled());
-            client.look(|gaze| gaze.look(&front, &client.scope, view));
+            let now = front.settled(&client.scope, &client.session.enabled());
+            kept.push(client.look(now, &mut compare));
         }
         for listener in self.listeners.all() {
             if concerns(listener.session.as_ref()) {
-                let view = self.view_of(&listener.scope, listener.session.as_deref());
-                listener.look(&front, view);
+                let enabled = self.enabled_of(&front, &listener.scope, listener.session.as_deref());
+                kept.push(listener.look(front.settled(&listener.scope, &enabled), &mut compare));
             }
         }
+        drop(kept);
+        self.listeners.drop_slow();
+    }
+
+    pub(crate) fn enabled_of(
+        &self,
+        front: &Front,
+        scope: &Scope,
+        session: Option<&Session>,
+    ) -> Arc<BTreeSet<String>> {
+        // Without a state a dynamic client still begins with the sets that it names.
+        session.map_or_else(|| self.first_sets(front, scope), Session::enabled)
     }
 
     /// Who asks, for servers that cannot say whom a question is for. Modern requests stand alone.

@@ -1,6 +1,6 @@
 //! What a client saw last, so that it is told of changes and of nothing else.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use switchboard_view::{Scope, View};
 
@@ -34,43 +34,53 @@ impl Changes {
     }
 }
 
-/// What somebody saw last.
-#[derive(Debug, Clone)]
+/// What somebody sees; shared by all who see the same.
+#[derive(Debug)]
 pub(crate) struct Gaze {
     pub(crate) view: Arc<View>,
-    prompts: u64,
-    resources: u64,
+    /// Digests of prompts and of resources, for who will compare them later.
+    extras: OnceLock<(u64, u64)>,
 }
 
 impl Gaze {
-    pub(crate) fn new(front: &Front, scope: &Scope, view: Arc<View>) -> Self {
-        let serves = |server: &_| front.serves(&view, scope, server);
-        Self {
-            prompts: front.extras.digest(&[Kind::Prompts], serves),
-            resources: front.extras.digest(&[Kind::Resources, Kind::Templates], serves),
-            view,
+    pub(crate) fn new(view: View) -> Self {
+        Self { view: Arc::new(view), extras: OnceLock::new() }
+    }
+
+    /// Makes it comparable with what is seen later; `front` is the one that it came from.
+    pub(crate) fn settle(&self, front: &Front, scope: &Scope) {
+        self.extras.get_or_init(|| {
+            let serves = |server: &_| front.serves(&self.view, scope, server);
+            (
+                front.extras.digest(&[Kind::Prompts], serves),
+                front.extras.digest(&[Kind::Resources, Kind::Templates], serves),
+            )
+        });
+    }
+
+    fn extras(&self) -> (u64, u64) {
+        self.extras.get().copied().unwrap_or_default()
+    }
+
+    /// What is different from what was seen before.
+    pub(crate) fn since(&self, before: &Self) -> Changes {
+        let (prompts, resources) = self.extras();
+        let (older_prompts, older_resources) = before.extras();
+        Changes {
+            tools: !Arc::ptr_eq(&self.view, &before.view) && !self.view.lists_same(&before.view),
+            prompts: prompts != older_prompts,
+            resources: resources != older_resources,
         }
     }
 
-    /// Looks again; says what is different.
-    pub(crate) fn look(&mut self, front: &Front, scope: &Scope, view: Arc<View>) -> Changes {
-        let now = Self::new(front, scope, view);
-        let changes = Changes {
-            tools: !Arc::ptr_eq(&self.view, &now.view) && !self.view.lists_same(&now.view),
-            prompts: self.prompts != now.prompts,
-            resources: self.resources != now.resources,
-        };
-        *self = now;
-        changes
-    }
-
-    /// One number for all of it, to compare over restarts.
+    /// One text for all of it, to compare over restarts.
     pub(crate) fn fingerprint(&self) -> String {
-        format!("{:016x}{:016x}{:016x}", self.view.digest(), self.prompts, self.resources)
+        let (prompts, resources) = self.extras();
+        format!("{:016x}{prompts:016x}{resources:016x}", self.view.digest())
     }
 
     /// What differs from a fingerprint of another run.
-    pub(crate) fn since(&self, fingerprint: &str) -> Changes {
+    pub(crate) fn since_fingerprint(&self, fingerprint: &str) -> Changes {
         let now = self.fingerprint();
         let part = |text: &str, at: usize| text.get(at * 16..at * 16 + 16).map(str::to_owned);
         let differs = |at| part(&now, at) != part(fingerprint, at);

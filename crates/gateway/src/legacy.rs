@@ -11,7 +11,6 @@ use switchboard_view::Scope;
 use crate::client::{Client, Remembered};
 use crate::conversation::Asker;
 use crate::gateway::{Gateway, random_text};
-use crate::gaze::Gaze;
 use crate::keeper::now_ms;
 use crate::level::Level;
 use crate::methods;
@@ -37,14 +36,13 @@ impl Gateway {
             let first = BTreeSet::clone(&self.first_sets(&front, &scope));
             Session::new(id.clone(), SessionKind::Client, owner.clone(), first, now_ms())
         });
-        let view = front.view(&scope, &session.enabled());
+        let gaze = front.settled(&scope, &session.enabled());
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": methods::instructions(&view),
+            "instructions": methods::instructions(&gaze.view),
         });
-        let gaze = Gaze::new(&front, &scope, view);
         let capabilities = capabilities.unwrap_or("{}").into();
         let client =
             Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
@@ -56,7 +54,14 @@ impl Gateway {
     /// Makes place for one more client: the one that has been idle for longest goes to the store.
     fn make_room(&self, owner: &Arc<str>) -> bool {
         let plan = self.plan();
-        let clients: Vec<_> = self.clients().values().cloned().collect();
+        let few = plan.max_sessions.min(plan.max_sessions_per_principal) as usize;
+        let clients: Vec<_> = {
+            let clients = self.clients();
+            if clients.len() < few {
+                return true;
+            }
+            clients.values().cloned().collect()
+        };
         let own = clients.iter().filter(|client| client.owner == *owner).count();
         let is_full = clients.len() >= plan.max_sessions as usize;
         if !is_full && own < plan.max_sessions_per_principal as usize {
@@ -84,7 +89,11 @@ impl Gateway {
         }
         let client = self.restore(id, &stored).await?;
         // Two requests may restore at the same time; the first one counts.
-        Some(self.clients().entry(client.id.clone()).or_insert(client).clone())
+        let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
+        if !client.subscriptions().is_empty() {
+            self.watch_resources().await;
+        }
+        Some(client)
     }
 
     async fn restore(&self, id: &str, stored: &StoredSession) -> Option<Arc<Client>> {
@@ -107,11 +116,12 @@ impl Gateway {
             let created = stored.created_at_ms;
             Session::new(id.clone(), SessionKind::Client, owner.clone(), enabled, created)
         };
-        let gaze = Gaze::new(&front, &scope, front.view(&scope, &session.enabled()));
+        let gaze = front.settled(&scope, &session.enabled());
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),
             subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
-            owed: gaze.since(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
+            owed: gaze
+                .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
         let capabilities = state.get("capabilities")?.to_string().into();
         let remembered = Some(remembered);

@@ -1,14 +1,13 @@
 //! `subscriptions/listen`: streams on which modern clients hear of changes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_protocol::{notification, quoted};
-use switchboard_view::{Scope, View};
+use switchboard_view::Scope;
 use tokio::sync::mpsc;
 
-use crate::front::Front;
 use crate::gaze::{Changes, Gaze};
 use crate::session::Session;
 
@@ -27,8 +26,10 @@ pub(crate) struct Listener {
     pub(crate) session: Option<Arc<Session>>,
     wanted: Changes,
     pub(crate) uris: BTreeSet<String>,
-    gaze: Mutex<Gaze>,
+    gaze: Mutex<Arc<Gaze>>,
     sender: mpsc::Sender<String>,
+    /// It did not keep up, and missed something.
+    is_slow: AtomicBool,
 }
 
 /// What a client wants to hear.
@@ -61,9 +62,15 @@ impl Wanted {
 
 impl Listener {
     /// Compares with what the client saw last and tells it what changed, if it wants to know.
-    pub(crate) fn look(&self, front: &Front, view: Arc<View>) {
+    /// Gives back what it saw before.
+    pub(crate) fn look(
+        &self,
+        now: Arc<Gaze>,
+        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
+    ) -> Arc<Gaze> {
         let mut gaze = self.gaze.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = gaze.look(front, &self.scope, view);
+        let changes = compare(&now, &gaze);
+        let before = std::mem::replace(&mut *gaze, now);
         let told = Changes {
             tools: changes.tools && self.wanted.tools,
             prompts: changes.prompts && self.wanted.prompts,
@@ -72,13 +79,17 @@ impl Listener {
         for method in told.methods() {
             self.tell(method, None);
         }
+        before
     }
 
     fn tell(&self, method: &str, uri: Option<&str>) {
         let meta = subscription_meta(&self.id);
         let uri = uri.map(|uri| format!("\"uri\":{},", quoted(uri))).unwrap_or_default();
-        // One that is full is far behind: it is closed below, and its client reads the lists again.
-        let _full = self.sender.try_send(notification(method, Some(&format!("{{{uri}{meta}}}"))));
+        let message = notification(method, Some(&format!("{{{uri}{meta}}}")));
+        if self.sender.try_send(message).is_err() {
+            // Its stream will be ended; then its client listens again and reads the lists.
+            self.is_slow.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -128,6 +139,12 @@ impl Listeners {
         for listener in self.all().iter().filter(|listener| listener.uris.contains(uri)) {
             listener.tell("notifications/resources/updated", Some(uri));
         }
+        self.drop_slow();
+    }
+
+    /// Ends the streams of who did not keep up.
+    pub(crate) fn drop_slow(&self) {
+        self.open().retain(|_, listener| !listener.is_slow.load(Ordering::Relaxed));
     }
 
     /// Opens a stream; `None` when the principal has too many.
@@ -139,7 +156,7 @@ impl Listeners {
         wanted: &Wanted,
     ) -> Option<(mpsc::Receiver<String>, Place)> {
         let front = gateway.front.load();
-        let view = gateway.view_of(&asker.scope, asker.session.as_deref());
+        let enabled = gateway.enabled_of(&front, &asker.scope, asker.session.as_deref());
         let (sender, receiver) = mpsc::channel(QUEUE);
         let listener = Arc::new(Listener {
             id: id.to_owned(),
@@ -148,8 +165,9 @@ impl Listeners {
             session: asker.session.clone(),
             wanted: wanted.changes,
             uris: wanted.uris.clone(),
-            gaze: Mutex::new(Gaze::new(&front, &asker.scope, view)),
+            gaze: Mutex::new(front.settled(&asker.scope, &enabled)),
             sender,
+            is_slow: AtomicBool::new(false),
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         {

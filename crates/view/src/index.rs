@@ -43,6 +43,7 @@ pub struct Index {
     /// Whether policy lets the tool be seen at all.
     is_permitted: Vec<bool>,
     max_active_toolsets: Option<usize>,
+    servers: HashSet<ServerName>,
     warnings: Vec<String>,
     search: OnceLock<Search>,
 }
@@ -78,6 +79,7 @@ impl Index {
             hidden_sets,
             is_permitted,
             max_active_toolsets: plan.gateway.max_active_toolsets.map(|max| max as usize),
+            servers: tools.iter().map(|tool| tool.name.server().clone()).collect(),
             warnings,
             search: OnceLock::new(),
         }
@@ -91,6 +93,11 @@ impl Index {
     /// All tools, in the order of their registration.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Whether a server has any tool, seen or not.
+    pub fn has_server(&self, server: &ServerName) -> bool {
+        self.servers.contains(server)
     }
 
     /// What people should know about the names.

@@ -1,6 +1,6 @@
 //! What one scope and one choice of enabled toolsets see.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +35,7 @@ pub struct View {
     legacy_list: OnceLock<Bytes>,
     modern_list: OnceLock<Bytes>,
     digest: OnceLock<u64>,
+    servers: OnceLock<HashSet<ServerName>>,
 }
 
 /// What a name leads to.
@@ -90,6 +91,7 @@ impl View {
             legacy_list: OnceLock::new(),
             modern_list: OnceLock::new(),
             digest: OnceLock::new(),
+            servers: OnceLock::new(),
             index,
         }
     }
@@ -132,7 +134,10 @@ impl View {
 
     /// Whether a server has a tool in this view, so that its prompts and resources belong to it too.
     pub fn has_server(&self, server: &ServerName) -> bool {
-        self.tools().any(|entry| entry.tool.name.server() == server)
+        let servers = self
+            .servers
+            .get_or_init(|| self.tools().map(|entry| entry.tool.name.server().clone()).collect());
+        servers.contains(server)
     }
 
     /// What a client means that calls a tool of this name.

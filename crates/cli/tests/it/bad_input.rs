@@ -423,7 +423,7 @@ async fn calls_that_go_wrong_end_themselves_and_nothing_else() {
     ])
     .await;
     let peer = peers::stdio_peer();
-    let limits = ["{name: hangs, timeout: 300ms}", "{name: wrong-id, timeout: 300ms}"];
+    let limits = ["{name: hangs, timeout: 300ms}"];
     let child = stdio("child", &peer, &["--long-line", "40"]);
     let home = Home::new(yaml(&limits, &[dynamic("bad", &bad.url()), child]));
     let serve = home.serve().await;
@@ -431,7 +431,7 @@ async fn calls_that_go_wrong_end_themselves_and_nothing_else() {
         ("bad.hangs", 504, "tool 'hangs' of MCP server 'bad' was running longer than"),
         ("bad.half", 503, "the answer broke off"),
         ("bad.huge", 502, "larger than"),
-        ("bad.wrong-id", 504, "was running longer"),
+        ("bad.wrong-id", 502, "the server answered another request than ours"),
         ("bad.twice", 200, ""),
         ("bad.unknown", 200, "hologram"),
         ("child.long_line", 503, "a line longer than"),

@@ -317,6 +317,7 @@ fn every_command_explains_itself() {
 
     Commands:
       serve        Connect all servers and serve the board until it is stopped
+      stdio        Serve one MCP client over standard input and output
       check        Check the configuration, and with --connect the servers too
       config       Show the configuration, or the schema of its file
       import       Turn the server list of another program into our configuration
@@ -324,6 +325,7 @@ fn every_command_explains_itself() {
       server       Look at servers
       tool         Look at tools and call them
       calls        Show recent calls, or a large result that was kept
+      key          Make, list and revoke the API keys that clients need
       doctor       Find out what is wrong
       completions  Print a completion script for a shell
       demo-server  Run a small MCP server to try things with

@@ -296,7 +296,7 @@ fn a_taken_port_and_an_open_address_are_refused() {
     ");
     assert_says!(home.run(&["serve", "--listen", "0.0.0.0:0"]).expect(1).stderr, @"
     error: 0.0.0.0:0 can be reached from other machines, and this board asks nobody for credentials
-    hint: listen on 127.0.0.1 or [::1]
+    hint: listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`
     ");
     home.run(&["serve", "--listen", "[::]:0"]).expect(1);
     home.run(&["serve", "--listen", "192.0.2.1:0"]).expect(1);

@@ -1,0 +1,57 @@
+//! What the gateway adds to a call: in one run, on one machine, beside a direct call and a bare proxy.
+
+mod calls;
+mod contest;
+mod fixed;
+mod lists;
+mod memory;
+mod process;
+mod proxy;
+mod server;
+mod upstream;
+mod wire;
+
+use std::path::Path;
+
+use calls::Cast;
+use process::Process;
+
+pub(crate) use fixed::run as fixed;
+pub(crate) use proxy::run as proxy;
+pub(crate) use upstream::run as upstream;
+
+/// Prints the table. Only what does not work is an error; slowness is not.
+pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
+    memory::allow_many_files()?;
+    let mut out = std::io::stdout();
+    let directory = tempfile::tempdir()?;
+    let upstream = Process::peer(&["upstream"])?;
+    let proxy = Process::peer(&["proxy", &upstream.address])?;
+    let servers =
+        [server("old", "legacy", &upstream, "/echo"), server("new", "modern", &upstream, "/echo")];
+    let calling = directory.path().join("calls");
+    let gateway = Process::gateway(program, &calling, &config(&servers))?;
+    let cast = Cast { upstream: &upstream, proxy: &proxy, gateway: &gateway };
+    calls::one_connection(&cast, &mut out).await?;
+    calls::many_connections(&cast, &mut out).await?;
+    drop(gateway);
+    lists::measure(program, &upstream, directory.path(), &mut out).await?;
+    memory::measure(program, &upstream, directory.path(), &mut out).await
+}
+
+/// Limits that are never reached: it is the way through that is measured.
+fn config(servers: &[String]) -> String {
+    let servers = servers.concat();
+    format!(
+        "switchboard:\n  gateway: {{max_sessions_per_principal: 5000}}\n  toolbox:\n    \
+         max_concurrent: 1000\n    mcps:\n{servers}"
+    )
+}
+
+fn server(name: &str, era: &str, upstream: &Process, path: &str) -> String {
+    let address = &upstream.address;
+    format!(
+        "      - name: {name}\n        url: http://{address}{path}\n        era: {era}\n        \
+         mode: dynamic\n        default_tool_config: {{max_instances: 1000}}\n"
+    )
+}

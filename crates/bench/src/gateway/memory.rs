@@ -1,0 +1,72 @@
+//! What the gateway keeps in memory for tools and for sessions.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::process::Process;
+use super::wire::{Connection, Place};
+use super::{config, server};
+
+const SESSIONS: usize = 1000;
+/// Both ends of a thousand streams need a file each, in two processes.
+const FILES: u64 = 4096;
+/// Until what was needed for the step alone is given back.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// Lets this process and its children have as many connections as the bench opens.
+pub(crate) fn allow_many_files() -> anyhow::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= FILES) {
+        return Ok(());
+    }
+    let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })
+        .context("cannot open enough connections: raise `ulimit -n`")
+}
+
+pub(crate) async fn measure(
+    program: &Path,
+    upstream: &Process,
+    directory: &Path,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "\nRSS of the gateway; each line holds what the lines above it hold, but the first"
+    )?;
+    let mut show = |what: &str, process: &Process, aim: &str| -> anyhow::Result<()> {
+        writeln!(out, "{what:<40} {:>8.1} MB {aim:>12}", process.resident()?)?;
+        Ok(())
+    };
+    let one_tool = server("old", "legacy", upstream, "/echo");
+    let small = Process::gateway(program, &directory.join("small"), &config(&[one_tool]))?;
+    tokio::time::sleep(SETTLING).await;
+    show("after the start, 1 tool", &small, "")?;
+    drop(small);
+    let tools = server("many", "legacy", upstream, "/tools/1000");
+    let gateway = Process::gateway(program, &directory.join("large"), &config(&[tools]))?;
+    tokio::time::sleep(SETTLING).await;
+    show("1,000 tools", &gateway, "")?;
+    let place = Place { address: gateway.address.clone(), path: "/mcp".into() };
+    let mut connection = Connection::open(&place).await?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(connection.initialize().await?);
+    }
+    tokio::time::sleep(SETTLING).await;
+    show("1,000 idle sessions", &gateway, "< 40 MB")?;
+    let mut streams = Vec::new();
+    for session in sessions {
+        let mut connection = Connection::open(&place).await?;
+        let stream = connection.listen(session).await?;
+        streams.push((connection, stream));
+    }
+    tokio::time::sleep(SETTLING).await;
+    show("1,000 sessions with an open stream", &gateway, "")?;
+    drop(streams);
+    Ok(())
+}

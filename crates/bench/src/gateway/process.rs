@@ -1,0 +1,87 @@
+//! The processes under test: what they are, where they listen and what they have used.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+/// A server that ends with this value.
+pub(crate) struct Process {
+    child: Child,
+    /// Host and port.
+    pub(crate) address: String,
+}
+
+impl Process {
+    /// Another mode of this very program.
+    pub(crate) fn peer(arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("peer").args(arguments).stderr(Stdio::inherit());
+        Self::start(command)
+    }
+
+    pub(crate) fn gateway(program: &Path, directory: &Path, yaml: &str) -> anyhow::Result<Self> {
+        let config = directory.join("switchboard.yaml");
+        std::fs::create_dir_all(directory)?;
+        std::fs::write(&config, yaml)?;
+        let mut command = Command::new(program);
+        command.arg("--config").arg(config).arg("--data-dir").arg(directory.join("data"));
+        let log = directory.join("log");
+        command.args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
+        command.stderr(std::fs::File::create(&log)?);
+        Self::start(command).with_context(|| {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            format!("the gateway does not start: {said}")
+        })
+    }
+
+    fn start(mut command: Command) -> anyhow::Result<Self> {
+        // Standard input stays open as long as we live: the peers end with it.
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut process = Self { child, address: String::new() };
+        let stdout = process.child.stdout.take().context("no output")?;
+        let mut output = BufReader::new(stdout);
+        let mut line = String::new();
+        while process.address.is_empty() {
+            line.clear();
+            ensure!(output.read_line(&mut line)? > 0, "a server ended before it was ready");
+            if let Some((_, address)) = line.trim_end().split_once("serving at http://") {
+                address.clone_into(&mut process.address);
+            }
+        }
+        // What else it writes is little and read by nobody, but a closed pipe would be an error to it.
+        process.child.stdout = Some(output.into_inner());
+        Ok(process)
+    }
+
+    /// User and system time of all threads, those that have ended included.
+    pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program stands in brackets and may hold spaces.
+        let (_, fields) = stat.rsplit_once(')').context("no such stat")?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = |index: usize| -> anyhow::Result<u64> {
+            Ok(fields.get(index).context("too few fields")?.parse()?)
+        };
+        let per_second = rustix::param::clock_ticks_per_second();
+        ensure!(per_second > 0, "no clock ticks");
+        Ok(Duration::from_secs(ticks(11)? + ticks(12)?) / u32::try_from(per_second)?)
+    }
+
+    /// Resident memory in MB (of 1,048,576 bytes).
+    pub(crate) fn resident(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
+        Ok(kib.parse::<f64>()? / 1024.0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the requests to it have told already.
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+    }
+}

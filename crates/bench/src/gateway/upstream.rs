@@ -1,0 +1,127 @@
+//! An MCP server that does next to nothing, in both eras: `/echo` has one tool, `/tools/N` has N.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use switchboard_test_support::demo_catalogue;
+
+use super::lists::SIZES;
+use super::server::{self, serve};
+use super::wire::MODERN_VERSION;
+
+/// The session that every legacy client gets; nothing is kept for it.
+const SESSION: HeaderValue = HeaderValue::from_static("bench-session");
+
+/// The `tools` of each path, as JSON.
+type Catalogues = HashMap<String, String>;
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: &'a str,
+    params: Option<Params<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: Option<Arguments<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Arguments<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+pub(crate) async fn run() -> anyhow::Result<()> {
+    let catalogues = Arc::new(catalogues());
+    serve(move |request| answer(catalogues.clone(), request)).await
+}
+
+fn catalogues() -> Catalogues {
+    let echo = json!([{
+        "name": "echo",
+        "description": "Says what it hears",
+        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+    }]);
+    let many = SIZES.map(|size| (format!("/tools/{size}"), catalogue(size).to_string()));
+    many.into_iter().chain([("/echo".to_owned(), echo.to_string())]).collect()
+}
+
+fn catalogue(size: usize) -> Value {
+    let tools = demo_catalogue(size).into_iter().map(|tool| {
+        let mut written = json!({
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": tool.input_schema,
+        });
+        if let Some(members) = written.as_object_mut() {
+            members.extend(tool.members);
+        }
+        written
+    });
+    tools.collect()
+}
+
+async fn answer(catalogues: Arc<Catalogues>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let Some(tools) = catalogues.get(request.uri().path()) else {
+        return server::json(StatusCode::NOT_FOUND, "");
+    };
+    if request.method() != Method::POST {
+        return server::json(StatusCode::METHOD_NOT_ALLOWED, "");
+    }
+    let version = request.headers().get("mcp-protocol-version");
+    let is_modern = version.is_some_and(|version| version == MODERN_VERSION);
+    let Ok(body) = request.into_body().collect().await else {
+        return server::json(StatusCode::BAD_REQUEST, "");
+    };
+    let body = body.to_bytes();
+    let Ok(message) = serde_json::from_slice::<Message<'_>>(&body) else {
+        return server::json(StatusCode::BAD_REQUEST, "");
+    };
+    let Some(id) = message.id else { return server::json(StatusCode::ACCEPTED, "") };
+    let Some(result) = result(&message, tools, is_modern) else {
+        let status = if is_modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        let error = r#"{"code":-32601,"message":"unknown method"}"#;
+        return server::json(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+    };
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    let mut response = server::json(StatusCode::OK, text);
+    if message.method == "initialize" {
+        response.headers_mut().insert("mcp-session-id", SESSION);
+    }
+    response
+}
+
+fn result(message: &Message<'_>, tools: &str, is_modern: bool) -> Option<String> {
+    let info = r#"{"name":"bench","version":"1"}"#;
+    Some(match (message.method, is_modern) {
+        ("tools/call", _) => {
+            let arguments = message.params.as_ref().and_then(|params| params.arguments.as_ref());
+            let text = arguments.and_then(|arguments| arguments.text)?;
+            let kind = if is_modern { r#","resultType":"complete""# } else { "" };
+            format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":false{kind}}}"#)
+        }
+        ("tools/list", false) => format!(r#"{{"tools":{tools}}}"#),
+        ("tools/list", true) => format!(
+            r#"{{"resultType":"complete","ttlMs":3600000,"cacheScope":"public","tools":{tools}}}"#
+        ),
+        ("initialize", false) => format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{info}}}"#
+        ),
+        ("server/discover", true) => format!(
+            r#"{{"resultType":"complete","supportedVersions":["{MODERN_VERSION}"],"capabilities":{{"tools":{{}}}},"ttlMs":3600000,"cacheScope":"public","_meta":{{"io.modelcontextprotocol/serverInfo":{info}}}}}"#
+        ),
+        ("ping", false) => "{}".to_owned(),
+        _ => return None,
+    })
+}
