@@ -34,6 +34,8 @@ pages! {
     getting_started: "docs/getting-started.md",
     configuration: "docs/configuration.md",
     connect_a_client: "docs/connect-a-client.md",
+    gateway: "docs/gateway.md",
+    toolsets: "docs/toolsets.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",

@@ -42,6 +42,8 @@ pub(crate) enum Marker {
     Skip(String),
     /// A server runs while the block does, and stays for the rest of the page.
     Serve,
+    /// The server ends and starts again before the block runs, with the configuration that is there now.
+    Restart,
     /// The configuration is refused.
     Fails,
     /// The block is written to this file of the working directory.
@@ -62,6 +64,7 @@ impl Marker {
         match word {
             "skip" => Self::Skip(given("a reason")),
             "serve" => Self::Serve,
+            "restart" => Self::Restart,
             "fails" => Self::Fails,
             "file" => Self::File(given("a name")),
             "fragment" => Self::Fragment(given("a path")),

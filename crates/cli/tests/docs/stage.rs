@@ -42,12 +42,14 @@ impl Drop for Served {
 impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory can be made");
-        let quickstart = fs::read_to_string(workspace().join("examples/quickstart.yaml"));
-        let quickstart = quickstart.expect("the quick start configuration can be read");
-        fs::create_dir(directory.path().join("examples")).expect("a directory can be made");
-        for name in ["switchboard.yaml", "examples/quickstart.yaml"] {
-            fs::write(directory.path().join(name), &quickstart).expect("a file can be written");
+        let examples = directory.path().join("examples");
+        fs::create_dir(&examples).expect("a directory can be made");
+        for example in fs::read_dir(workspace().join("examples")).expect("there are examples") {
+            let example = example.expect("the examples can be listed");
+            fs::copy(example.path(), examples.join(example.file_name())).expect("it can be copied");
         }
+        let first = directory.path().join("switchboard.yaml");
+        fs::copy(examples.join("quickstart.yaml"), first).expect("it can be copied");
         Self { directory, server: None, exported: Vec::new() }
     }
 
@@ -83,10 +85,13 @@ impl Stage {
 
     fn run(&mut self, block: &Block) -> Result<(), String> {
         let mut commands = block.commands();
-        if block.has(&Marker::Serve) && self.server.is_none() {
-            self.serve()?;
+        if block.has(&Marker::Restart) {
+            self.restart()?;
         }
-        if block.has(&Marker::Serve)
+        if block.has(&Marker::Serve) && self.server.is_none() {
+            self.serve("127.0.0.1:0")?;
+        }
+        if (block.has(&Marker::Serve) || block.has(&Marker::Restart))
             && commands.first().is_some_and(|(command, _)| is_serve(command))
         {
             let (_, expected) = commands.remove(0);
@@ -141,12 +146,23 @@ impl Stage {
         Ok(())
     }
 
-    /// Starts a server on a free port and waits until it says where.
-    pub(crate) fn serve(&mut self) -> Result<String, String> {
+    /// Ends the server as a user would, and starts it again at its address.
+    fn restart(&mut self) -> Result<(), String> {
+        let mut server = self.server.take().ok_or("no server runs that could be started again")?;
+        let pid = server.child.id().to_string();
+        let asked = Command::new("sh").args(["-c", &format!("kill -TERM {pid}")]).status();
+        assert!(asked.is_ok_and(|status| status.success()), "the server can be asked to end");
+        server.child.wait().expect("it ends");
+        let address = server.address.clone();
+        self.serve(&address)
+    }
+
+    /// Starts a server and waits until it says where it listens.
+    fn serve(&mut self, listen: &str) -> Result<(), String> {
         let log = fs::File::create(self.directory.path().join("serve.log")).expect("a log");
         let mut child = self
             .command("switchboard")
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -157,11 +173,11 @@ impl Stage {
         for line in BufReader::new(stdout).lines() {
             let line = line.expect("its output is text");
             said.extend([line.as_str(), "\n"]);
-            if let Some((_, address)) = line.split_once("serving at http://") {
-                let address = address.trim().to_owned();
-                let said = said.replace(&address, WRITTEN_ADDRESS);
-                self.server = Some(Served { child, address: address.clone(), said });
-                return Ok(address);
+            let address = line.strip_prefix("MCP clients connect to http://");
+            if let Some(address) = address.and_then(|place| place.strip_suffix("/mcp")) {
+                let (address, said) = (address.to_owned(), said.replace(address, WRITTEN_ADDRESS));
+                self.server = Some(Served { child, address, said });
+                return Ok(());
             }
         }
         let ended = child.wait().expect("it has ended");
