@@ -33,8 +33,21 @@ pub(super) async fn discover(
         return Err(ConnectError::new(ConnectErrorKind::Protocol, message)
             .with_hint("a server with fixed credentials wants `auth.bearer` or `headers`"));
     };
+    for endpoint in [&resolved.metadata.authorization_endpoint, &resolved.metadata.token_endpoint] {
+        check_endpoint(server, endpoint)?;
+    }
     manager.set_metadata(resolved.metadata.clone());
     Ok(Discovered { manager, metadata: resolved.metadata, issuer })
+}
+
+/// What is secret on the way to the server is not sent in the clear to its authorization server.
+fn check_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError> {
+    let scheme = Url::parse(endpoint).map(|url| url.scheme().to_owned()).unwrap_or_default();
+    if scheme == "https" || (scheme == "http" && server.scheme() == "http") {
+        return Ok(());
+    }
+    let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
+    Err(ConnectError::new(ConnectErrorKind::Protocol, message))
 }
 
 /// What rmcp says, as one of our errors.
@@ -44,4 +57,24 @@ pub(super) fn describe(error: &AuthError) -> ConnectError {
         _ => ConnectErrorKind::Protocol,
     };
     ConnectError::new(kind, error_chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_as_safe_as_its_server() {
+        let rows = [
+            ("https://h/mcp", "https://as/authorize", true),
+            ("https://h/mcp", "http://as/authorize", false),
+            ("http://127.0.0.1/mcp", "http://127.0.0.1/authorize", true),
+            ("http://127.0.0.1/mcp", "file:///etc/passwd", false),
+            ("http://127.0.0.1/mcp", "/authorize", false),
+        ];
+        for (server, endpoint, is_safe) in rows {
+            let server = Url::parse(server).unwrap();
+            assert_eq!(check_endpoint(&server, endpoint).is_ok(), is_safe, "{endpoint}");
+        }
+    }
 }
