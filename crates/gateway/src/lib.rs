@@ -22,6 +22,7 @@ mod methods;
 mod modern;
 mod outcome;
 mod parked;
+mod seal;
 mod session;
 mod session_list;
 
