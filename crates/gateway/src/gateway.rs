@@ -135,6 +135,12 @@ impl Gateway {
         self.front.load().exposure.clone()
     }
 
+    /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
+    pub fn permits(&self, tool: &str) -> bool {
+        let catalog = self.board.catalog();
+        catalog.resolve(tool).is_ok_and(|tool| self.front.load().index.permits(tool.name.as_str()))
+    }
+
     /// The largest message that is read.
     pub fn max_body_bytes(&self) -> usize {
         usize::try_from(self.board.plan().gateway.max_body_bytes).unwrap_or(usize::MAX)

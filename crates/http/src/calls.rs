@@ -2,18 +2,20 @@
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query};
+use axum::extract::{Extension, Path, Query};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::{CallBody, CallView, RecordList};
+use switchboard_auth::Principal;
 use switchboard_model::{CallId, Face};
 use switchboard_runtime::CallRequest;
 use switchboard_store::CallFilter;
 
+use crate::inspect::{may_reach, unknown_tool};
 use crate::present;
 use crate::problem::ProblemResponse;
-use crate::ready::Ready;
+use crate::ready::{Ready, ReadyGateway};
 
 /// The most of a kept result that one request reads.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
@@ -21,10 +23,15 @@ const MAX_SLICE: u64 = 8 * 1024 * 1024;
 /// Calls a tool. A client that goes away cancels the call.
 pub(crate) async fn call(
     Ready(board): Ready,
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
     tool: Result<Path<String>, PathRejection>,
     body: Result<Json<CallBody>, JsonRejection>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let Path(tool) = tool?;
+    if !may_reach(&gateway, &principal, &tool) {
+        return Err(unknown_tool(&tool));
+    }
     let Json(body) = body?;
     let request = CallRequest { tool, arguments: body.arguments, face: Face::Http, progress: None };
     let report = board.call(request).await;

@@ -115,6 +115,11 @@ impl Index {
         self.toolsets().find(|set| set.name == name)
     }
 
+    /// Whether policy lets clients reach the tool of this canonical name.
+    pub fn permits(&self, name: &str) -> bool {
+        self.canonical(name).is_some_and(|at| self.is_permitted(at))
+    }
+
     pub(crate) fn max_active_toolsets(&self) -> Option<usize> {
         self.max_active_toolsets
     }
