@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Make, list and revoke the API keys that clients need
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Sign in at MCP servers that want it
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Find out what is wrong
     Doctor,
     /// Print a completion script for a shell
@@ -301,6 +304,25 @@ pub(crate) enum KeyCommand {
     Revoke {
         /// The name or the id of the key
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Sign in at a server and keep its tokens; a running instance takes them over by itself
+    Login {
+        /// The server, as the configuration calls it
+        server: String,
+        /// Only print the address, for a browser of your choice on this machine
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Which servers want a sign-in, and which have one
+    Status,
+    /// Forget the tokens of a server
+    Logout {
+        /// The server, as the configuration calls it
+        server: String,
     },
 }
 

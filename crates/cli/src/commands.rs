@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod auth;
 mod calls;
 mod check;
 mod config;
@@ -47,6 +48,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,
+        Command::Auth(wanted) => auth::run(globals, &wanted, output).await,
         Command::Doctor => doctor::run(globals, output).await,
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
         Command::Completions { shell } => {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use switchboard_auth::{GatekeeperOptions, JwksSource, JwtOptions};
 use switchboard_config::Loaded;
 use switchboard_gateway::Gateway;
-use switchboard_model::Plan;
-use switchboard_runtime::{Board, BoardOptions, ConfigSource, LocalTools, Memory};
+use switchboard_mcp::SignIns;
+use switchboard_model::{Plan, ServerPlan};
+use switchboard_runtime::{Board, BoardOptions, ConfigSource, LocalTools, Memory, StoredTokens};
 use switchboard_store::Store;
 
 use crate::args::Globals;
@@ -38,6 +39,28 @@ pub(crate) fn load_config(globals: &Globals, output: Output) -> Result<Loaded, F
 /// The store in the data directory.
 pub(crate) async fn open_store(globals: &Globals) -> Result<Store, Failure> {
     Ok(Store::open(&data_directory(globals.data_dir.clone())).await?)
+}
+
+/// Where the tokens of these servers are, where any of them wants some.
+pub(crate) async fn sign_ins(
+    globals: &Globals,
+    servers: &[ServerPlan],
+) -> Result<Option<SignIns>, Failure> {
+    if servers.iter().all(|server| server.spec.endpoint.oauth().is_none()) {
+        return Ok(None);
+    }
+    let tokens = StoredTokens::new(open_store(globals).await?);
+    Ok(Some(SignIns::new(Arc::new(tokens))))
+}
+
+/// The server of this name.
+pub(crate) fn find_server<'a>(plan: &'a Plan, name: &str) -> Result<&'a ServerPlan, Failure> {
+    plan.servers.iter().find(|server| server.spec.name.as_str() == name).ok_or_else(|| {
+        let known: Vec<_> =
+            plan.servers.iter().map(|server| format!("'{}'", server.spec.name)).collect();
+        let hint = (!known.is_empty()).then(|| format!("configured are {}", known.join(", ")));
+        Failure::usage(format!("no server '{name}' is configured")).with_hint(hint)
+    })
 }
 
 /// Starts a board, with its progress shown.

@@ -171,6 +171,31 @@ pub(crate) struct RawAuth {
     /// Sent as `Authorization: Bearer ...`. A secret: use `${VAR}` or `file:/path`.
     #[schemars(extend("examples" = ["${TOKEN}", "file:/run/secrets/token"]))]
     pub(crate) bearer: Option<String>,
+    /// Signs in with OAuth; `oauth: {}` asks the server for everything. Then run `switchboard auth login NAME`.
+    pub(crate) oauth: Option<RawOAuth>,
+}
+
+/// Who Switchboard is to the authorization server of an MCP server. Everything may be left out: it registers
+/// itself where it can.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OAuth")]
+pub(crate) struct RawOAuth {
+    /// A client that was registered beforehand.
+    #[schemars(length(min = 1), extend("examples" = ["switchboard"]))]
+    pub(crate) client_id: Option<String>,
+    /// Its secret, if it has one: use `${VAR}` or `file:/path`.
+    #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
+    pub(crate) client_secret: Option<String>,
+    /// The https address of a client metadata document, for authorization servers that read such documents.
+    #[schemars(extend("format" = "uri"), extend("examples" = ["https://example.com/switchboard.json"]))]
+    pub(crate) client_metadata_url: Option<String>,
+    /// The scopes to ask for, instead of those that the server names.
+    #[schemars(extend("examples" = [["read", "write"]]))]
+    pub(crate) scopes: Option<Vec<String>>,
+    /// The port on this machine to which the browser comes back. Without it, any that is free.
+    #[schemars(range(min = 1, max = 65_535), extend("examples" = [8765]))]
+    pub(crate) redirect_port: Option<u16>,
 }
 
 /// Limits of tools that are not in `toolbox.tools`.

@@ -5,8 +5,8 @@
 use serde_json::{Value as Json, json};
 use switchboard_model::{
     ArgumentSpec, BUILT_IN_LIMITS, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay,
-    LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan, redact_url,
-    render_duration,
+    LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan, UpstreamAuth,
+    redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -170,11 +170,10 @@ fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
 
 fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
     match endpoint {
-        Endpoint::StreamableHttp { url, headers, bearer }
-        | Endpoint::Sse { url, headers, bearer } => {
+        Endpoint::StreamableHttp { url, headers, auth } | Endpoint::Sse { url, headers, auth } => {
             fields.put("url", json!(redact_url(url)));
             fields.put_secrets("headers", headers.keys().map(String::as_str));
-            fields.put_secrets("auth", bearer.iter().map(|_| "bearer"));
+            put_auth(fields, auth);
         }
         Endpoint::Stdio { command, args, env, .. } => {
             fields.put("command", json!(command));
@@ -183,6 +182,25 @@ fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
             // As written: the resolved path would not survive a move of the file.
             let cwd = fields.at.as_ref().and_then(|at| at.get("cwd")).map(|cwd| cwd.node.to_json());
             fields.put_written("cwd", cwd);
+        }
+    }
+}
+
+fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
+    match auth {
+        UpstreamAuth::None => {}
+        UpstreamAuth::Bearer(_) => fields.put_secrets("auth", std::iter::once("bearer")),
+        UpstreamAuth::OAuth(_) => {
+            let below = fields.written("auth");
+            let oauth = below.as_ref().and_then(|auth| auth.get("oauth"));
+            let keys = oauth.as_ref().map(|oauth| oauth.node.entries()).unwrap_or_default();
+            let keys: Vec<_> = keys.iter().map(|entry| entry.key.clone()).collect();
+            let mut below = Fields::new(below, fields.source);
+            below.put_secrets("oauth", keys.iter().map(String::as_str));
+            if keys.is_empty() {
+                below.out.push(("oauth".into(), Doc::Value(json!({}), None)));
+            }
+            fields.out.push(("auth".into(), below.done()));
         }
     }
 }

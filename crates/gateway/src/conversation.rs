@@ -13,7 +13,7 @@ use futures::{Future, StreamExt};
 use switchboard_model::{CanonicalName, Face, JsonText, ServerName};
 use switchboard_protocol::{
     Capabilities, Members, ResultKind, code, notification, params_text, push_string, quoted,
-    read_result_head, request, with_members,
+    read_result_head, request, with_members, without_member,
 };
 use switchboard_runtime::{
     Ask, AskEvent, CallFailed, PassFailure, Passing, RawAnswer, RawCall, RawResult, RpcError,
@@ -390,7 +390,7 @@ impl Conversation {
     /// A modern server wants input: a modern client is told, a legacy one is asked.
     fn want_input(&mut self, result: &str) -> Option<Outcome> {
         let Some(client) = self.asker.client.clone() else {
-            return Some(Outcome::text(result));
+            return Some(Outcome::text(self.sealed(result)));
         };
         let era = ListEra::Legacy;
         self.rounds += 1;
@@ -423,6 +423,19 @@ impl Conversation {
         self.collecting = Some(Collecting { missing, responses: BTreeMap::new(), state });
         self.go_on();
         None
+    }
+
+    /// What a modern server wants, its state bound to who asked and what for.
+    fn sealed(&self, result: &str) -> String {
+        let members = Members::read(result).unwrap_or_default();
+        match (members.string("requestState"), self.gateway.seal.get()) {
+            (Some(state), Some(seal)) => {
+                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state));
+                let rest = without_member(result, "requestState");
+                with_members(&rest, &[("requestState", &sealed)])
+            }
+            _ => without_member(result, "requestState"),
+        }
     }
 
     fn take_answer(&mut self, answered: Answered) -> Option<Outcome> {

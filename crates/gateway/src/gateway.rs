@@ -10,6 +10,7 @@ use base64::Engine;
 use switchboard_model::{Exposure, GatewayPlan, Plan};
 use switchboard_runtime::{Board, ServerNews};
 use switchboard_view::{Scope, View};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,6 +24,7 @@ use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Listeners;
 use crate::parked::Parked;
+use crate::seal::Seal;
 use crate::session::Session;
 
 /// What decides about the exposure of a plan: command line and environment stand above it.
@@ -43,6 +45,9 @@ impl std::error::Error for GatewayError {}
 /// A client without a stream leaves the memory after this time; the store brings it back when it returns.
 const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
 
+/// The secret that binds states of servers to their principals.
+const SEAL: &str = "gateway.request_state";
+
 /// The MCP face of a board.
 pub struct Gateway {
     pub(crate) board: Arc<Board>,
@@ -56,6 +61,8 @@ pub struct Gateway {
     pub(crate) open_scope: Arc<Scope>,
     pub(crate) nothing_enabled: Arc<BTreeSet<String>>,
     pub(crate) stop: CancellationToken,
+    /// For states of servers; read from the store when the first modern request needs it.
+    pub(crate) seal: OnceCell<Seal>,
     exposure_rule: ExposureRule,
     state_prefix: String,
     requests: AtomicU64,
@@ -95,6 +102,7 @@ impl Gateway {
             open_scope: Arc::default(),
             nothing_enabled: Arc::default(),
             stop,
+            seal: OnceCell::new(),
             exposure_rule,
             state_prefix: format!("{}.", random_text()),
             requests: AtomicU64::new(1),
@@ -235,6 +243,18 @@ impl Gateway {
 
     pub(crate) fn is_own_state(&self, state: &str) -> bool {
         state.starts_with(&self.state_prefix)
+    }
+
+    /// The seal of this installation. Without a store it is one of this run.
+    pub(crate) async fn seal(&self) -> &Seal {
+        let read = async || match self.board.store().installation_secret(SEAL).await {
+            Ok(key) => Seal::new(key),
+            Err(error) => {
+                tracing::error!(%error, "the store failed; questions of servers do not survive a restart");
+                Seal::new(*blake3::hash(random_text().as_bytes()).as_bytes())
+            }
+        };
+        self.seal.get_or_init(read).await
     }
 
     /// Tells servers in the background that some resources are no longer watched.

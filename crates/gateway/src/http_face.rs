@@ -1,34 +1,38 @@
 //! The gateway over HTTP: which answer, which status, which stream.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
-    Unreadable, claim, code, error_response, notification, read_message,
+    Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
 };
 use switchboard_view::{Scope, ScopeFault};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::body::{GatewayBody, KEEP_ALIVE, event};
+use crate::body::{GatewayBody, event};
 use crate::client::Client;
-use crate::conversation::{Asker, Conversation, Step};
+use crate::conversation::Asker;
 use crate::gateway::Gateway;
+use crate::http_answer::{
+    Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
+    refuse, streamed, version, written,
+};
+use crate::http_scope::{names, read_scope};
+use crate::http_talk::{Running, Said, Stream, Talk};
 use crate::legacy::asker_of;
-use crate::listener::{Place, Wanted, subscription_meta};
+use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
 use crate::session::Session;
 
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
-const CANCELLED: i64 = -32_800;
+/// Versions that have batches, and how many messages one may have.
+const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
+const MAX_BATCH: usize = 100;
 
 /// Which endpoint was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,18 +56,6 @@ pub struct HttpRequest {
     pub principal: Principal,
 }
 
-type Answer = Response<GatewayBody>;
-
-/// A refusal before anything was routed.
-struct Refused(StatusCode, String);
-
-/// What a client says it can read.
-#[derive(Debug, Clone, Copy)]
-struct Accepts {
-    json: bool,
-    events: bool,
-}
-
 impl Gateway {
     /// Answers a POST.
     pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
@@ -80,6 +72,9 @@ impl Gateway {
         if !accepts.json && !accepts.events {
             let message = "the client must accept application/json and text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
+        }
+        if body.trim_ascii_start().starts_with(b"[") {
+            return self.post_batch(&request, &body).await;
         }
         let message = match read_message(&body) {
             Ok(message) => message,
@@ -100,6 +95,87 @@ impl Gateway {
             EraClaim::Handshake => self.post_handshake(&request, &message, accepts).await,
             EraClaim::Legacy => self.post_legacy(&request, &message, accepts).await,
         }
+    }
+
+    /// Older clients may send several messages as one, and get the answers as one.
+    async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> Answer {
+        let bad =
+            |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
+        let client = match self.legacy_client(request).await {
+            Ok(client) if BATCHING.contains(&client.version) => client,
+            Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
+                return bad("batches are not part of this protocol version".into());
+            }
+            Err(Refused(status, message)) => {
+                return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        client.touch();
+        let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
+        let Some(parts) = parts.filter(|parts: &Vec<&RawValue>| !parts.is_empty()) else {
+            return bad("the batch is empty, or not JSON".into());
+        };
+        if parts.len() > MAX_BATCH {
+            return bad(format!("a batch has at most {MAX_BATCH} messages"));
+        }
+        let answers = parts.iter().map(|part| self.answer_alone(&client, part.get(), request));
+        let answers: Vec<String> =
+            futures::future::join_all(answers).await.into_iter().flatten().collect();
+        if answers.is_empty() {
+            return accepted();
+        }
+        json_answer(GatewayBody::text(format!("[{}]", answers.join(","))))
+    }
+
+    /// The answer to one message of a batch, which has no place for anything but answers.
+    async fn answer_alone(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        message: &str,
+        request: &HttpRequest,
+    ) -> Option<String> {
+        let (id, method, params) = match read_message(message.as_bytes()) {
+            Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
+            Ok(Message::Notification { method, params }) => {
+                take_notification(client, &method, params);
+                return None;
+            }
+            Ok(Message::Response { id, outcome }) => {
+                client.take_answer(id, outcome);
+                return None;
+            }
+            Err(Unreadable::NotJson(reason) | Unreadable::NotAMessage { reason, .. }) => {
+                return Some(error_response(None, &ErrorBody::new(code::INVALID_REQUEST, reason)));
+            }
+        };
+        let refused =
+            |message: &str| Some(Outcome::error(code::INVALID_REQUEST, message).message(id));
+        let Ok(params) = Members::read(params) else { return refused("the params cannot be read") };
+        let Ok(meta) = Meta::of(&params) else { return refused("the _meta cannot be read") };
+        let Some(cancelled) = client.begin(id) else {
+            return refused("a request of this id is still running");
+        };
+        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let incoming = Incoming { method: &method, params, meta, headers: Some(&request.headers) };
+        let outcome = match self.respond(asker_of(client, false), incoming).await {
+            Replying::Now(_, outcome) | Replying::Parked(outcome) => outcome,
+            Replying::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),
+            Replying::Talk(conversation) => {
+                let mut talk = Talk {
+                    gateway: self.clone(),
+                    conversation: Some(conversation),
+                    id: id.to_owned(),
+                    running: Some(running),
+                    first: None,
+                };
+                loop {
+                    if let Said::Last(outcome) = talk.step(None).await {
+                        break outcome;
+                    }
+                }
+            }
+        };
+        Some(outcome.message(id))
     }
 
     async fn post_modern(
@@ -417,132 +493,6 @@ impl Gateway {
     }
 }
 
-/// The end of a request that a client may cancel.
-struct Running {
-    client: Arc<Client>,
-    id: String,
-    cancelled: CancellationToken,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.client.finish(&self.id);
-    }
-}
-
-/// A conversation that is being written to a client.
-struct Talk {
-    gateway: Arc<Gateway>,
-    conversation: Option<Box<Conversation>>,
-    id: String,
-    running: Option<Running>,
-    first: Option<String>,
-}
-
-enum Said {
-    Message(String),
-    Last(Outcome),
-    Silence,
-}
-
-impl Talk {
-    /// The answer alone where nothing else is said, else a stream.
-    async fn answer(mut self, accepts: Accepts) -> Answer {
-        let is_modern = self.running.is_none();
-        loop {
-            match self.step(None).await {
-                Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
-                Said::Silence => {}
-                Said::Message(message) => {
-                    self.first = Some(message);
-                    return streamed(GatewayBody::events(stream::unfold(self, Self::next)));
-                }
-            }
-        }
-    }
-
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((event(&first), self));
-        }
-        self.conversation.as_ref()?;
-        match self.step(Some(KEEP_ALIVE_EVERY)).await {
-            Said::Message(message) => Some((event(&message), self)),
-            Said::Silence => Some((KEEP_ALIVE, self)),
-            Said::Last(outcome) => {
-                let message = outcome.message(&self.id);
-                Some((event(&message), self))
-            }
-        }
-    }
-
-    /// Waits for the next thing to write; after the last one the conversation is gone.
-    async fn step(&mut self, patience: Option<Duration>) -> Said {
-        let Some(conversation) = &mut self.conversation else { return Said::Silence };
-        let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
-        let cancelled = async {
-            match cancelled {
-                Some(cancelled) => cancelled.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        let silence = async {
-            match patience {
-                Some(patience) => tokio::time::sleep(patience).await,
-                None => std::future::pending().await,
-            }
-        };
-        let step = tokio::select! {
-            biased;
-            step = conversation.next() => step,
-            () = cancelled => Step::Done(Outcome::error(CANCELLED, "the request was cancelled")),
-            () = silence => return Said::Silence,
-        };
-        match step {
-            Step::Message(message) => Said::Message(message),
-            Step::Done(outcome) => {
-                self.conversation = None;
-                Said::Last(outcome)
-            }
-            Step::Park { state, outcome } => {
-                if let Some(conversation) = self.conversation.take() {
-                    self.gateway.parked.put(state, conversation);
-                }
-                Said::Last(outcome)
-            }
-        }
-    }
-}
-
-/// Messages for a client that listens.
-struct Stream {
-    first: Option<String>,
-    messages: mpsc::Receiver<String>,
-    goodbye: Option<String>,
-    ended: CancellationToken,
-    _place: Option<Place>,
-}
-
-impl Stream {
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((event(&first), self));
-        }
-        tokio::select! {
-            biased;
-            message = self.messages.recv() => {
-                let message = message.or_else(|| self.goodbye.take())?;
-                Some((event(&message), self))
-            }
-            () = self.ended.cancelled() => {
-                let goodbye = self.goodbye.take()?;
-                Some((event(&goodbye), self))
-            }
-            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some((KEEP_ALIVE, self)),
-        }
-    }
-}
-
 /// What a legacy client tells without wanting an answer.
 pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&str>) {
     if method == "notifications/cancelled"
@@ -551,132 +501,4 @@ pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&s
     {
         client.cancel(id);
     }
-}
-
-fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
-    let bad = |message: String| Refused(StatusCode::BAD_REQUEST, message);
-    let mut scope = Scope::default();
-    match &request.route {
-        Route::All | Route::Session(_) => {}
-        Route::Server(server) => scope.server = Some(server.clone()),
-        Route::Toolsets(sets) => scope.toolsets.push(names(sets)),
-    }
-    let query = request.query.as_deref().unwrap_or_default();
-    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        match key.to_ascii_lowercase().as_str() {
-            "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
-            "tools" => scope.tools = Some(names(&value)),
-            "readonly" | "read_only" => scope.read_only |= flag(&value).map_err(bad)?,
-            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&value).map_err(bad)?,
-            _ => {}
-        }
-    }
-    let header =
-        |name: &str| request.headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"));
-    if let Some(sets) = header("x-mcp-toolsets") {
-        scope.toolsets.push(names(sets));
-    }
-    if let Some(tools) = header("x-mcp-tools") {
-        let tools = names(tools);
-        // Two lists of tools narrow each other.
-        scope.tools = Some(match scope.tools {
-            Some(other) => other.into_iter().filter(|tool| tools.contains(tool)).collect(),
-            None => tools,
-        });
-    }
-    if let Some(value) = header("x-mcp-readonly") {
-        scope.read_only |= flag(value).map_err(bad)?;
-    }
-    // An empty list names nothing, which is no wish at all.
-    scope.toolsets.retain(|sets| !sets.is_empty());
-    Ok(scope)
-}
-
-fn names(list: &str) -> Vec<String> {
-    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-fn flag(text: &str) -> Result<bool, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" | "" => Ok(true),
-        "false" | "0" | "no" | "off" => Ok(false),
-        other => Err(format!("'{other}' is neither true nor false")),
-    }
-}
-
-fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(Headers::VERSION).and_then(|version| version.to_str().ok())
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        kind.eq_ignore_ascii_case("application/json")
-    })
-}
-
-fn accepts(headers: &HeaderMap) -> Accepts {
-    let mut accepts = Accepts { json: false, events: false };
-    let mut said = false;
-    for value in headers.get_all(header::ACCEPT) {
-        for kind in value.to_str().unwrap_or_default().split(',') {
-            said = true;
-            let kind = kind.split(';').next().unwrap_or_default().trim();
-            accepts.json |= matches!(kind, "application/json" | "application/*" | "*/*");
-            accepts.events |= matches!(kind, "text/event-stream" | "text/*" | "*/*");
-        }
-    }
-    if said { accepts } else { Accepts { json: true, events: true } }
-}
-
-/// A response as JSON, or as a stream of one event for who reads nothing else.
-fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: bool) -> Answer {
-    let status = match &outcome {
-        Outcome::Error { status, .. } if is_modern => {
-            StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
-        }
-        Outcome::Error { .. } | Outcome::Result(_) => StatusCode::OK,
-    };
-    if !accepts.json && status == StatusCode::OK {
-        return streamed(GatewayBody::pieces([event(&outcome.message(id))]));
-    }
-    let mut answer = Response::new(GatewayBody::pieces(outcome.pieces(id)));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
-}
-
-fn streamed(body: GatewayBody) -> Answer {
-    let mut answer = Response::new(body);
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    answer
-}
-
-fn refuse(status: StatusCode, id: Option<&str>, code: i64, message: impl Into<String>) -> Answer {
-    let text = error_response(id, &ErrorBody::new(code, message));
-    let mut answer = Response::new(GatewayBody::text(text));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
-}
-
-fn accepted() -> Answer {
-    bare(StatusCode::ACCEPTED)
-}
-
-fn bare(status: StatusCode) -> Answer {
-    let mut answer = Response::new(GatewayBody::empty());
-    *answer.status_mut() = status;
-    answer
-}
-
-fn no_such_method() -> Answer {
-    let message = "this era knows only POST";
-    let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, None, code::INVALID_REQUEST, message);
-    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-    answer
 }

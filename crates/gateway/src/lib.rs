@@ -11,7 +11,10 @@ mod extras;
 mod front;
 mod gateway;
 mod gaze;
+mod http_answer;
 mod http_face;
+mod http_scope;
+mod http_talk;
 mod keeper;
 mod legacy;
 mod level;
@@ -22,6 +25,7 @@ mod methods;
 mod modern;
 mod outcome;
 mod parked;
+mod seal;
 mod session;
 mod session_list;
 

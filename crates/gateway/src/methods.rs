@@ -54,6 +54,9 @@ impl Replying {
 /// Members of `params` that we read ourselves; tasks are not offered, so nobody is asked to make one.
 const CALL_MEMBERS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
+const FOREIGN_STATE: &str =
+    "the requestState is unknown, has expired, or belongs to another request";
+
 impl Gateway {
     /// Answers a request of a client that was let in.
     pub(crate) async fn respond(self: &Arc<Self>, asker: Asker, request: Incoming<'_>) -> Replying {
@@ -150,9 +153,7 @@ impl Gateway {
             let taken =
                 self.parked.take(&state, &asker.principal, |parked| is_same(&parked.job, &job));
             let Some(mut conversation) = taken else {
-                let message =
-                    "the requestState is unknown, has expired, or belongs to another request";
-                return Replying::error(code::INVALID_PARAMS, message);
+                return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
             };
             let responses = request.params.object("inputResponses").unwrap_or_default();
             conversation.asker = asker;
@@ -164,9 +165,26 @@ impl Gateway {
                 _ => Replying::Talk(conversation),
             };
         }
-        // The bridge of a legacy client writes these itself.
-        if asker.era() == ListEra::Legacy {
-            extra.retain(|(key, _)| !matches!(*key, "inputResponses" | "requestState"));
+        let unsealed;
+        match asker.era() {
+            // The bridge of a legacy client writes these itself.
+            ListEra::Legacy => {
+                extra.retain(|(key, _)| !matches!(*key, "inputResponses" | "requestState"));
+            }
+            ListEra::Modern => {
+                let seal = self.seal().await;
+                if request.params.get("requestState").is_some() {
+                    let state = request.params.string("requestState");
+                    let opened =
+                        state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s));
+                    let Some(opened) = opened else {
+                        return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
+                    };
+                    unsealed = quoted(opened);
+                    extra.retain(|(key, _)| *key != "requestState");
+                    extra.push(("requestState", &unsealed));
+                }
+            }
         }
         wishes.extra = params_text(&extra);
         if let Some(level) = asker.log_level {
@@ -339,7 +357,7 @@ pub(crate) fn instructions(view: &View) -> &'static str {
 fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
     let which = match sets {
-        [one] => format!("toolset '{one}', which is"),
+        [one] => format!("toolset '{one}', which is not"),
         many => format!("the toolsets {}, none of which is", many.join(", ")),
     };
     let first = sets.first().copied().unwrap_or_default();
@@ -348,7 +366,7 @@ fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
     } else {
         "run it with call_tool".to_owned()
     };
-    format!("tool '{name}' is in {which} not enabled in this session: {way_out}")
+    format!("tool '{name}' is in {which} enabled in this session: {way_out}")
 }
 
 fn not_found(era: ListEra, uri: &str) -> Outcome {

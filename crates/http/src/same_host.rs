@@ -51,12 +51,13 @@ impl Doors {
         headers: &HeaderMap,
         authority: Option<&Authority>,
     ) -> Option<String> {
-        let named = match headers.get(header::HOST) {
-            Some(host) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
-            // HTTP/2 names the host in the request line.
-            None => authority.cloned(),
-        };
-        let Some(host) = named.filter(|host| self.is_ours(host)) else {
+        // HTTP/2 names the host in the request line, and HTTP/1 may do so too: whatever is named must be ours.
+        let in_header = headers.get_all(header::HOST).iter();
+        let in_header = in_header.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        let mut named = in_header.chain(authority.cloned().map(Some));
+        let host = named.next().flatten().filter(|host| self.is_ours(host));
+        let are_others_ours = named.all(|other| other.is_some_and(|other| self.is_ours(&other)));
+        let Some(host) = host.filter(|_| are_others_ours) else {
             return Some("the Host header does not name this machine; `security.allowed_hosts` may add names".into());
         };
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
@@ -84,6 +85,12 @@ impl Doors {
 
     fn is_ours(&self, authority: &Authority) -> bool {
         let host = bare_host(authority);
+        // Nobody signs in by the address; who writes `name@127.0.0.1` wants it to be misread.
+        let has_user = authority.as_str().contains('@');
+        !has_user && self.knows(authority, host)
+    }
+
+    fn knows(&self, authority: &Authority, host: &str) -> bool {
         is_local(authority)
             || self.hosts.iter().any(|allowed| {
                 allowed.eq_ignore_ascii_case(host)

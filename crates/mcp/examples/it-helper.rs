@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchboard_mcp::{ConnectOptions, Connection, run_guard};
-use switchboard_model::{Endpoint, EraChoice, ServerName, ServerSpec};
+use switchboard_model::{Endpoint, EraChoice, ServerName, ServerSpec, UpstreamAuth};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,7 +46,8 @@ async fn hold(command: String, args: Vec<String>) {
 #[tokio::main]
 async fn weigh(url: &str) {
     let url = url.parse().expect("a URL");
-    let endpoint = Endpoint::StreamableHttp { url, headers: BTreeMap::new(), bearer: None };
+    let endpoint =
+        Endpoint::StreamableHttp { url, headers: BTreeMap::new(), auth: UpstreamAuth::None };
     match Connection::open(&spec(endpoint), &ConnectOptions::default()).await {
         Ok((_, list)) => println!("{} tools", list.tools.len()),
         Err(error) => println!("{error}"),

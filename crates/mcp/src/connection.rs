@@ -14,6 +14,7 @@ use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::Features;
 use crate::http_client::HttpPool;
+use crate::oauth::SignIns;
 use crate::opening::process_error;
 use crate::stdio::ChildProcess;
 use crate::watching::Watch;
@@ -30,6 +31,8 @@ pub struct ConnectOptions {
     pub known_era: Option<Era>,
     /// Shared between the connections of one board.
     pub http: HttpPool,
+    /// Where the tokens of servers with `auth.oauth` are; without it those cannot be reached.
+    pub sign_ins: Option<SignIns>,
 }
 
 /// What a server says about itself. For display only.

@@ -11,6 +11,8 @@ pub enum ConnectErrorKind {
     Overloaded,
     /// The server wants other credentials.
     Unauthorized,
+    /// Somebody has to sign in first.
+    SignIn,
     /// It did not answer in time.
     Timeout,
     /// Something answered, but it does not speak MCP, or breaks it.

@@ -173,6 +173,7 @@ impl Connection {
             ConnectErrorKind::Unreachable
             | ConnectErrorKind::Overloaded
             | ConnectErrorKind::Unauthorized
+            | ConnectErrorKind::SignIn
             | ConnectErrorKind::Timeout
             | ConnectErrorKind::Process => AskFailure::Unavailable(error.message),
         }

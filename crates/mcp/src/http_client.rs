@@ -36,6 +36,7 @@ use crate::envelope::{is_too_deep, too_deep};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_sender::{HttpSender, PlainClient};
 use crate::http_wire::{Session, SessionSlot, VERSION};
+use crate::oauth::Authorization;
 
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
@@ -62,12 +63,19 @@ pub(crate) struct BoundedClient {
     handshaken: Arc<AtomicBool>,
     desk: Arc<Desk>,
     session: Arc<SessionSlot>,
+    authorization: Option<Arc<Authorization>>,
 }
 
 impl BoundedClient {
     /// The desk is told when rmcp replaces a lost session: the lists must be read anew.
-    pub(crate) fn new(pool: &HttpPool, url: &Url, desk: Arc<Desk>) -> Result<Self, ConnectError> {
+    pub(crate) fn new(
+        pool: &HttpPool,
+        url: &Url,
+        desk: Arc<Desk>,
+        authorization: Option<Arc<Authorization>>,
+    ) -> Result<Self, ConnectError> {
         Ok(Self {
+            authorization,
             http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
@@ -109,6 +117,18 @@ impl BoundedClient {
         StreamableHttpError::Client(HttpFault(error))
     }
 
+    /// With the token of the moment, where a sign-in gave one.
+    async fn send(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Response, StreamableHttpError<HttpFault>> {
+        let sent = match &self.authorization {
+            Some(authorization) => authorization.send(request).await,
+            None => request.send().await.map_err(|error| describe_failure(&error)),
+        };
+        sent.map_err(|error| self.fault(error))
+    }
+
     async fn post(
         &self,
         uri: Arc<str>,
@@ -128,8 +148,7 @@ impl BoundedClient {
         let has_session = session.is_some();
         let request = self.http.post(&*uri).header(header::ACCEPT, ACCEPTED).json(&message);
         let request = with_headers(request, session, bearer, headers);
-        let response =
-            request.send().await.map_err(|error| self.fault(describe_failure(&error)))?;
+        let response = self.send(request).await?;
         let status = response.status();
         if let Some((session, headers)) = learned.filter(|_| status.is_success()) {
             self.learn_session(session.as_ref(), &headers);
@@ -223,7 +242,7 @@ impl StreamableHttpClient for BoundedClient {
     ) -> Result<(), StreamableHttpError<HttpFault>> {
         // A server that is gone or keeps no sessions has nothing left to delete.
         let request = with_headers(self.http.delete(&*uri), Some(session), bearer, headers);
-        request.send().await.map(drop).map_err(|error| self.fault(describe_failure(&error)))
+        self.send(request).await.map(drop)
     }
 
     async fn get_stream(
@@ -238,10 +257,7 @@ impl StreamableHttpClient for BoundedClient {
         if let Some(last_event) = last_event {
             request = request.header(HEADER_LAST_EVENT_ID, last_event);
         }
-        let response = with_headers(request, session, bearer, headers)
-            .send()
-            .await
-            .map_err(|error| self.fault(describe_failure(&error)))?;
+        let response = self.send(with_headers(request, session, bearer, headers)).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             StatusCode::NOT_FOUND => Err(StreamableHttpError::SessionExpired),
@@ -277,7 +293,7 @@ impl HttpPool {
         Ok(HttpSender::new(self.client_for(url)?, plain, url))
     }
 
-    fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
+    pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
         if is_on_this_machine(url) {
             self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
         } else {

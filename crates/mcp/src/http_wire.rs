@@ -32,6 +32,7 @@ use crate::http_client::{
     ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc, event_fault,
 };
 use crate::http_sender::{Answer, HttpSender};
+use crate::oauth::{Attempt, Authorization, Verdict};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -76,6 +77,8 @@ pub(crate) struct HttpWire {
     era: Era,
     sender: HttpSender,
     fixed: HeaderMap,
+    /// Whose token each request carries, where a sign-in gives one.
+    authorization: Option<Arc<Authorization>>,
     session: Arc<SessionSlot>,
     /// Who makes new sessions.
     peer: OnceLock<Peer<RoleClient>>,
@@ -89,6 +92,7 @@ impl HttpWire {
         era: Era,
         sender: HttpSender,
         credentials: HeaderMap,
+        authorization: Option<Arc<Authorization>>,
         session: Arc<SessionSlot>,
     ) -> Self {
         let mut fixed = credentials;
@@ -98,7 +102,8 @@ impl HttpWire {
         if era == Era::Modern {
             fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
         }
-        Self { era, sender, fixed, session, peer: OnceLock::new(), healing: Semaphore::new(1) }
+        let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
+        Self { era, sender, fixed, authorization, session, peer, healing }
     }
 
     pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
@@ -136,7 +141,7 @@ impl HttpWire {
     /// Sends a message that has no answer of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         let headers = self.headers(&self.session.get());
-        let answer = self.sender.send(Method::POST, headers, text.into()).await?;
+        let answer = self.dispatch(Method::POST, headers, text.into()).await?;
         if answer.status.is_success() {
             // Read to its end, so that the connection is used again; what it says interests nobody.
             let _unread = answer.read(QUOTED_BYTES).await;
@@ -170,7 +175,33 @@ impl HttpWire {
             }
             headers.extend(ask.mirrored.iter().cloned());
         }
-        self.sender.send(Method::POST, headers, body).await
+        self.dispatch(Method::POST, headers, body).await
+    }
+
+    /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
+    /// be sent again, once.
+    async fn dispatch(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let Some(authorization) = &self.authorization else {
+            return self.sender.send(method, headers, body).await;
+        };
+        let mut token = authorization.token().await?;
+        let mut attempt = Attempt::First;
+        loop {
+            if let Some(value) = token.as_ref().and_then(|token| token.header()) {
+                headers.insert(header::AUTHORIZATION, value);
+            }
+            let answer = self.sender.send(method.clone(), headers.clone(), body.clone()).await?;
+            let (status, said) = (answer.status, answer.headers());
+            match authorization.judge(token.as_ref(), status, said, attempt).await? {
+                Verdict::Fine => return Ok(answer),
+                Verdict::Again(other) => (token, attempt) = (Some(other), Attempt::Second),
+            }
+        }
     }
 
     /// A session that the server no longer knows is replaced, once: a 404 says that nothing was done.
@@ -231,7 +262,7 @@ impl HttpWire {
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
-        let answer = self.sender.send(Method::GET, headers, Bytes::new()).await?;
+        let answer = self.dispatch(Method::GET, headers, Bytes::new()).await?;
         if answer.status.is_success() && answer.is_event_stream() {
             return Ok(answer.events());
         }

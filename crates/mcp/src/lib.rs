@@ -4,7 +4,7 @@
 //! its types, as raw JSON: over HTTP by `http_wire`, over a child's streams and HTTP+SSE through a tap (`lines`,
 //! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
 //! open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
-//! has (`sse`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
+//! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
 //! (`listing`).
 
 mod bounds;
@@ -22,6 +22,7 @@ mod http_sender;
 mod http_wire;
 mod lines;
 mod listing;
+mod oauth;
 mod opening;
 mod probe;
 mod sse;
@@ -35,3 +36,4 @@ pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult, RpcError};
 pub use guard::run_guard;
 pub use http_client::HttpPool;
+pub use oauth::{Kept, SignIn, SignInState, SignIns, SignedIn, TokenStore};

@@ -14,7 +14,7 @@ use rmcp::service::{
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
-use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList};
+use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList, UpstreamAuth};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -27,6 +27,7 @@ use crate::exchange::Features;
 use crate::handler::UpstreamHandler;
 use crate::http_client::{BoundedClient, describe_transport};
 use crate::http_wire::HttpWire;
+use crate::oauth::Authorization;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
 use crate::stdio::{ChildProcess, CommandLine};
@@ -67,7 +68,9 @@ impl Connection {
                 let hint = "the configuration fixes `era`; without it the server is asked";
                 error.hint.get_or_insert_with(|| hint.into());
             }
-            if opened.is_err() && options.known_era.is_some() {
+            let is_refused =
+                opened.as_ref().is_err_and(|error| error.kind == ConnectErrorKind::SignIn);
+            if opened.is_err() && !is_refused && options.known_era.is_some() {
                 // What we remember may be out of date: ask again before giving up.
                 let afresh = ConnectOptions { known_era: None, ..options.clone() };
                 opened = open_in_known_era(spec, &afresh, &step).await;
@@ -132,12 +135,10 @@ async fn open_in_known_era(
     let guard = stop.clone().drop_guard();
     let opening = Opening { spec, options, step, tasks: TaskTracker::new(), stop };
     let opened = match &spec.endpoint {
-        Endpoint::StreamableHttp { url, headers, bearer } => {
-            opening.streamable_http(url, headers, bearer.as_ref()).await?
+        Endpoint::StreamableHttp { url, headers, auth } => {
+            opening.streamable_http(url, headers, auth).await?
         }
-        Endpoint::Sse { url, headers, bearer } => {
-            opening.sse(url, headers, bearer.as_ref()).await?
-        }
+        Endpoint::Sse { url, headers, auth } => opening.sse(url, headers, auth).await?,
         Endpoint::Stdio { command, args, env, cwd } => {
             opening.stdio(&CommandLine { command, args, env, cwd: cwd.as_ref() }).await?
         }
@@ -159,33 +160,63 @@ impl Opening<'_> {
         Arc::new(Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default()))
     }
 
-    async fn streamable_http(
+    /// Who signs in at the server, where somebody must.
+    fn authorization(
         &self,
-        url: &Url,
-        headers: &BTreeMap<String, Secret>,
-        bearer: Option<&Secret>,
-    ) -> Result<Opened, ConnectError> {
-        let desk = self.desk();
-        let client = BoundedClient::new(&self.options.http, url, desk.clone())?;
-        let headers = header_map(headers)?;
-        let (era, era_is_certain) = match (self.spec.era, self.options.known_era) {
-            (EraChoice::Fixed(era), _) => (era, false),
-            (EraChoice::Auto, Some(era)) => (era, true),
+        auth: &UpstreamAuth,
+    ) -> Result<Option<Arc<Authorization>>, ConnectError> {
+        match auth {
+            UpstreamAuth::None | UpstreamAuth::Bearer(_) => Ok(None),
+            UpstreamAuth::OAuth(_) => {
+                let sign_ins = self.options.sign_ins.as_ref();
+                let found = sign_ins.and_then(|all| all.authorization(self.spec));
+                found.map(Some).ok_or_else(|| {
+                    let message =
+                        "the server wants a sign-in, and there is no place for its tokens";
+                    ConnectError::new(ConnectErrorKind::SignIn, message)
+                })
+            }
+        }
+    }
+
+    /// The era to speak, and whether it may be remembered.
+    async fn era(
+        &self,
+        request: RequestBuilder,
+        authorization: Option<&Arc<Authorization>>,
+    ) -> Result<(Era, bool), ConnectError> {
+        match (self.spec.era, self.options.known_era) {
+            (EraChoice::Fixed(era), _) => Ok((era, false)),
+            (EraChoice::Auto, Some(era)) => Ok((era, true)),
             (EraChoice::Auto, None) => {
                 self.step.set("server/discover");
-                let request = client.http().post(url.clone());
-                let asking = probe_era(credentials(request, &headers, bearer));
+                let asking = probe_era(request, authorization);
                 // Some older servers never answer what they do not know; then the old handshake is tried.
                 let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
-                match tokio::time::timeout(limit, asking).await {
+                Ok(match tokio::time::timeout(limit, asking).await {
                     Ok(verdict) => match verdict? {
                         Verdict::Speaks(era) => (era, true),
                         Verdict::Unclear => (Era::Legacy, false),
                     },
                     Err(_elapsed) => (Era::Legacy, false),
-                }
+                })
             }
-        };
+        }
+    }
+
+    async fn streamable_http(
+        &self,
+        url: &Url,
+        headers: &BTreeMap<String, Secret>,
+        auth: &UpstreamAuth,
+    ) -> Result<Opened, ConnectError> {
+        let desk = self.desk();
+        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth));
+        let http = &self.options.http;
+        let client = BoundedClient::new(http, url, desk.clone(), authorization.clone())?;
+        let headers = header_map(headers)?;
+        let question = credentials(client.http().post(url.clone()), &headers, bearer);
+        let (era, era_is_certain) = self.era(question, authorization.as_ref()).await?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .max_concurrent_requests(MAX_REQUESTS_IN_FLIGHT)
             .max_sse_event_size(MAX_MESSAGE_BYTES)
@@ -200,7 +231,7 @@ impl Opening<'_> {
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
         let sender = self.options.http.sender_for(url)?;
         let own = own_headers(headers, bearer)?;
-        let wire = HttpWire::new(era, sender, own, client.session().clone());
+        let wire = HttpWire::new(era, sender, own, authorization, client.session().clone());
         let way = Way::Http(Arc::new(wire));
         Ok(Opened { service, desk, way, child: None, era_is_certain })
     }
@@ -209,15 +240,16 @@ impl Opening<'_> {
         &self,
         url: &Url,
         headers: &BTreeMap<String, Secret>,
-        bearer: Option<&Secret>,
+        auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
         let desk = self.desk();
-        let client = BoundedClient::new(&self.options.http, url, desk.clone())?;
+        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth).cloned());
+        let client = self.options.http.client_for(url)?;
         let headers = header_map(headers)?;
-        let bearer = bearer.cloned();
-        let request: RequestTo = Box::new(move |method, url| {
-            credentials(client.http().request(method, url), &headers, bearer.as_ref())
+        let make = Box::new(move |method, url| {
+            credentials(client.request(method, url), &headers, bearer.as_ref())
         });
+        let request = RequestTo { make, authorization };
         self.step.set("the opening of the event stream");
         let transport = SseTransport::open(url, request, desk.clone()).await?;
         let way = Way::Tapped(Outlet::Posts(transport.posts().clone()));
@@ -411,9 +443,13 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
 /// stands in its command line.
 fn scrub(spec: &ServerSpec, error: ConnectError) -> ConnectError {
     let (secrets, words): (Vec<&Secret>, Vec<&String>) = match &spec.endpoint {
-        Endpoint::StreamableHttp { headers, bearer, .. }
-        | Endpoint::Sse { headers, bearer, .. } => {
-            (headers.values().chain(bearer).collect(), Vec::new())
+        Endpoint::StreamableHttp { headers, auth, .. } | Endpoint::Sse { headers, auth, .. } => {
+            let own = match auth {
+                UpstreamAuth::None => None,
+                UpstreamAuth::Bearer(bearer) => Some(bearer),
+                UpstreamAuth::OAuth(settings) => settings.client_secret.as_ref(),
+            };
+            (headers.values().chain(own).collect(), Vec::new())
         }
         Endpoint::Stdio { command, args, env, .. } => {
             (env.values().collect(), std::iter::once(command).chain(args).collect())
@@ -426,6 +462,13 @@ fn scrub(spec: &ServerSpec, error: ConnectError) -> ConnectError {
         .filter(|text| !text.is_empty())
         .fold(error.message.clone(), |message, text| message.replace(text, "***"));
     ConnectError { message, ..error }
+}
+
+fn fixed_bearer(auth: &UpstreamAuth) -> Option<&Secret> {
+    match auth {
+        UpstreamAuth::Bearer(bearer) => Some(bearer),
+        UpstreamAuth::None | UpstreamAuth::OAuth(_) => None,
+    }
 }
 
 fn header_map(

@@ -3,6 +3,8 @@
 //! The table is the one that careful gateways use: only a positive sign of 2026-07-28 makes a server modern;
 //! trouble on the way says nothing, so the legacy handshake is tried once and nothing is remembered.
 
+use std::sync::Arc;
+
 use futures::StreamExt;
 use http::StatusCode;
 use reqwest::{RequestBuilder, Response};
@@ -12,6 +14,7 @@ use switchboard_model::Era;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
 use crate::http_client::{bounded_events, content_type, describe_failure, read_bounded};
+use crate::oauth::Authorization;
 
 const MODERN: &str = "2026-07-28";
 const PROBE_ID: &str = "switchboard-era-probe";
@@ -26,7 +29,21 @@ pub(crate) enum Verdict {
 }
 
 /// Sends one `server/discover`. An error means that nobody answered at all.
-pub(crate) async fn probe_era(request: RequestBuilder) -> Result<Verdict, ConnectError> {
+pub(crate) async fn probe_era(
+    request: RequestBuilder,
+    authorization: Option<&Arc<Authorization>>,
+) -> Result<Verdict, ConnectError> {
+    let request = discover_request(request);
+    let response = match authorization {
+        Some(authorization) => authorization.send(request).await?,
+        None => request.send().await.map_err(|error| describe_failure(&error))?,
+    };
+    let status = response.status();
+    Ok(classify(status, read_answer(response).await.as_ref()))
+}
+
+/// The question, to be sent.
+pub(crate) fn discover_request(request: RequestBuilder) -> RequestBuilder {
     let body = json!({
         "jsonrpc": "2.0",
         "id": PROBE_ID,
@@ -37,16 +54,11 @@ pub(crate) async fn probe_era(request: RequestBuilder) -> Result<Verdict, Connec
             "io.modelcontextprotocol/clientInfo": {"name": "switchboard", "version": env!("CARGO_PKG_VERSION")},
         }},
     });
-    let response = request
+    request
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", MODERN)
         .header("mcp-method", "server/discover")
         .json(&body)
-        .send()
-        .await
-        .map_err(|error| describe_failure(&error))?;
-    let status = response.status();
-    Ok(classify(status, read_answer(response).await.as_ref()))
 }
 
 fn classify(status: StatusCode, answer: Option<&Value>) -> Verdict {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Future, StreamExt};
 use http::header;
-use reqwest::RequestBuilder;
+use reqwest::{RequestBuilder, Response};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -22,9 +22,23 @@ use crate::http_client::{
     CLOSED, HttpFault, bounded_events, content_type, describe_answer, describe_failure,
     read_bounded,
 };
+use crate::oauth::Authorization;
 
-/// Makes a request with the server's credentials to an address of that server.
-pub(crate) type RequestTo = Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>;
+/// Makes requests with the server's credentials to addresses of that server, and sends them.
+pub(crate) struct RequestTo {
+    pub(crate) make: Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>,
+    /// Whose token they carry, where a sign-in gives one.
+    pub(crate) authorization: Option<Arc<Authorization>>,
+}
+
+impl RequestTo {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ConnectError> {
+        match &self.authorization {
+            Some(authorization) => authorization.send(request).await,
+            None => request.send().await.map_err(|error| describe_failure(&error)),
+        }
+    }
+}
 
 /// An open HTTP+SSE session.
 pub(crate) struct SseTransport {
@@ -52,11 +66,12 @@ impl Posts {
         &self,
         text: String,
     ) -> impl Future<Output = Result<(), ConnectError>> + Send + 'static {
-        let request = (self.request)(http::Method::POST, self.messages.clone())
+        let sender = self.request.clone();
+        let request = (sender.make)(http::Method::POST, self.messages.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .body(text);
         async move {
-            let response = request.send().await.map_err(|error| describe_failure(&error))?;
+            let response = sender.send(request).await?;
             let (status, kind) = (response.status(), content_type(&response));
             if status.is_success() {
                 return Ok(());
@@ -74,11 +89,9 @@ impl SseTransport {
         request: RequestTo,
         desk: Arc<Desk>,
     ) -> Result<Self, ConnectError> {
-        let response = request(http::Method::GET, url.clone())
-            .header(header::ACCEPT, "text/event-stream")
-            .send()
-            .await
-            .map_err(|error| describe_failure(&error))?;
+        let opening = (request.make)(http::Method::GET, url.clone());
+        let opening = opening.header(header::ACCEPT, "text/event-stream");
+        let response = request.send(opening).await?;
         let kind = content_type(&response);
         if !response.status().is_success() || !kind.starts_with("text/event-stream") {
             let status = response.status();

@@ -34,7 +34,7 @@ pub use plan::{
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, ServerSpec, ServerState, TransportKind,
-    is_on_this_machine,
+    DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthSettings, ServerSpec, ServerState,
+    TransportKind, UpstreamAuth, is_on_this_machine,
 };
 pub use tool::{ToolDescriptor, ToolList};

@@ -31,9 +31,9 @@ pub struct ServerSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// MCP over streamable HTTP.
-    StreamableHttp { url: Url, headers: BTreeMap<String, Secret>, bearer: Option<Secret> },
+    StreamableHttp { url: Url, headers: BTreeMap<String, Secret>, auth: UpstreamAuth },
     /// The HTTP+SSE transport of 2024-11-05.
-    Sse { url: Url, headers: BTreeMap<String, Secret>, bearer: Option<Secret> },
+    Sse { url: Url, headers: BTreeMap<String, Secret>, auth: UpstreamAuth },
     /// A child process that speaks over its standard input and output.
     Stdio {
         command: String,
@@ -43,7 +43,42 @@ pub enum Endpoint {
     },
 }
 
+/// How to be let in by a server that is reached over HTTP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum UpstreamAuth {
+    /// Not at all, or by a header.
+    #[default]
+    None,
+    /// With a token that somebody wrote down.
+    Bearer(Secret),
+    /// With tokens that a sign-in gives.
+    OAuth(OAuthSettings),
+}
+
+/// Who we are to an authorization server. What is not given is asked for there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OAuthSettings {
+    /// A client that was registered beforehand.
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    /// The document that describes us, where the authorization server reads such documents.
+    pub client_metadata_url: Option<Url>,
+    /// What to ask for, instead of what the server names.
+    pub scopes: Vec<String>,
+    /// The port to which the browser comes back; without it any that is free.
+    pub redirect_port: Option<u16>,
+}
+
 impl Endpoint {
+    /// The settings of a sign-in, where the server wants one.
+    pub fn oauth(&self) -> Option<(&Url, &OAuthSettings)> {
+        match self {
+            Self::StreamableHttp { url, auth: UpstreamAuth::OAuth(settings), .. }
+            | Self::Sse { url, auth: UpstreamAuth::OAuth(settings), .. } => Some((url, settings)),
+            Self::StreamableHttp { .. } | Self::Sse { .. } | Self::Stdio { .. } => None,
+        }
+    }
+
     /// Which transport this is.
     pub fn transport(&self) -> TransportKind {
         match self {
@@ -172,7 +207,7 @@ mod tests {
         let http = Endpoint::StreamableHttp {
             url: Url::parse("http://u:p@h/mcp?k=v").unwrap(),
             headers: BTreeMap::from([("x-key".into(), Secret::new("s3cret"))]),
-            bearer: Some(Secret::new("s3cret")),
+            auth: UpstreamAuth::Bearer(Secret::new("s3cret")),
         };
         assert_eq!(http.to_string(), "http://***@h/mcp?k=***");
         assert!(!format!("{http:?}").contains("s3cret"));

@@ -12,6 +12,7 @@ mod meta;
 mod mirror;
 mod modern;
 mod result;
+mod unique;
 mod write;
 
 pub use depth::{MAX_DEPTH, is_too_deep};
@@ -25,6 +26,7 @@ pub use meta::{Capabilities, Meta, MetaFault, foreign_members};
 pub use mirror::{Mirrors, decode_header, encode_header};
 pub use modern::{Headers, ModernFault, check_headers, check_version, name_member};
 pub use result::{Content, ResultHead, ResultKind, read_result_head, with_members, without_member};
+pub use unique::read_unique;
 pub use write::{
     ErrorBody, error_response, notification, params_text, push_string, quoted, request, response,
     response_frame,

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::HeaderMap;
-use switchboard_mcp::ConnectOptions;
+use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
 use switchboard_registry::{Catalog, CatalogTool, Violation};
 use switchboard_store::Store;
@@ -24,6 +24,7 @@ use crate::records::Recorder;
 use crate::slots::SlotTable;
 use crate::start_error::{StartError, StartFailure};
 use crate::supervisor::{Server, ServerStatus, Surroundings};
+use crate::tokens::StoredTokens;
 use crate::tools::Published;
 
 /// How long calls that were cut off may take to write their records.
@@ -89,7 +90,11 @@ impl Board {
         let around = Surroundings {
             store: options.store.clone(),
             memory: options.memory,
-            options: ConnectOptions { guard: options.guard, ..ConnectOptions::default() },
+            options: ConnectOptions {
+                guard: options.guard,
+                sign_ins: Some(SignIns::new(Arc::new(StoredTokens::new(options.store.clone())))),
+                ..ConnectOptions::default()
+            },
             dirty: Arc::new(Notify::new()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),

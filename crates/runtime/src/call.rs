@@ -12,7 +12,9 @@ use switchboard_mcp::{Ask, AskEvent, AskFailure, Progress, RpcError};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
-use switchboard_protocol::{Content, ResultHead, ResultKind, quoted, read_result_head};
+use switchboard_protocol::{
+    Content, ResultHead, ResultKind, quoted, read_result_head, read_unique,
+};
 use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_telemetry::call_span;
 use tokio::sync::mpsc;
@@ -415,7 +417,7 @@ fn check_arguments(
         let message = format!("the arguments of {} {reason}", described(tool));
         Err(CallError::new(CallErrorKind::InvalidArguments, message))
     };
-    let arguments = match serde_json::from_str::<Value>(text) {
+    let arguments = match read_unique(text) {
         Ok(arguments) => arguments,
         Err(error) => return invalid(format!("cannot be read: {error}")),
     };

@@ -17,6 +17,7 @@ mod running;
 mod slots;
 mod start_error;
 mod supervisor;
+mod tokens;
 mod tools;
 
 pub use board::{Board, BoardOptions, Memory, StartEvent};
@@ -31,3 +32,4 @@ pub use reload::{ReloadOutcome, watch_config};
 pub use start_error::{StartError, StartFailure};
 pub use supervisor::ServerStatus;
 pub use switchboard_mcp::{Ask, AskEvent, AskFailure, Listed, RawResult, RpcError};
+pub use tokens::StoredTokens;

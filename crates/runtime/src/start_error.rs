@@ -39,7 +39,9 @@ impl fmt::Display for StartFailure {
                 if let Some(hint) = &error.hint {
                     write!(f, "\nHint: {hint}")?;
                 }
-                if error.kind != ConnectErrorKind::Unauthorized && error.hint.is_none() {
+                let is_refused =
+                    matches!(error.kind, ConnectErrorKind::Unauthorized | ConnectErrorKind::SignIn);
+                if !is_refused && error.hint.is_none() {
                     write!(f, "\nHint: a server that may be away wants `required: false`")?;
                 }
                 f.write_str(

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use switchboard_mcp::{ConnectError, ConnectOptions, Connection, News, ServerInfo};
+use switchboard_mcp::{
+    ConnectError, ConnectErrorKind as Kind, ConnectOptions, Connection, News, ServerInfo,
+};
 use switchboard_model::{Era, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList};
 use switchboard_store::Store;
 use tokio::sync::{Notify, mpsc};
@@ -30,6 +32,8 @@ const SHORTEST_POLL: Duration = Duration::from_secs(1);
 const LONGEST_POLL: Duration = Duration::from_hours(1);
 /// A connection that lived for less has not shown that it will last: the pauses go on growing.
 const LASTING: Duration = Duration::from_secs(30);
+/// How often a server that wants a sign-in is asked whether it still does.
+const SIGN_IN_PAUSE: Duration = Duration::from_mins(1);
 /// How long a burst of change notifications may last before its one listing.
 const SETTLE: Duration = Duration::from_millis(50);
 /// An era that was learned longer ago is asked for again.
@@ -297,9 +301,24 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
             }
         }
         announce(server, around, false);
-        let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-        tokio::time::sleep(pause).await;
+        if wait_for_sign_in(server, around).await {
+            backoff = fresh_backoff();
+        } else {
+            let pause = backoff.next().unwrap_or(Duration::from_secs(30));
+            tokio::time::sleep(pause).await;
+        }
     }
+}
+
+/// A server that wants a sign-in is left alone until there was one, or for a while; says whether it waited.
+async fn wait_for_sign_in(server: &Server, around: &Surroundings) -> bool {
+    let kind = server.condition().error.as_ref().map(|error| error.kind);
+    let Some(sign_ins) = around.options.sign_ins.as_ref().filter(|_| kind == Some(Kind::SignIn))
+    else {
+        return false;
+    };
+    let _nobody_came = tokio::time::timeout(SIGN_IN_PAUSE, sign_ins.changed(&server.spec)).await;
+    true
 }
 
 /// Closes the connection in the background. The server may be alive and merely broken: calls that still run
@@ -450,16 +469,17 @@ async fn hear(
 
 /// A server that answers, if wrongly, is not lost.
 fn is_still_there(error: &ConnectError) -> bool {
-    use switchboard_mcp::ConnectErrorKind as Kind;
     match error.kind {
         Kind::Protocol | Kind::Overloaded => true,
-        Kind::Unreachable | Kind::Process | Kind::Timeout | Kind::Unauthorized => false,
+        Kind::Unreachable | Kind::Process | Kind::Timeout | Kind::Unauthorized | Kind::SignIn => {
+            false
+        }
     }
 }
 
 fn lost(connection: &Connection) -> ConnectError {
     ConnectError {
-        kind: switchboard_mcp::ConnectErrorKind::Unreachable,
+        kind: Kind::Unreachable,
         message: format!("the connection closed: {}", connection.end_reason()),
         hint: None,
     }
@@ -467,7 +487,7 @@ fn lost(connection: &Connection) -> ConnectError {
 
 fn no_answer(limit: Duration) -> ConnectError {
     ConnectError {
-        kind: switchboard_mcp::ConnectErrorKind::Timeout,
+        kind: Kind::Timeout,
         message: format!(
             "no answer to tools/list within {}",
             switchboard_model::render_duration(limit)

@@ -1,5 +1,5 @@
 //! What outlives the process: what servers had, which era they speak, the catalog revision, call records, large
-//! results, API keys and sessions of the gateway (spec, sections 2, 3, 7 and 9).
+//! results, API keys, sessions of the gateway and sign-ins at servers (spec, sections 2, 3, 7 and 9).
 //!
 //! [`Store`] is a concrete type with plain methods; `SQLite` in WAL mode stands behind it. The SQL keeps to what
 //! `PostgreSQL` also understands (`$1`, row values, upserts, window functions), and rows meet the model only in
@@ -14,6 +14,7 @@ mod calls;
 mod era;
 mod error;
 mod keys;
+mod oauth;
 mod open;
 mod results;
 mod retention;

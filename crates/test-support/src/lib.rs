@@ -15,6 +15,7 @@ mod http;
 mod legacy;
 mod listener;
 mod listing;
+mod market;
 mod modern;
 pub mod peers;
 mod server;
@@ -27,6 +28,7 @@ mod wait;
 
 pub use catalogue::demo_catalogue;
 pub use fault::{Fault, Stage};
+pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;

@@ -184,10 +184,16 @@ impl View {
         if self.enabled().contains(&set.name) {
             return Err(format!("toolset '{}' is already enabled", set.name));
         }
+        // A set that a reload took away cannot be disabled, so it takes no place.
+        let active: Vec<_> = self
+            .enabled()
+            .iter()
+            .map(String::as_str)
+            .filter(|name| self.index().toolset(name).is_some())
+            .collect();
         if let Some(max) = self.index().max_active_toolsets()
-            && self.enabled().len() >= max
+            && active.len() >= max
         {
-            let active: Vec<_> = self.enabled().iter().map(String::as_str).collect();
             return Err(format!(
                 "toolset '{}' cannot be enabled: at most {max} may be active (max_active_toolsets), and {} are: \
                  disable one first",

@@ -1,1 +1,715 @@
+//! Views over a small market: four sets, two of which share a tool, and two servers.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use switchboard_model::{
+    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Endpoint, EraChoice, Exposure, ExposureMode,
+    JsonText, Naming, Plan, ServerName, ServerPlan, ServerSpec, ToolDescriptor, ToolsetPlan,
+};
+use switchboard_registry::{Catalog, CatalogTool, Configured};
+
+use super::*;
+use crate::{ScopeFault, Switched};
+
+/// `server.tool`, and whether it says that it only reads.
+const TOOLS: [(&str, &str, bool); 7] = [
+    ("market", "getQuote", true),
+    ("market", "getCompanyProfile", true),
+    ("market", "listDividends", true),
+    ("market", "getSplits", true),
+    ("market", "placeOrder", false),
+    ("notes", "readNote", true),
+    ("notes", "writeNote", false),
+];
+
+/// Each set with its patterns. `calendar` and `earnings` share `listDividends`.
+const SETS: [(&str, &[&str]); 5] = [
+    ("quotes", &["getQuote"]),
+    ("company", &["market.getCompany*"]),
+    ("calendar", &["listDividends", "getSplits"]),
+    ("earnings", &["listDividends"]),
+    ("trade", &["placeOrder", "getQuote"]),
+];
+
+const ALL_SETS: [&str; 7] =
+    ["quotes", "company", "calendar", "earnings", "trade", "market", "notes"];
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
+    let descriptor = ToolDescriptor {
+        description: Some(format!("Does {name}")),
+        annotations: is_read_only.then(|| JsonText::from(&json!({"readOnlyHint": true}))),
+        ..ToolDescriptor::named(name)
+    };
+    catalog_tool(server, descriptor)
+}
+
+fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
+    Arc::new(CatalogTool {
+        name: CanonicalName::new(&ServerName::new(server), &descriptor.name),
+        descriptor,
+        limits: BUILT_IN_LIMITS,
+        configured: Configured::Default,
+        mode: AdmissionMode::Dynamic,
+        toolset: server.to_owned(),
+        expose_as: None,
+        arguments: None,
+    })
+}
+
+fn server(name: &str) -> ServerPlan {
+    let endpoint = Endpoint::Stdio {
+        command: "true".into(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+    };
+    let name = ServerName::new(name);
+    ServerPlan {
+        spec: ServerSpec {
+            name,
+            endpoint,
+            place: "true".into(),
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_secs(1),
+        },
+        mode: AdmissionMode::Dynamic,
+        default_limits: None,
+        tool_allowlist: None,
+        tool_denylist: Vec::new(),
+        required: false,
+        toolset: None,
+        prompts: None,
+        poll_interval: None,
+    }
+}
+
+fn plan() -> Plan {
+    let sets = SETS.iter().map(|(name, tools)| ToolsetPlan {
+        name: (*name).to_owned(),
+        description: format!("About {name}"),
+        when_to_use: (*name == "quotes").then(|| "to know a price".to_owned()),
+        servers: Vec::new(),
+        tools: owned(tools),
+    });
+    Plan {
+        servers: vec![server("market"), server("notes")],
+        toolsets: sets.collect(),
+        ..Plan::default()
+    }
+}
+
+fn catalog() -> Catalog {
+    let tools = TOOLS.iter().map(|(server, name, read_only)| tool(server, name, *read_only));
+    Catalog::new(7, tools.collect())
+}
+
+fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
+    let mut plan = plan();
+    change(&mut plan);
+    Arc::new(Index::new(&catalog(), &plan))
+}
+
+fn exposure(mode: ExposureMode, sets: &[&str]) -> Exposure {
+    Exposure { mode, tool_sets: owned(sets), reason: String::new() }
+}
+
+fn view_in(index: &Arc<Index>, exposure: &Exposure, scope: Scope, enabled: &[&str]) -> View {
+    let enabled: BTreeSet<String> = owned(enabled).into_iter().collect();
+    let key = ViewKey { scope: Arc::new(scope), enabled: Arc::new(enabled) };
+    View::new(index.clone(), exposure, &key)
+}
+
+fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
+    view_in(index, &exposure(ExposureMode::Dynamic, &[]), Scope::default(), enabled)
+}
+
+fn scoped(scope: Scope) -> View {
+    view_in(&index(|_| {}), &Exposure::default(), scope, &[])
+}
+
+fn names(view: &View) -> Vec<&str> {
+    view.tools().filter_map(|entry| entry.name.as_deref()).collect()
+}
+
+fn arguments(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn named(set: &str) -> Map<String, Value> {
+    arguments(&json!({ "toolsetName": set }))
+}
+
+fn again(view: &View, enabled: &BTreeSet<String>) -> View {
+    let enabled: Vec<&str> = enabled.iter().map(String::as_str).collect();
+    dynamic(view.index(), &enabled)
+}
+
+#[test]
+fn enabled_sets_are_counted_where_they_share_tools() {
+    let index = index(|_| {});
+    for (enabled, shown) in [
+        (&[][..], &[][..]),
+        (&["quotes"], &["market__getQuote"]),
+        (&["earnings"], &["market__listDividends"]),
+        (&["calendar"], &["market__listDividends", "market__getSplits"]),
+        (&["calendar", "earnings"], &["market__listDividends", "market__getSplits"]),
+        (&["notes"], &["notes__readNote", "notes__writeNote"]),
+        (&["quotes", "trade"], &["market__getQuote", "market__placeOrder"]),
+        (&["nowhere"], &[]),
+    ] {
+        assert_eq!(names(&dynamic(&index, enabled)), shown, "{enabled:?}");
+    }
+}
+
+#[test]
+fn switching_says_what_comes_and_what_really_goes() {
+    let first = dynamic(&index(|_| {}), &["calendar"]);
+    let both = first.enable(&named("earnings")).unwrap();
+    assert_eq!(both.message, "Toolset 'earnings' is enabled; it has 1 tools.");
+    let view = again(&first, &both.enabled);
+    let one = view.disable(&named("earnings")).unwrap();
+    assert_eq!(one.tools, Vec::<String>::new());
+    assert_eq!(
+        one.message,
+        "Toolset 'earnings' is disabled; 0 tools are gone. 1 stay, because other enabled toolsets have them."
+    );
+    let none = again(&first, &one.enabled).disable(&named("calendar")).unwrap();
+    assert_eq!(none.tools, ["market__listDividends", "market__getSplits"]);
+    assert_eq!(none.message, "Toolset 'calendar' is disabled; 2 tools are gone.");
+    assert!(none.enabled.is_empty());
+}
+
+#[test]
+fn a_set_is_named_in_one_of_three_arguments() {
+    let view = dynamic(&index(|_| {}), &[]);
+    for good in [
+        json!({"toolsetName": "quotes"}),
+        json!({"name": " quotes "}),
+        json!({"toolset": "quotes", "else": 1}),
+        json!({"toolsetName": "quotes", "name": "company"}),
+    ] {
+        let switched = view.enable(&arguments(&good)).unwrap();
+        assert_eq!(switched.tools, ["market__getQuote"], "{good}");
+    }
+}
+
+#[test]
+fn a_refused_switch_says_why_and_what_there_is() {
+    let view = dynamic(&index(|_| {}), &["quotes"]);
+    let known = ALL_SETS.join(", ");
+    let unsaid = format!("say which toolset in `toolsetName`; there are: {known}");
+    for bad in [json!({}), json!({"toolsetName": ""}), json!({"name": 7}), json!({"toolset": null})]
+    {
+        assert_eq!(view.enable(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
+        assert_eq!(view.disable(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
+        assert_eq!(view.toolset_text(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
+    }
+    let unknown = format!("there is no toolset 'Quotes' here; there are: {known}");
+    assert_eq!(view.enable(&named("Quotes")), Err(unknown.clone()));
+    assert_eq!(view.disable(&named("Quotes")), Err(unknown.clone()));
+    assert_eq!(view.toolset_text(&named("Quotes")), Err(unknown));
+    let already = view.enable(&named("quotes"));
+    assert_eq!(already, Err("toolset 'quotes' is already enabled".into()));
+    let inactive = view.disable(&named("company"));
+    assert_eq!(inactive, Err("toolset 'company' is not enabled; enabled: quotes".into()));
+    let inactive = dynamic(view.index(), &[]).disable(&named("company"));
+    assert_eq!(inactive, Err("toolset 'company' is not enabled; enabled: none".into()));
+}
+
+#[test]
+fn at_most_so_many_sets_are_active() {
+    let index = index(|plan| plan.gateway.max_active_toolsets = Some(2));
+    let view = dynamic(&index, &["calendar", "quotes"]);
+    assert_eq!(
+        view.enable(&named("company")),
+        Err("toolset 'company' cannot be enabled: at most 2 may be active (max_active_toolsets), and calendar, \
+             quotes are: disable one first"
+            .into())
+    );
+    let fewer = view.disable(&named("quotes")).unwrap();
+    assert!(again(&view, &fewer.enabled).enable(&named("company")).is_ok());
+}
+
+#[test]
+fn a_set_that_is_gone_takes_no_place() {
+    let index = index(|plan| plan.gateway.max_active_toolsets = Some(1));
+    let view = dynamic(&index, &["removed-by-a-reload"]);
+    assert_eq!(view.enable(&named("quotes")).unwrap().tools, ["market__getQuote"]);
+    let full = dynamic(&index, &["removed-by-a-reload", "company"]).enable(&named("quotes"));
+    assert!(full.unwrap_err().contains("and company are: disable one first"));
+}
+
+/// No way leads to a tool that policy hides.
+fn unreachable(view: &View, canonical: &str, exposed: &str) {
+    assert!(!names(view).contains(&exposed));
+    for name in [canonical, exposed] {
+        let Found::Unknown { nearest } = view.find(name) else { panic!("{name} is found") };
+        assert!(!nearest.contains(&exposed), "{nearest:?}");
+        assert!(!view.reach(name).is_err_and(|nearest| nearest.contains(&exposed)));
+        assert!(view.reach(name).is_err(), "{name} is reached");
+        assert!(view.tool_text(&arguments(&json!({ "name": name })), ListEra::Modern).is_err());
+        let found = view.search_text(&arguments(&json!({"query": name, "limit": 50}))).unwrap();
+        assert!(!found.contains(&format!("\"{exposed}\"")), "{found}");
+    }
+    for set in view.set_names() {
+        let told = view.toolset_text(&named(set)).unwrap();
+        assert!(!told.contains(exposed), "{told}");
+        if let Ok(switched) = view.enable(&named(set)) {
+            assert!(!switched.tools.iter().any(|tool| tool == exposed), "{switched:?}");
+            assert!(!view.switched_text(&switched, Some(ListEra::Modern)).contains(exposed));
+        }
+    }
+    for era in [ListEra::Legacy, ListEra::Modern] {
+        let list = String::from_utf8(view.list(era).to_vec()).unwrap();
+        assert!(!list.contains(&format!("\"{exposed}\"")), "{list}");
+    }
+}
+
+#[test]
+fn deny_wins_and_hides_a_tool_of_every_set_that_has_it() {
+    let index = index(|plan| {
+        plan.gateway.deny_toolsets = owned(&["trade"]);
+        plan.gateway.allow_toolsets = Some(owned(&["trade", "quotes", "company", "notes"]));
+    });
+    for (mode, enabled) in [
+        (ExposureMode::Legacy, &[][..]),
+        (ExposureMode::Dynamic, &[][..]),
+        (ExposureMode::Dynamic, &["trade", "quotes", "market", "company"]),
+    ] {
+        let view = view_in(&index, &exposure(mode, &[]), Scope::default(), enabled);
+        assert_eq!(view.set_names(), ["quotes", "company", "notes"]);
+        // `getQuote` is also in `quotes`, which is allowed; `getSplits` is in no allowed set.
+        unreachable(&view, "market.placeOrder", "market__placeOrder");
+        unreachable(&view, "market.getQuote", "market__getQuote");
+        unreachable(&view, "market.getSplits", "market__getSplits");
+        assert!(view.reach("market.getCompanyProfile").is_ok());
+        for hidden in ["trade", "calendar", "market"] {
+            let told = view.enable(&named(hidden)).unwrap_err();
+            assert!(told.starts_with(&format!("there is no toolset '{hidden}' here")), "{told}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_allow_list_allows_nothing() {
+    let index = index(|plan| plan.gateway.allow_toolsets = Some(Vec::new()));
+    let view = dynamic(&index, &["quotes"]);
+    assert_eq!((names(&view).len(), view.set_names().len()), (0, 0));
+    let told = view.enable(&named("quotes")).unwrap_err();
+    assert_eq!(told, "there is no toolset 'quotes' here; there are none here");
+    assert_eq!(view.toolsets_text(), r#"{"toolsets":[]}"#);
+}
+
+#[test]
+fn a_scope_narrows_in_every_way_at_once() {
+    let open = Scope::default;
+    let sets = |places: &[&[&str]]| places.iter().map(|sets| owned(sets)).collect::<Vec<_>>();
+    let all: Vec<String> =
+        TOOLS.iter().map(|(server, tool, _)| format!("{server}__{tool}")).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    for (scope, shown) in [
+        (open(), all.as_slice()),
+        (
+            Scope { server: Some("notes".into()), ..open() },
+            &["notes__readNote", "notes__writeNote"],
+        ),
+        (
+            Scope { toolsets: sets(&[&["quotes", "earnings"]]), ..open() },
+            &["market__getQuote", "market__listDividends"],
+        ),
+        (
+            Scope { toolsets: sets(&[&["quotes", "earnings"], &["calendar"]]), ..open() },
+            &["market__listDividends"],
+        ),
+        (Scope { toolsets: sets(&[&["quotes"], &["company"]]), ..open() }, &[]),
+        (
+            Scope {
+                tools: Some(owned(&["market.getQuote", "notes__readNote", "nothing"])),
+                ..open()
+            },
+            &["market__getQuote", "notes__readNote"],
+        ),
+        (Scope { tools: Some(Vec::new()), ..open() }, &[]),
+        (Scope { read_only: true, server: Some("notes".into()), ..open() }, &["notes__readNote"]),
+        (Scope { toolsets: sets(&[&["trade"]]), read_only: true, ..open() }, &["market__getQuote"]),
+        (Scope { dynamic: true, ..open() }, &[]),
+    ] {
+        assert_eq!(names(&scoped(scope.clone())), shown, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_dynamic_view_of_a_scope_switches_only_what_the_scope_has() {
+    let index = index(|_| {});
+    let to_sets = Scope { toolsets: vec![owned(&["quotes", "earnings"])], ..Scope::default() };
+    let view =
+        view_in(&index, &exposure(ExposureMode::Dynamic, &[]), to_sets, &["company", "quotes"]);
+    assert_eq!(view.set_names(), ["quotes", "earnings"]);
+    assert_eq!(names(&view), ["market__getQuote"]);
+    unreachable(&view, "market.getCompanyProfile", "market__getCompanyProfile");
+    let to_server = Scope { server: Some("notes".into()), ..Scope::default() };
+    let view =
+        view_in(&index, &exposure(ExposureMode::Dynamic, &[]), to_server, &["market", "notes"]);
+    assert_eq!(view.set_names(), ["notes"]);
+    assert_eq!(names(&view), ["notes__readNote", "notes__writeNote"]);
+    let within_static = Scope { dynamic: true, ..Scope::default() };
+    let statics = exposure(ExposureMode::Static, &["quotes", "company"]);
+    let view = view_in(&index, &statics, within_static, &["notes", "company"]);
+    assert_eq!(
+        (view.mode(), view.set_names()),
+        (ExposureMode::Dynamic, &owned(&["quotes", "company"])[..])
+    );
+    assert_eq!(names(&view), ["market__getCompanyProfile"]);
+    unreachable(&view, "notes.readNote", "notes__readNote");
+}
+
+#[test]
+fn a_connection_cannot_name_what_is_not_shown() {
+    let index = index(|plan| plan.gateway.deny_toolsets = owned(&["trade"]));
+    let servers = owned(&["market", "notes"]);
+    let statics = exposure(ExposureMode::Static, &["quotes", "company"]);
+    let to_set =
+        |name: &str| Scope { toolsets: vec![owned(&["quotes", name])], ..Scope::default() };
+    let check = |scope: &Scope, exposure: &Exposure| scope.check(&index, exposure, &servers);
+    assert_eq!(check(&to_set("company"), &statics), Ok(()));
+    let refused = check(&to_set("notes"), &statics).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no toolset 'notes' here; there are: quotes, company");
+    let open = Exposure::default();
+    assert_eq!(check(&to_set("notes"), &open), Ok(()));
+    let known = ALL_SETS.iter().filter(|set| **set != "trade").map(|set| (*set).to_owned());
+    let unknown = ScopeFault::UnknownToolset { name: "trade".into(), known: known.collect() };
+    assert_eq!(check(&to_set("trade"), &open), Err(unknown));
+    let to_server = Scope { server: Some("nobody".into()), ..Scope::default() };
+    let refused = check(&to_server, &open).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no MCP server 'nobody' here");
+}
+
+#[test]
+fn the_mode_and_the_first_sets_of_a_connection() {
+    use ExposureMode::{Dynamic, Legacy, Static};
+    let sets = |sets: &[&str]| Scope { toolsets: vec![owned(sets)], ..Scope::default() };
+    let dynamic = |scope: Scope| Scope { dynamic: true, ..scope };
+    for (configured, scope, mode, first) in [
+        (exposure(Legacy, &[]), Scope::default(), Legacy, &[][..]),
+        (exposure(Legacy, &[]), sets(&["a"]), Static, &["a"]),
+        (exposure(Legacy, &[]), dynamic(sets(&["a"])), Dynamic, &["a"]),
+        (exposure(Legacy, &[]), dynamic(Scope::default()), Dynamic, &[]),
+        (exposure(Static, &["a", "b"]), Scope::default(), Static, &[]),
+        (exposure(Static, &["a", "b"]), dynamic(Scope::default()), Dynamic, &[]),
+        (exposure(Dynamic, &["a"]), Scope::default(), Dynamic, &["a"]),
+        (exposure(Dynamic, &["a"]), sets(&["b"]), Dynamic, &["b"]),
+    ] {
+        let found = (scope.mode(&configured), scope.first_sets(&configured));
+        assert_eq!(found, (mode, owned(first)), "{configured:?} {scope:?}");
+    }
+    let twice =
+        Scope { toolsets: vec![owned(&["a", "b"]), owned(&["b", "c"])], ..Scope::default() };
+    assert_eq!(twice.first_sets(&exposure(Dynamic, &[])), ["b"]);
+}
+
+#[test]
+fn a_tool_that_is_switched_off_names_its_sets() {
+    let view = dynamic(&index(|_| {}), &["company"]);
+    for (name, expected) in [
+        ("market__getQuote", &["quotes", "trade", "market"][..]),
+        ("market__listDividends", &["calendar", "earnings", "market"]),
+        ("notes__readNote", &["notes"]),
+    ] {
+        let Found::Disabled { entry, sets } = view.find(name) else { panic!("{name}") };
+        assert_eq!((entry.name.as_deref(), sets.as_slice()), (Some(name), expected));
+    }
+    assert!(matches!(view.find("market__getCompanyProfile"), Found::Tool(_)));
+    assert!(matches!(view.find("call_tool"), Found::Meta(MetaTool::CallTool)));
+    // Only the meta-tools take canonical names.
+    assert!(matches!(view.find("market.getCompanyProfile"), Found::Unknown { .. }));
+    let Found::Unknown { nearest } = view.find("market__getCompanyProfil") else { panic!() };
+    assert_eq!(nearest, ["market__getCompanyProfile"]);
+    let all = scoped(Scope::default());
+    assert!(matches!(all.find("call_tool"), Found::Unknown { .. }), "only dynamic views have them");
+}
+
+#[test]
+fn names_of_meta_tools_and_taken_names_lead_where_they_should() {
+    let tools = vec![tool("a", "call_tool", true), tool("a", "get", true), tool("b", "get", true)];
+    let mut plan = Plan { servers: vec![server("a"), server("b")], ..Plan::default() };
+    plan.gateway.naming = Naming::Bare;
+    let index = Arc::new(Index::new(&Catalog::new(1, tools), &plan));
+    assert_eq!(
+        index.warnings(),
+        [
+            "tool 'a.get' is hidden by 'b.get': with `gateway.naming: bare` the last of one name wins; give one of them \
+          an `expose_as`, or use `naming: prefixed`"
+        ]
+    );
+    let view = dynamic(&index, &["a", "b"]);
+    assert!(matches!(view.find("call_tool"), Found::Meta(MetaTool::CallTool)));
+    let Found::Tool(entry) = view.find("get") else { panic!("get") };
+    assert_eq!(entry.tool.name.as_str(), "b.get");
+    let shown = names(&view);
+    assert_eq!(shown.len(), 2);
+    assert!(shown[0].starts_with("call_tool_"), "{shown:?}");
+    assert!(view.reach("a.get").is_err(), "what has no name here is not reached");
+    let Found::Tool(entry) = view.find(shown[0]) else { panic!("{shown:?}") };
+    assert_eq!(entry.tool.name.as_str(), "a.call_tool");
+}
+
+#[test]
+fn sets_are_made_by_servers_too_and_a_written_one_replaces_them() {
+    let described = |index: &Index| -> Vec<String> {
+        let sets = index.toolsets();
+        sets.map(|set| format!("{} {} {}", set.name, set.members.len(), set.description)).collect()
+    };
+    let plain = described(&index(|plan| plan.toolsets.clear()));
+    assert_eq!(
+        plain,
+        [
+            "market 5 All tools of the MCP server 'market'",
+            "notes 2 All tools of the MCP server 'notes'"
+        ]
+    );
+    let written = index(|plan| {
+        plan.toolsets = vec![ToolsetPlan {
+            name: "market".into(),
+            description: "Mine".into(),
+            when_to_use: None,
+            servers: vec![ServerName::new("notes")],
+            tools: owned(&["*Quote"]),
+        }];
+    });
+    assert_eq!(described(&written)[0], "market 7 Mine");
+}
+
+fn search_view() -> View {
+    let tool = |name: &str, description: &str, schema: &Value| {
+        let descriptor = ToolDescriptor {
+            description: Some(description.into()),
+            input_schema: JsonText::from(schema),
+            ..ToolDescriptor::named(name)
+        };
+        catalog_tool("s", descriptor)
+    };
+    let empty = json!({"type": "object"});
+    let isin = json!({"type": "object", "properties": {"isin": {"type": "string", "description": "securities identifier"}}});
+    let tools = vec![
+        tool("getHistoricalQuote", "A quote of the past, for one quote date", &empty),
+        tool("getQuote", "The price now", &empty),
+        tool("listCompanies", "Everybody who is listed", &empty),
+        tool("lookUp", "Finds a paper", &isin),
+        tool("deleteAll", "Mentions the quote only here", &empty),
+    ];
+    let plan = Plan { servers: vec![server("s")], ..Plan::default() };
+    dynamic(&Arc::new(Index::new(&Catalog::new(1, tools), &plan)), &[])
+}
+
+#[test]
+fn search_ranks_names_over_descriptions_and_knows_words() {
+    let view = search_view();
+    let found = |query: &str| -> Vec<&str> {
+        view.search(query, 50).into_iter().map(|(entry, _)| entry.tool.name.tool()).collect()
+    };
+    for (query, first) in [
+        ("getQuote", "getQuote"),
+        ("get quote", "getQuote"),
+        ("s__getQuote", "getQuote"),
+        ("historical quotes", "getHistoricalQuote"),
+        ("company", "listCompanies"),
+        ("COMPANIES", "listCompanies"),
+        ("isin", "lookUp"),
+        ("security identifiers", "lookUp"),
+        ("identifier of a security", "lookUp"),
+    ] {
+        assert_eq!(found(query).first(), Some(&first), "{query}: {:?}", found(query));
+    }
+    assert_eq!(found("quote").last(), Some(&"deleteAll"));
+    assert_eq!(found("xyzzy"), Vec::<&str>::new());
+    let scores: Vec<f32> = view.search("quote", 50).into_iter().map(|(_, score)| score).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| *score > 0.0));
+}
+
+#[test]
+fn search_takes_a_query_and_a_limit_and_nothing_else() {
+    let view = search_view();
+    let search = |given: Value| view.search_text(&arguments(&given));
+    let found: Value =
+        serde_json::from_str(&search(json!({"query": "quote", "limit": 1})).unwrap()).unwrap();
+    let found = found["matches"].as_array().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["toolsets"], json!(["s"]));
+    assert_eq!(found[0]["enabled"], json!(false));
+    for bad in [json!({}), json!({"query": " "}), json!({"query": 1}), json!({"query": null})] {
+        assert_eq!(search(bad), Err("say in `query` what the tool should do".into()));
+    }
+    for limit in [json!(0), json!(51), json!("3"), json!(1.5), json!(-1)] {
+        let told = search(json!({"query": "quote", "limit": limit}));
+        assert_eq!(told, Err("`limit` must be a whole number from 1 to 50".into()), "{limit}");
+    }
+    assert!(search(json!({"query": "quote", "limit": null})).is_ok());
+}
+
+#[test]
+fn toolsets_and_tools_are_described() {
+    let view = dynamic(&index(|_| {}), &["calendar"]);
+    insta::assert_snapshot!(view.toolsets_text());
+    insta::assert_snapshot!(view.toolset_text(&named("calendar")).unwrap());
+    insta::assert_snapshot!(view.toolset_text(&named("quotes")).unwrap());
+    let told = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Legacy);
+    insta::assert_snapshot!(told.unwrap());
+    let told = view.tool_text(&arguments(&json!({"name": "getQuot"})), ListEra::Legacy);
+    assert_eq!(told, Err("there is no tool 'getQuot' here; did you mean market__getQuote?".into()));
+    assert_eq!(
+        view.tool_text(&Map::new(), ListEra::Legacy),
+        Err("say which tool in `name`".into())
+    );
+}
+
+#[test]
+fn what_switching_answers() {
+    let view = dynamic(&index(|_| {}), &[]);
+    let switched = view.enable(&named("quotes")).unwrap();
+    insta::assert_snapshot!(view.switched_text(&switched, None));
+    insta::assert_snapshot!(view.switched_text(&switched, Some(ListEra::Modern)));
+}
+
+fn text(view: &View, era: ListEra) -> String {
+    String::from_utf8(view.list(era).to_vec()).unwrap()
+}
+
+#[test]
+fn lists_are_these_bytes() {
+    let index = index(|_| {});
+    let statics = exposure(ExposureMode::Static, &["company", "notes"]);
+    let view = view_in(&index, &statics, Scope::default(), &[]);
+    insta::assert_snapshot!(text(&view, ListEra::Legacy));
+    insta::assert_snapshot!(text(&view, ListEra::Modern));
+    let view = dynamic(&index, &["quotes"]);
+    insta::assert_snapshot!(text(&view, ListEra::Legacy));
+    insta::assert_snapshot!(text(&view, ListEra::Modern));
+    let nothing = scoped(Scope { tools: Some(Vec::new()), ..Scope::default() });
+    assert_eq!(text(&nothing, ListEra::Legacy), r#"{"tools":[]}"#);
+    for list in [text(&view, ListEra::Legacy), text(&view, ListEra::Modern)] {
+        let read: Value = serde_json::from_str(&list).unwrap();
+        assert_eq!(read["tools"].as_array().unwrap().len(), 8);
+    }
+}
+
+#[test]
+fn views_that_list_the_same_are_told_from_those_that_do_not() {
+    let (one, other) = (index(|_| {}), index(|_| {}));
+    let same = |a: &View, b: &View| {
+        let bytes = text(a, ListEra::Legacy) == text(b, ListEra::Legacy);
+        assert_eq!((a.lists_same(b), a.digest() == b.digest()), (bytes, bytes));
+        bytes
+    };
+    assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&other, &["calendar"])));
+    assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&one, &["calendar", "earnings"])));
+    assert!(!same(&dynamic(&one, &["earnings"]), &dynamic(&one, &["calendar"])));
+    assert!(!same(&dynamic(&one, &[]), &scoped(Scope { tools: Some(vec![]), ..Scope::default() })));
+    let more_sets = index(|plan| plan.toolsets.truncate(2));
+    assert!(
+        !same(&dynamic(&one, &[]), &dynamic(&more_sets, &[])),
+        "the catalogue line is part of the list"
+    );
+    let changed = {
+        let mut tools: Vec<_> = catalog().tools().to_vec();
+        let mut first = CatalogTool::clone(&tools[0]);
+        first.descriptor.description = Some("Does it better".into());
+        tools[0] = Arc::new(first);
+        Arc::new(Index::new(&Catalog::new(8, tools), &plan()))
+    };
+    assert!(!same(&dynamic(&one, &["quotes"]), &dynamic(&changed, &["quotes"])));
+    assert!(same(&dynamic(&one, &["notes"]), &dynamic(&changed, &["notes"])), "not in this view");
+}
+
+type Switch = fn(&View, &Map<String, Value>) -> Result<Switched, String>;
+
+fn some_sets() -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::sample::subsequence(ALL_SETS.to_vec(), 0..=ALL_SETS.len())
+}
+
+fn some_scope() -> impl Strategy<Value = Scope> {
+    let server = proptest::option::of(proptest::sample::select(vec!["market", "notes"]));
+    let tools: Vec<String> =
+        TOOLS.iter().map(|(server, tool, _)| format!("{server}.{tool}")).collect();
+    let tools = proptest::option::of(proptest::sample::subsequence(tools, 0..=TOOLS.len()));
+    let toolsets = proptest::collection::vec(some_sets(), 0..3);
+    (server, toolsets, tools, any::<bool>(), any::<bool>()).prop_map(
+        |(server, toolsets, tools, read_only, dynamic)| Scope {
+            server: server.map(str::to_owned),
+            toolsets: toolsets
+                .iter()
+                .filter(|sets| !sets.is_empty())
+                .map(|sets| owned(sets))
+                .collect(),
+            tools,
+            read_only,
+            dynamic,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_view_shows_what_policy_hides(
+        allowed in proptest::option::of(some_sets()),
+        denied in some_sets(),
+        mode in proptest::sample::select(vec![ExposureMode::Legacy, ExposureMode::Static, ExposureMode::Dynamic]),
+        first in some_sets(),
+        scope in some_scope(),
+        enabled in some_sets(),
+    ) {
+        let index = index(|plan| {
+            plan.gateway.allow_toolsets = allowed.as_ref().map(|sets| owned(sets));
+            plan.gateway.deny_toolsets = owned(&denied);
+        });
+        let has = |set: &str, server: &str, tool: &str| {
+            set == server || SETS.iter().any(|(name, tools)| {
+                *name == set && tools.iter().any(|pattern| {
+                    *pattern == tool || (*pattern == "market.getCompany*" && tool == "getCompanyProfile")
+                })
+            })
+        };
+        let view = view_in(&index, &exposure(mode, &first), scope.clone(), &enabled);
+        for (server, tool, is_read_only) in TOOLS {
+            let (canonical, exposed) = (format!("{server}.{tool}"), format!("{server}__{tool}"));
+            let is_in = |sets: &[&str]| sets.iter().any(|set| has(set, server, tool));
+            let is_hidden = is_in(&denied)
+                || allowed.as_ref().is_some_and(|allowed| !is_in(allowed))
+                || (scope.read_only && !is_read_only)
+                || scope.server.as_deref().is_some_and(|only| only != server)
+                || scope.tools.as_ref().is_some_and(|tools| !tools.contains(&canonical))
+                || (mode == ExposureMode::Static && !is_in(&first));
+            if is_hidden {
+                unreachable(&view, &canonical, &exposed);
+            }
+        }
+        for entry in view.tools() {
+            let name = entry.name.as_deref().unwrap();
+            let Found::Tool(found) = view.find(name) else { panic!("{name} is shown and not found") };
+            prop_assert_eq!(&found.tool.name, &entry.tool.name);
+            prop_assert_eq!(&view.reach(name).unwrap().tool.name, &entry.tool.name);
+        }
+    }
+
+    #[test]
+    fn enabling_and_disabling_again_changes_nothing(
+        enabled in some_sets(), set in proptest::sample::select(ALL_SETS.to_vec()),
+    ) {
+        let before = dynamic(&index(|_| {}), &enabled);
+        let (there, back): (Switch, Switch) =
+            if enabled.contains(&set) { (View::disable, View::enable) } else { (View::enable, View::disable) };
+        let between = again(&before, &there(&before, &named(set)).unwrap().enabled);
+        let after = again(&before, &back(&between, &named(set)).unwrap().enabled);
+        prop_assert_eq!(text(&before, ListEra::Legacy), text(&after, ListEra::Legacy));
+        prop_assert_eq!(text(&before, ListEra::Modern), text(&after, ListEra::Modern));
+        prop_assert!(before.lists_same(&after));
+    }
+}

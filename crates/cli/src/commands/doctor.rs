@@ -13,7 +13,7 @@ use switchboard_store::Store;
 
 use crate::args::Globals;
 use crate::data_dir::data_directory;
-use crate::embedded::{config_source, end_board, own_program};
+use crate::embedded::{config_source, end_board, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 
@@ -47,7 +47,11 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
     let (mut findings, plan) = look_at_configuration(globals);
     findings.push(look_at_store(globals).await);
     if let Some(plan) = plan {
-        let looks: FuturesOrdered<_> = plan.servers.iter().map(look_at_server).collect();
+        let sign_ins = sign_ins(globals, &plan.servers).await.ok().flatten();
+        let options =
+            ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
+        let looks: FuturesOrdered<_> =
+            plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
         findings.extend(looks.collect::<Vec<_>>().await);
         findings.extend(look_at_admission(plan).await?);
     }
@@ -109,11 +113,10 @@ async fn look_at_store(globals: &Globals) -> Finding {
     }
 }
 
-async fn look_at_server(server: &ServerPlan) -> Finding {
+async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Finding {
     let subject = format!("server {} at {}", server.spec.name, server.spec.place);
-    let options = ConnectOptions { guard: own_program(), ..ConnectOptions::default() };
     let start = tokio::time::Instant::now();
-    match Connection::open(&server.spec, &options).await {
+    match Connection::open(&server.spec, options).await {
         Ok((connection, list)) => {
             let took = render_duration(std::time::Duration::from_millis(
                 u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -8,7 +8,7 @@ use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::{ServerPlan, render_duration};
 
 use crate::args::Globals;
-use crate::embedded::{load_config, own_program};
+use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -18,14 +18,9 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let plan = load_config(globals, output)?.plan;
-    let Some(server) = plan.servers.iter().find(|server| server.spec.name.as_str() == name) else {
-        let known: Vec<_> =
-            plan.servers.iter().map(|server| format!("'{}'", server.spec.name)).collect();
-        return Err(Failure::usage(format!("no server '{name}' is configured")).with_hint(
-            (!known.is_empty()).then(|| format!("configured are {}", known.join(", "))),
-        ));
-    };
-    let options = ConnectOptions { guard: own_program(), ..ConnectOptions::default() };
+    let server = find_server(&plan, name)?;
+    let sign_ins = sign_ins(globals, std::slice::from_ref(server)).await?;
+    let options = ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
     #[expect(
         clippy::disallowed_methods,
         reason = "a wall clock reading for a person, not for logic"

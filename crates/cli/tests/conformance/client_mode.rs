@@ -1,7 +1,8 @@
 //! The suite as a server, with the program as its client. First with the driver alone, so that a fault of the
 //! driver is not taken for one of the program, then with the program between the two.
 //!
-//! The scenarios of `auth/` are not here: a server that wants OAuth needs a client that speaks it.
+//! In the scenarios of `auth/` the driver is the person who signs in: it runs `switchboard auth login` when the
+//! program asks for it, and plays the browser. It has no OAuth of its own, so those are not run with it alone.
 
 use switchboard_test_support::peers;
 
@@ -29,6 +30,51 @@ const MODERN_SCENARIOS: &[&str] = &[
     "http-invalid-tool-headers",
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
+];
+
+/// What both revisions require of a client that signs in.
+const LEGACY_AUTH: &[&str] = &[
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/basic-cimd",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-post",
+    "auth/token-endpoint-auth-none",
+    "auth/pre-registration",
+];
+const MODERN_AUTH: &[&str] = &[
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/basic-cimd",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-post",
+    "auth/token-endpoint-auth-none",
+    "auth/pre-registration",
+    "auth/resource-mismatch",
+    "auth/offline-access-scope",
+    "auth/offline-access-not-supported",
+    "auth/authorization-server-migration",
+    "auth/iss-supported",
+    "auth/iss-not-advertised",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
 ];
 
 async fn driver_alone(suite: Suite, scenarios: &[&str]) {
@@ -69,7 +115,9 @@ macro_rules! gateway_passes {
         #[test]
         fn no_scenario_is_forgotten() {
             let tested = [$($scenario),*].len();
-            assert_eq!(tested, OLD_SCENARIOS.len() + LEGACY_SCENARIOS.len() + MODERN_SCENARIOS.len());
+            let lists =
+                [OLD_SCENARIOS, LEGACY_SCENARIOS, MODERN_SCENARIOS, LEGACY_AUTH, MODERN_AUTH];
+            assert_eq!(tested, lists.iter().map(|list| list.len()).sum::<usize>());
         }
     };
 }
@@ -92,4 +140,43 @@ gateway_passes! {
     modern_invalid_tool_headers: MODERN, MODERN_SCENARIOS, "http-invalid-tool-headers";
     modern_no_dereference: MODERN, MODERN_SCENARIOS, "json-schema-ref-no-deref";
     modern_schema_preservation: MODERN, MODERN_SCENARIOS, "json-schema-2020-12-preservation";
+    legacy_auth_metadata_default: LEGACY, LEGACY_AUTH, "auth/metadata-default";
+    legacy_auth_metadata_var1: LEGACY, LEGACY_AUTH, "auth/metadata-var1";
+    legacy_auth_metadata_var2: LEGACY, LEGACY_AUTH, "auth/metadata-var2";
+    legacy_auth_metadata_var3: LEGACY, LEGACY_AUTH, "auth/metadata-var3";
+    legacy_auth_basic_cimd: LEGACY, LEGACY_AUTH, "auth/basic-cimd";
+    legacy_auth_scope_from_www_authenticate: LEGACY, LEGACY_AUTH, "auth/scope-from-www-authenticate";
+    legacy_auth_scope_from_scopes_supported: LEGACY, LEGACY_AUTH, "auth/scope-from-scopes-supported";
+    legacy_auth_scope_omitted_when_undefined: LEGACY, LEGACY_AUTH, "auth/scope-omitted-when-undefined";
+    legacy_auth_scope_step_up: LEGACY, LEGACY_AUTH, "auth/scope-step-up";
+    legacy_auth_scope_retry_limit: LEGACY, LEGACY_AUTH, "auth/scope-retry-limit";
+    legacy_auth_token_endpoint_auth_basic: LEGACY, LEGACY_AUTH, "auth/token-endpoint-auth-basic";
+    legacy_auth_token_endpoint_auth_post: LEGACY, LEGACY_AUTH, "auth/token-endpoint-auth-post";
+    legacy_auth_token_endpoint_auth_none: LEGACY, LEGACY_AUTH, "auth/token-endpoint-auth-none";
+    legacy_auth_pre_registration: LEGACY, LEGACY_AUTH, "auth/pre-registration";
+    modern_auth_metadata_default: MODERN, MODERN_AUTH, "auth/metadata-default";
+    modern_auth_metadata_var1: MODERN, MODERN_AUTH, "auth/metadata-var1";
+    modern_auth_metadata_var2: MODERN, MODERN_AUTH, "auth/metadata-var2";
+    modern_auth_metadata_var3: MODERN, MODERN_AUTH, "auth/metadata-var3";
+    modern_auth_basic_cimd: MODERN, MODERN_AUTH, "auth/basic-cimd";
+    modern_auth_scope_from_www_authenticate: MODERN, MODERN_AUTH, "auth/scope-from-www-authenticate";
+    modern_auth_scope_from_scopes_supported: MODERN, MODERN_AUTH, "auth/scope-from-scopes-supported";
+    modern_auth_scope_omitted_when_undefined: MODERN, MODERN_AUTH, "auth/scope-omitted-when-undefined";
+    modern_auth_scope_step_up: MODERN, MODERN_AUTH, "auth/scope-step-up";
+    modern_auth_scope_retry_limit: MODERN, MODERN_AUTH, "auth/scope-retry-limit";
+    modern_auth_token_endpoint_auth_basic: MODERN, MODERN_AUTH, "auth/token-endpoint-auth-basic";
+    modern_auth_token_endpoint_auth_post: MODERN, MODERN_AUTH, "auth/token-endpoint-auth-post";
+    modern_auth_token_endpoint_auth_none: MODERN, MODERN_AUTH, "auth/token-endpoint-auth-none";
+    modern_auth_pre_registration: MODERN, MODERN_AUTH, "auth/pre-registration";
+    modern_auth_resource_mismatch: MODERN, MODERN_AUTH, "auth/resource-mismatch";
+    modern_auth_offline_access_scope: MODERN, MODERN_AUTH, "auth/offline-access-scope";
+    modern_auth_offline_access_not_supported: MODERN, MODERN_AUTH, "auth/offline-access-not-supported";
+    modern_auth_authorization_server_migration: MODERN, MODERN_AUTH, "auth/authorization-server-migration";
+    modern_auth_iss_supported: MODERN, MODERN_AUTH, "auth/iss-supported";
+    modern_auth_iss_not_advertised: MODERN, MODERN_AUTH, "auth/iss-not-advertised";
+    modern_auth_iss_supported_missing: MODERN, MODERN_AUTH, "auth/iss-supported-missing";
+    modern_auth_iss_wrong_issuer: MODERN, MODERN_AUTH, "auth/iss-wrong-issuer";
+    modern_auth_iss_unexpected: MODERN, MODERN_AUTH, "auth/iss-unexpected";
+    modern_auth_iss_normalized: MODERN, MODERN_AUTH, "auth/iss-normalized";
+    modern_auth_metadata_issuer_mismatch: MODERN, MODERN_AUTH, "auth/metadata-issuer-mismatch";
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use http::{HeaderName, HeaderValue};
-use switchboard_model::{Endpoint, Secret};
+use switchboard_model::{Endpoint, OAuthSettings, Secret, UpstreamAuth};
 use url::Url;
 
 use super::{At, Planner};
 use crate::problem::Problem;
-use crate::raw::{RawServer, RawTransport};
+use crate::raw::{RawOAuth, RawServer, RawTransport};
 
 const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
 const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
@@ -19,12 +19,12 @@ impl Planner<'_> {
         match transport {
             RawTransport::Stdio => self.stdio(at, raw),
             RawTransport::StreamableHttp => {
-                let (url, headers, bearer) = self.http(at, raw, "streamable_http")?;
-                Some(Endpoint::StreamableHttp { url, headers, bearer })
+                let (url, headers, auth) = self.http(at, raw, "streamable_http")?;
+                Some(Endpoint::StreamableHttp { url, headers, auth })
             }
             RawTransport::Sse => {
-                let (url, headers, bearer) = self.http(at, raw, "sse")?;
-                Some(Endpoint::Sse { url, headers, bearer })
+                let (url, headers, auth) = self.http(at, raw, "sse")?;
+                Some(Endpoint::Sse { url, headers, auth })
             }
         }
     }
@@ -59,20 +59,82 @@ impl Planner<'_> {
         at: &At<'_>,
         raw: &mut RawServer,
         transport: &str,
-    ) -> Option<(Url, BTreeMap<String, Secret>, Option<Secret>)> {
+    ) -> Option<(Url, BTreeMap<String, Secret>, UpstreamAuth)> {
         self.refuse_keys(at, &STDIO_KEYS, transport);
         self.require(at, "url", transport);
         let url = raw.url.as_deref().and_then(|text| self.url(at, text));
         let headers = self.headers(at, raw.headers.take().unwrap_or_default());
-        let bearer = raw.auth.take().and_then(|auth| auth.bearer);
+        let (bearer, oauth) =
+            raw.auth.take().map(|auth| (auth.bearer, auth.oauth)).unwrap_or_default();
         self.check_bearer(at, bearer.as_deref());
         let named_twice = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
-        if let (Some(auth), true, true) = (at.get("auth"), named_twice, bearer.is_some()) {
-            let message = format!("{} has both `auth.bearer` and an Authorization header", at.path);
+        let key = if bearer.is_some() { "bearer" } else { "oauth" };
+        let is_given = bearer.is_some() || oauth.is_some();
+        if let (Some(auth), true, true) = (at.get("auth"), named_twice, is_given) {
+            let message = format!("{} has both `auth.{key}` and an Authorization header", at.path);
             let problem = Problem::error(message).about(&auth.path).help("remove one of the two");
             self.push(at.key_origin("auth"), problem);
         }
-        Some((url?, headers, bearer.map(Secret::new)))
+        let auth = match (bearer, oauth) {
+            (None, None) => UpstreamAuth::None,
+            (Some(bearer), None) => UpstreamAuth::Bearer(Secret::new(bearer)),
+            (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)),
+            (Some(_), Some(_)) => {
+                let message = format!("{}.auth has both `bearer` and `oauth`", at.path);
+                let problem = Problem::error(message).about(&at.path.key("auth"));
+                self.push(at.key_origin("auth"), problem.help("remove one of the two"));
+                return None;
+            }
+        };
+        Some((url?, headers, auth))
+    }
+
+    fn oauth(&mut self, at: &At<'_>, raw: RawOAuth) -> OAuthSettings {
+        let place = at.get("auth").and_then(|auth| auth.get("oauth"));
+        let mut settings = OAuthSettings {
+            client_id: raw.client_id,
+            client_secret: raw.client_secret.map(Secret::new),
+            client_metadata_url: None,
+            scopes: raw.scopes.unwrap_or_default(),
+            redirect_port: raw.redirect_port,
+        };
+        let Some(place) = place else { return settings };
+        if settings.client_secret.is_some() && settings.client_id.is_none() {
+            let message = format!("{} has a `client_secret` without a `client_id`", place.path);
+            let problem = Problem::error(message).about(&place.path);
+            self.push(
+                place.key_origin("client_secret"),
+                problem.help("add the `client_id` that it belongs to"),
+            );
+        }
+        if settings.scopes.iter().any(|scope| !is_scope(scope)) {
+            let message = format!(
+                "{}.scopes: a scope is one word without quotes and backslashes",
+                place.path
+            );
+            let problem = Problem::error(message).about(&place.path.key("scopes"));
+            self.push(
+                place.key_origin("scopes"),
+                problem.help("write each as an entry of its own"),
+            );
+        }
+        if let Some(text) = raw.client_metadata_url {
+            let url = Url::parse(&text).ok();
+            // The address itself is the name that the authorization server knows us by.
+            let url = url.filter(|url| url.scheme() == "https" && url.path().len() > 1);
+            if url.is_none() {
+                let message = format!(
+                    "{}.client_metadata_url is not an https address of a document",
+                    place.path
+                );
+                let problem = Problem::error(message)
+                    .about(&place.path.key("client_metadata_url"))
+                    .help("write an address such as `https://example.com/switchboard.json`");
+                self.push(place.key_origin("client_metadata_url"), problem);
+            }
+            settings.client_metadata_url = url;
+        }
+        settings
     }
 
     fn stdio(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {
@@ -145,11 +207,11 @@ impl Planner<'_> {
     fn check_bearer(&mut self, at: &At<'_>, bearer: Option<&str>) {
         let Some(auth) = at.get("auth") else { return };
         let Some(bearer) = bearer else {
-            if !auth.has("bearer") && auth.node.entries().is_empty() {
+            if auth.node.entries().is_empty() {
                 let problem = Problem::error(format!("{} is empty", auth.path)).about(&auth.path);
                 self.push(
                     at.key_origin("auth"),
-                    problem.help("add `bearer: ${TOKEN}`, or remove it"),
+                    problem.help("add `bearer: ${TOKEN}` or `oauth: {}`, or remove it"),
                 );
             }
             return;
@@ -183,6 +245,11 @@ impl Planner<'_> {
             self.push(at.key_origin(key), problem.help("remove it, or change `transport`"));
         }
     }
+}
+
+/// What RFC 6749 allows.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
 /// The place of a server as it may be shown: an expanded value stands as it was written.

@@ -1,7 +1,7 @@
 //! What is allowed, but probably not meant.
 
 use switchboard_model::{
-    AdmissionMode, Endpoint, LOCAL_SERVER, ServerPlan, ToolEntry, is_on_this_machine,
+    AdmissionMode, Endpoint, LOCAL_SERVER, ServerPlan, ToolEntry, UpstreamAuth, is_on_this_machine,
 };
 
 use super::{At, Planner, shown_name};
@@ -44,14 +44,14 @@ impl Planner<'_> {
     }
 
     fn warn_plain_text_secrets(&mut self, server: &ServerPlan, at: &At<'_>) {
-        let (Endpoint::StreamableHttp { url, headers, bearer }
-        | Endpoint::Sse { url, headers, bearer }) = &server.spec.endpoint
+        let (Endpoint::StreamableHttp { url, headers, auth }
+        | Endpoint::Sse { url, headers, auth }) = &server.spec.endpoint
         else {
             return;
         };
         if url.scheme() == "http"
             && !is_on_this_machine(url)
-            && (bearer.is_some() || !headers.is_empty())
+            && (*auth != UpstreamAuth::None || !headers.is_empty())
         {
             let shown = shown_name(at, server.spec.name.as_str());
             let message = format!("server '{shown}' gets its credentials over plain http");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
-use switchboard_model::Endpoint;
+use switchboard_model::{Endpoint, UpstreamAuth};
 
 use crate::support::{API_KEY, BEARER, EVERYTHING, EVERYTHING_ENV, load_with, with_server};
 
@@ -37,13 +37,13 @@ fn check(entry: &str, env: &[(&str, &str)]) {
 #[test]
 fn a_valid_file_shows_none() {
     let loaded = load_with(Some(EVERYTHING), &EVERYTHING_ENV);
-    let Endpoint::StreamableHttp { headers, bearer, .. } =
+    let Endpoint::StreamableHttp { headers, auth: UpstreamAuth::Bearer(bearer), .. } =
         &loaded.as_ref().unwrap().plan.servers[0].spec.endpoint
     else {
         panic!("http")
     };
     assert_eq!(headers["X-Api-Key"].expose(), API_KEY);
-    assert_eq!(bearer.as_ref().unwrap().expose(), BEARER);
+    assert_eq!(bearer.expose(), BEARER);
     let printed = printed(&loaded);
     for secret in [API_KEY, BEARER, "w0rk", "blue", "debug"] {
         assert!(!printed.contains(secret), "{secret} in {printed}");
@@ -143,10 +143,12 @@ fn an_expanded_value_is_not_expanded_again() {
     let text = with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {bearer: '${T}'}");
     for value in ["file:/etc/switchboard/token.txt", "${API_KEY}"] {
         let loaded = load_with(Some(&text), &[("T", value), ("API_KEY", "x")]).unwrap();
-        let Endpoint::StreamableHttp { bearer, .. } = &loaded.plan.servers[0].spec.endpoint else {
+        let Endpoint::StreamableHttp { auth: UpstreamAuth::Bearer(bearer), .. } =
+            &loaded.plan.servers[0].spec.endpoint
+        else {
             panic!("http")
         };
-        assert_eq!(bearer.as_ref().unwrap().expose(), value);
+        assert_eq!(bearer.expose(), value);
     }
 }
 

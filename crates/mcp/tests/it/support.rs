@@ -12,7 +12,7 @@ use switchboard_mcp::{
     CallFailure, ConnectError, ConnectErrorKind, ConnectOptions, Connection, Progress,
 };
 use switchboard_model::{
-    Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolList, ToolResult,
+    Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolList, ToolResult, UpstreamAuth,
 };
 use switchboard_test_support::{ScriptedServer, peers, wait_until};
 use tokio::sync::mpsc;
@@ -34,21 +34,21 @@ pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
 
 pub(crate) fn http(url: &str) -> ServerSpec {
     let url = url.parse().unwrap();
-    spec(Endpoint::StreamableHttp { url, headers: BTreeMap::new(), bearer: None })
+    spec(Endpoint::StreamableHttp { url, headers: BTreeMap::new(), auth: UpstreamAuth::None })
 }
 
 pub(crate) fn sse(url: &str) -> ServerSpec {
     let url = url.parse().unwrap();
-    spec(Endpoint::Sse { url, headers: BTreeMap::new(), bearer: None })
+    spec(Endpoint::Sse { url, headers: BTreeMap::new(), auth: UpstreamAuth::None })
 }
 
 /// The same server, with a header and a bearer token that must never be shown.
 pub(crate) fn with_credentials(mut spec: ServerSpec) -> ServerSpec {
-    if let Endpoint::StreamableHttp { headers, bearer, .. }
-    | Endpoint::Sse { headers, bearer, .. } = &mut spec.endpoint
+    if let Endpoint::StreamableHttp { headers, auth, .. } | Endpoint::Sse { headers, auth, .. } =
+        &mut spec.endpoint
     {
         headers.insert("x-key".into(), Secret::new("s3cret-header"));
-        *bearer = Some(Secret::new("s3cret-token"));
+        *auth = UpstreamAuth::Bearer(Secret::new("s3cret-token"));
     }
     spec
 }
@@ -118,6 +118,7 @@ pub(crate) fn shown(error: &ConnectError) -> String {
         ConnectErrorKind::Unreachable => "unreachable",
         ConnectErrorKind::Overloaded => "overloaded",
         ConnectErrorKind::Unauthorized => "unauthorized",
+        ConnectErrorKind::SignIn => "sign-in",
         ConnectErrorKind::Timeout => "timeout",
         ConnectErrorKind::Protocol => "protocol",
         ConnectErrorKind::Process => "process",

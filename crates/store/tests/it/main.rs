@@ -5,6 +5,7 @@
 mod calls;
 mod keys;
 mod many_writers;
+mod oauth;
 mod opening;
 mod processes;
 mod results;

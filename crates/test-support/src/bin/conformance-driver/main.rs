@@ -6,6 +6,7 @@
 
 mod client;
 mod sample;
+mod sign_in;
 mod switchboard;
 
 use std::env;
@@ -25,7 +26,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if env::args().any(|argument| argument == "--direct") {
         return use_everything(&url, &version, &context).await;
     }
-    let switchboard = Switchboard::before(&url)?;
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    if scenario.starts_with("auth/") {
+        return sign_in::run(&url, &scenario, &version, &context).await;
+    }
+    let switchboard = Switchboard::before(&url, "")?;
     let used = use_everything(&switchboard.url, &version, &context).await;
     switchboard.stop();
     used

@@ -13,7 +13,7 @@ pub(crate) struct Switchboard {
     /// Where clients connect.
     pub(crate) url: String,
     /// Configuration and data; gone with the program.
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Drop for Switchboard {
@@ -25,24 +25,31 @@ impl Drop for Switchboard {
 
 impl Switchboard {
     /// Starts the program that `SWITCHBOARD_BIN` names and waits until it is ready.
-    pub(crate) fn before(server: &str) -> Result<Self, Box<dyn Error>> {
-        let program = std::env::var_os("SWITCHBOARD_BIN").ok_or("SWITCHBOARD_BIN is not set")?;
+    /// `more` is what the server's entry says besides, as YAML that begins with a comma.
+    pub(crate) fn before(server: &str, more: &str) -> Result<Self, Box<dyn Error>> {
         let home = tempfile::tempdir()?;
-        std::fs::write(home.path().join("switchboard.yaml"), configuration(server))?;
-        let mut child = Command::new(program)
+        std::fs::write(home.path().join("switchboard.yaml"), configuration(server, more))?;
+        let mut child = command(&home)?
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
-            .current_dir(home.path())
-            .env("HOME", home.path())
-            .env("SWITCHBOARD_DATA_DIR", home.path().join("data"))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
         let stdout = child.stdout.take().ok_or("the program has no output")?;
-        let mut switchboard = Self { child, url: String::new(), _home: home };
+        let mut switchboard = Self { child, url: String::new(), home };
         let start = first_document(BufReader::new(stdout))?;
         let url = start["url"].as_str().ok_or("the program did not say where it listens")?;
         switchboard.url = format!("{url}/mcp");
         Ok(switchboard)
+    }
+
+    /// Another command of the program, with the same configuration and data.
+    pub(crate) fn command(&self) -> Result<Command, Box<dyn Error>> {
+        command(&self.home)
+    }
+
+    /// What such a command prints.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Result<Value, Box<dyn Error>> {
+        let output = self.command()?.args(arguments).arg("--json").output()?;
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     /// Lets it close its connections in good order.
@@ -54,11 +61,22 @@ impl Switchboard {
     }
 }
 
-fn configuration(server: &str) -> String {
+fn command(home: &TempDir) -> Result<Command, Box<dyn Error>> {
+    let program = std::env::var_os("SWITCHBOARD_BIN").ok_or("SWITCHBOARD_BIN is not set")?;
+    let mut command = Command::new(program);
+    command
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env("SWITCHBOARD_DATA_DIR", home.path().join("data"))
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+fn configuration(server: &str, more: &str) -> String {
     format!(
         "switchboard:\n  gateway: {{naming: bare}}\n  toolbox:\n    max_concurrent: 64\n    mcps:\n      \
          - {{name: suite, url: \"{server}\", mode: dynamic, \
-         default_tool_config: {{max_instances: 10, timeout: 20s}}}}\n"
+         default_tool_config: {{max_instances: 10, timeout: 20s}}{more}}}\n"
     )
 }
 

@@ -1,0 +1,186 @@
+//! `auth`: sign in at MCP servers, and out. Works on the store itself; a running instance looks there too.
+
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use comfy_table::Cell;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use switchboard_mcp::{ConnectError, HttpPool, SignIn, SignInState, TokenStore};
+use switchboard_model::ServerPlan;
+use switchboard_runtime::StoredTokens;
+
+use crate::args::{AuthCommand, Globals};
+use crate::embedded::{find_server, load_config, open_store};
+use crate::failure::Failure;
+use crate::output::{Output, state_cell};
+
+/// How long somebody may take to sign in.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &AuthCommand,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    if globals.url.is_some() {
+        let way_out = "run this where the instance runs, without --url and SWITCHBOARD_URL, and with its --data-dir";
+        return Err(Failure::usage(
+            "sign-ins are kept where the data directory is, not made through a running instance",
+        )
+        .with_hint(Some(way_out.into())));
+    }
+    let plan = load_config(globals, output)?.plan;
+    match wanted {
+        AuthCommand::Login { server, no_browser } => {
+            let server = find_server(&plan, server)?;
+            let store = open_store(globals).await?;
+            let tokens = Arc::new(StoredTokens::new(store.clone()));
+            let signed_in = login(server, tokens, *no_browser, output).await;
+            store.close().await;
+            signed_in?;
+        }
+        AuthCommand::Status => {
+            let store = open_store(globals).await?;
+            status(&plan.servers, &StoredTokens::new(store.clone()), output).await?;
+            store.close().await;
+        }
+        AuthCommand::Logout { server } => {
+            let server = find_server(&plan, server)?;
+            let store = open_store(globals).await?;
+            logout(server, &StoredTokens::new(store.clone()), output).await?;
+            store.close().await;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn login(
+    server: &ServerPlan,
+    tokens: Arc<StoredTokens>,
+    no_browser: bool,
+    output: Output,
+) -> Result<(), Failure> {
+    let name = &server.spec.name;
+    let failed = |error: ConnectError| {
+        Failure::unreachable(format!("cannot sign in at '{name}': {error}")).with_hint(error.hint)
+    };
+    let sign_in =
+        SignIn::begin(&server.spec, &HttpPool::default(), tokens).await.map_err(failed)?;
+    let shown = no_browser || !open_browser(sign_in.url());
+    match (shown, output.is_json()) {
+        (true, false) => {
+            output.note("open this address in a browser on this machine:");
+            output.data(sign_in.url());
+        }
+        (true, true) => output.note(sign_in.url()),
+        (false, _) => {
+            output
+                .note(&format!("your browser shows where to sign in; else open {}", sign_in.url()));
+        }
+    }
+    let signed_in = tokio::select! {
+        signed_in = tokio::time::timeout(PATIENCE, sign_in.finish()) => signed_in,
+        () = super::interrupted() => return Err(Failure::start("the sign-in was given up")),
+    };
+    let signed_in = signed_in
+        .map_err(|_| Failure::unreachable("nobody signed in within 15 minutes"))?
+        .map_err(failed)?;
+    if output.is_json() {
+        output.json(&json!({
+            "server": name.as_str(), "issuer": signed_in.issuer, "scopes": signed_in.scopes,
+        }));
+    } else {
+        output.note(&format!("signed in at '{name}' by {}", signed_in.issuer));
+    }
+    Ok(())
+}
+
+/// Whether there is a browser that could be asked.
+fn open_browser(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = std::process::Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}
+
+async fn status(
+    servers: &[ServerPlan],
+    tokens: &StoredTokens,
+    output: Output,
+) -> Result<(), Failure> {
+    let mut states = Vec::new();
+    for server in servers.iter().filter(|server| server.spec.endpoint.oauth().is_some()) {
+        let state = SignInState::read(&server.spec, tokens).await;
+        let state = state.map_err(|error| Failure::start(error.to_string()))?;
+        states.push((server.spec.name.as_str(), state));
+    }
+    let now = tokens.now_ms();
+    if output.is_json() {
+        let servers: Vec<_> = states.iter().map(|(name, state)| view(name, state, now)).collect();
+        output.json(&json!({ "servers": servers }));
+    } else if states.is_empty() {
+        output.note("no server has `auth.oauth`");
+    } else {
+        let header = ["server", "state", "issuer", "scopes", "expires"];
+        let rows = states.iter().map(|(name, state)| row(name, state, now));
+        output.table(&header, rows.collect());
+        for (name, state) in &states {
+            if word(state, now) != "ready" {
+                output.note(&format!("{name}: run `switchboard auth login {name}`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn logout(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> Result<(), Failure> {
+    let name = &server.spec.name;
+    let had_some = tokens.forget(name).await.map_err(Failure::start)?;
+    if output.is_json() {
+        output.json(&json!({ "server": name.as_str(), "signed_out": had_some }));
+    } else if had_some {
+        output.data(&format!("{name}: signed out"));
+    } else {
+        output.data(&format!("{name}: was not signed in"));
+    }
+    Ok(())
+}
+
+fn word(state: &SignInState, now_ms: i64) -> &'static str {
+    let is_over = state.expires_at_ms.is_some_and(|end| end <= now_ms) && !state.is_renewable;
+    if !state.is_signed_in || state.is_wanted || is_over { "needs sign-in" } else { "ready" }
+}
+
+fn expiry(state: &SignInState) -> Option<String> {
+    let end = state.expires_at_ms.and_then(|end| Timestamp::from_millisecond(end).ok());
+    end.map(|end| format!("{end:.0}"))
+}
+
+fn view(name: &str, state: &SignInState, now_ms: i64) -> Value {
+    json!({
+        "server": name,
+        "state": word(state, now_ms),
+        "issuer": state.issuer,
+        "scopes": state.scopes,
+        "wanted_scopes": state.wanted_scopes,
+        "expires_at": expiry(state),
+        "is_renewed": state.is_renewable,
+    })
+}
+
+fn row(name: &str, state: &SignInState, now_ms: i64) -> Vec<Cell> {
+    let end = match (expiry(state), state.is_renewable) {
+        (Some(_), true) => "renewed by itself".to_owned(),
+        (Some(end), false) => end,
+        (None, _) => "-".to_owned(),
+    };
+    vec![
+        Cell::new(name),
+        state_cell(word(state, now_ms)),
+        Cell::new(state.issuer.as_deref().unwrap_or("-")),
+        Cell::new(if state.scopes.is_empty() { "-".to_owned() } else { state.scopes.join(" ") }),
+        Cell::new(end),
+    ]
+}

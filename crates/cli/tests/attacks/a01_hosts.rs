@@ -1,0 +1,232 @@
+//! A1: `Host` and `Origin` of others, on every face and in both eras; a wide address needs credentials.
+
+use std::process::Child;
+
+use reqwest::Client;
+use serde_json::json;
+use switchboard_test_support::{Tool, free_port, wait_until};
+
+use crate::client::{LEGACY, Peer, raw, status_of};
+use crate::support::{Home, PATIENCE, Serve, server};
+use crate::world::{home, key};
+
+const FORBIDDEN: u16 = 403;
+
+/// Statuses of the same visit to each face: modern list, handshake, GET stream, API.
+async fn visit(serve: &Serve, headers: &[(&str, &str)]) -> Vec<u16> {
+    let mut peer = Peer::of(serve);
+    for (name, value) in headers {
+        peer = peer.with(name, value);
+    }
+    let api = peer.at(serve.at("/api/v1/tools"));
+    let metrics = peer.at(serve.at("/metrics"));
+    let stream = peer.request(reqwest::Method::GET, &[]).send().await.unwrap();
+    vec![
+        peer.modern("tools/list", json!({})).await.status,
+        peer.initialize(LEGACY).await.status,
+        stream.status().as_u16(),
+        api.request(reqwest::Method::GET, &[]).send().await.unwrap().status().as_u16(),
+        metrics.request(reqwest::Method::GET, &[]).send().await.unwrap().status().as_u16(),
+    ]
+}
+
+const WELCOME: [u16; 5] = [200, 200, 400, 200, 200];
+
+#[tokio::test]
+async fn a1_foreign_hosts_and_pages_are_refused_on_every_face() {
+    let upstream = server([Tool::new("echo")]).await;
+    let serve = home(&[("one", &upstream.url())], &[]).serve().await;
+    let port = serve.url.rsplit(':').next().unwrap().to_owned();
+    let own = format!("http://127.0.0.1:{port}");
+    let local = format!("localhost:{port}");
+    for headers in [&[][..], &[("origin", own.as_str())], &[("host", local.as_str())]] {
+        assert_eq!(visit(&serve, headers).await, WELCOME, "{headers:?}");
+    }
+    for headers in [
+        [("host", "evil.example")],
+        [("host", "127.0.0.1.evil.example")],
+        [("host", "localhost.evil.example:80")],
+        [("host", "10.0.0.1")],
+        [("host", "evil@127.0.0.1")],
+        [("host", "0x7f.1")],
+        [("origin", "http://evil.example")],
+        [("origin", "https://127.0.0.1.evil.example")],
+        [("origin", "http://localhost:1")],
+        [("origin", "null")],
+        [("origin", "file://")],
+        [("origin", "")],
+        [("sec-fetch-site", "cross-site")],
+    ] {
+        let statuses = visit(&serve, &headers).await;
+        assert!(
+            statuses.iter().all(|status| [FORBIDDEN, 400].contains(status)),
+            "{headers:?} {statuses:?}"
+        );
+        assert_ne!(statuses, WELCOME, "{headers:?}");
+    }
+    assert_eq!(upstream.stats().total_calls(), 0);
+}
+
+#[tokio::test]
+async fn a1_a_host_cannot_be_smuggled_past_the_check() {
+    let serve = Home::new("switchboard: {}").serve().await;
+    let ask = async |head: &str| {
+        let answer = raw(&serve, format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await;
+        status_of(&answer).to_owned()
+    };
+    assert_eq!(ask("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1").await, "200");
+    for head in [
+        "GET /readyz HTTP/1.1",
+        "GET /readyz HTTP/1.0",
+        "GET /readyz HTTP/1.1\r\nHost: evil.example",
+        "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example",
+        "GET /readyz HTTP/1.1\r\nHost: evil.example\r\nHost: 127.0.0.1",
+        "GET http://evil.example/readyz HTTP/1.1\r\nHost: 127.0.0.1",
+        "GET http://127.0.0.1/readyz HTTP/1.1\r\nHost: evil.example",
+        "GET /readyz HTTP/1.1\r\nHost: ",
+    ] {
+        let status = ask(head).await;
+        assert!(["400", "403"].contains(&status.as_str()), "{head:?}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a1_the_authority_of_http2_is_checked_too() {
+    let serve = Home::new("switchboard: {}").serve().await;
+    let address = serve.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let client = Client::builder().no_proxy().http2_prior_knowledge();
+    let client = client.resolve("evil.example", address).build().unwrap();
+    let port = serve.url.rsplit(':').next().unwrap();
+    let ask = async |host: &str, path: &str| {
+        let url = format!("http://{host}:{port}{path}");
+        let mut peer = Peer::of(&serve).at(url);
+        peer.http = client.clone();
+        peer.modern("tools/list", json!({})).await.status
+    };
+    assert_eq!(ask("127.0.0.1", "/mcp").await, 200);
+    assert_eq!(ask("evil.example", "/mcp").await, FORBIDDEN);
+    assert_eq!(ask("evil.example", "/api/v1/tools").await, FORBIDDEN);
+    let page = client.get(format!("http://evil.example:{port}/readyz")).header("host", "127.0.0.1");
+    // Either the two names are taken for a fault of the request, or for an attack.
+    if let Ok(answer) = page.send().await {
+        assert_eq!(answer.status().as_u16(), FORBIDDEN);
+    }
+}
+
+#[tokio::test]
+async fn a1_names_and_pages_that_are_configured_are_let_in_and_no_others() {
+    let security = "security: {allowed_hosts: [gateway.example.com], allowed_origins: [\"https://app.example.com\"]}";
+    let serve = Home::new(format!("switchboard:\n  {security}\n")).serve().await;
+    let host = ("host", "gateway.example.com");
+    let page = ("origin", "https://app.example.com");
+    for headers in [&[host][..], &[page], &[host, page], &[("host", "GATEWAY.example.com:444")]] {
+        assert_eq!(visit(&serve, headers).await, WELCOME, "{headers:?}");
+    }
+    for headers in [
+        &[("host", "sub.gateway.example.com")][..],
+        &[("host", "gateway.example.com.evil.example")],
+        &[("origin", "https://app.example.com.evil.example")],
+        &[("origin", "http://app.example.com")],
+        &[host, ("origin", "https://evil.example")],
+        &[("host", "evil.example"), page],
+    ] {
+        let statuses = visit(&serve, headers).await;
+        assert!(statuses.iter().all(|status| *status == FORBIDDEN), "{headers:?} {statuses:?}");
+    }
+}
+
+/// `serve` on all addresses of the machine. Dropping it kills it.
+struct Wide {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Wide {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Wide {
+    async fn start(home: &Home) -> Self {
+        let port = free_port();
+        let listen = format!("0.0.0.0:{port}");
+        let child = home.command(&["serve", "--listen", &listen, "--json"]).spawn().unwrap();
+        let wide = Self { child, url: format!("http://127.0.0.1:{port}") };
+        let http = Client::builder().no_proxy().build().unwrap();
+        wait_until(PATIENCE, async || {
+            let ready = http.get(format!("{}/readyz", wide.url)).send().await.ok()?;
+            ready.status().is_success().then_some(())
+        })
+        .await;
+        wide
+    }
+}
+
+#[tokio::test]
+async fn a1_a_wide_address_is_refused_without_credentials() {
+    let home = Home::new("switchboard: {}");
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let outcome = home.line(&format!("serve --listen {address}")).expect(1);
+        assert!(outcome.stderr.contains("asks nobody for credentials"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("switchboard key add"), "{}", outcome.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a1_behind_a_wide_address_every_path_but_three_needs_the_key() {
+    let home = Home::new("switchboard: {}");
+    let key = key(&home, "one", "operator");
+    let wide = Wide::start(&home).await;
+    let http = Client::builder().no_proxy().build().unwrap();
+    let ask = async |method: &str, path: &str, key: Option<&str>| {
+        let method = method.parse().unwrap();
+        let mut request = http.request(method, format!("{}{path}", wide.url));
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        request.send().await.unwrap().status().as_u16()
+    };
+    for path in ["/", "/healthz", "/readyz"] {
+        assert_eq!(ask("GET", path, None).await, 200, "{path}");
+    }
+    let closed = [
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
+        ("PUT", "/mcp"),
+        ("POST", "/mcp/servers/x"),
+        ("POST", "/mcp/toolsets/x"),
+        ("POST", "/mcp/sessions/x"),
+        ("GET", "/metrics"),
+        ("GET", "/api/v1/servers"),
+        ("GET", "/api/v1/tools"),
+        ("GET", "/api/v1/tools/x"),
+        ("POST", "/api/v1/tools/x/call"),
+        ("GET", "/api/v1/calls"),
+        ("GET", "/api/v1/results/x"),
+        ("GET", "/api/v1/toolsets"),
+        ("GET", "/api/v1/sessions"),
+        ("POST", "/api/v1/sessions"),
+        ("DELETE", "/api/v1/sessions/x"),
+        ("GET", "/nothing"),
+        ("GET", "/api"),
+        ("GET", "//healthz"),
+        ("GET", "/healthz/../metrics"),
+        ("GET", "/%2e/metrics"),
+        ("GET", "/healthz/"),
+        ("OPTIONS", "/api/v1/tools"),
+        ("HEAD", "/metrics"),
+    ];
+    for (method, path) in closed {
+        assert_eq!(ask(method, path, None).await, 401, "{method} {path}");
+        assert_eq!(ask(method, path, Some("sbk_wrong")).await, 401, "{method} {path}");
+        assert_ne!(ask(method, path, Some(&key)).await, 401, "{method} {path}");
+    }
+    // A key stands in a header, never in an address.
+    assert_eq!(
+        ask("GET", &format!("/api/v1/tools?api_key={key}&access_token={key}"), None).await,
+        401
+    );
+}

@@ -1,0 +1,205 @@
+//! A13: what is hidden cannot be reached by guessing, whichever way leads there.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use switchboard_test_support::{ScriptedServer, Tool};
+
+use crate::client::{Answer, Peer};
+use crate::support::{Home, Serve, dynamic, server, with};
+use crate::world::{Fixture, config_with, key};
+
+/// Every way to name a tool that is hidden.
+const HIDDEN: [&str; 4] = ["secret_denied", "secret_off", "secret_not_allowed", "secret_set"];
+
+struct World {
+    one: ScriptedServer,
+    two: ScriptedServer,
+    hidden: ScriptedServer,
+    serve: Serve,
+    home: Home,
+}
+
+impl World {
+    /// Calls that reached any server.
+    fn calls(&self) -> usize {
+        let servers = [&self.one, &self.two, &self.hidden];
+        servers.iter().map(|server| server.stats().total_calls()).sum()
+    }
+}
+
+async fn world(exposure: &str) -> World {
+    let one = server(["open", "secret_denied", "secret_off"].map(Tool::new)).await;
+    let two = server(["open", "secret_not_allowed"].map(Tool::new)).await;
+    let hidden = server([Tool::new("secret_set")]).await;
+    let servers = [
+        with(&dynamic("one", &one.url()), "tool_denylist: [secret_denied]"),
+        with(&dynamic("two", &two.url()), "tool_allowlist: [open]"),
+        dynamic("hidden", &hidden.url()),
+    ];
+    let tools = ["{name: one.secret_off, enabled: false}"];
+    let gateway = format!("gateway: {{exposure: {exposure}, deny_toolsets: [hidden]}}");
+    let home = Home::new(config_with(&tools, &servers, &[&gateway]));
+    let serve = home.serve().await;
+    World { one, two, hidden, serve, home }
+}
+
+fn guesses() -> Vec<String> {
+    let servers = ["one", "two", "hidden"];
+    let forms = HIDDEN.iter().flat_map(|tool| {
+        servers.iter().flat_map(move |server| {
+            [format!("{server}__{tool}"), format!("{server}.{tool}"), format!("{server}/{tool}")]
+        })
+    });
+    forms.chain(HIDDEN.map(str::to_owned)).collect()
+}
+
+#[track_caller]
+fn assert_hidden(answer: &Answer, way: &str) {
+    assert!(answer.is_refusal(), "{way}: {}", answer.body);
+    // What was asked may be repeated; what exists must not be told.
+    assert!(!answer.body.contains("Scripted tool secret"), "{way}: {}", answer.body);
+    let (_, hint) = answer.body.split_once("did you mean").unwrap_or_default();
+    assert!(!hint.contains("secret") && !hint.contains("write"), "{way}: {}", answer.body);
+}
+
+#[tokio::test]
+async fn a13_hidden_tools_cannot_be_called_under_any_name() {
+    let world = world("legacy").await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    assert_eq!(peer.tools().await, ["one__open", "two__open"]);
+    assert_eq!(session.tools().await, ["one__open", "two__open"]);
+    for name in guesses() {
+        assert!(peer.call(&name, json!({})).await.is_refusal(), "{name}");
+        assert!(session.call(&name, json!({})).await.is_refusal(), "{name}");
+        // Without the exposure for it, neither do the meta-tools exist.
+        assert!(peer.call("call_tool", json!({"name": name})).await.is_refusal(), "{name}");
+    }
+    // Nor do they within one server, or with a wish of their own.
+    let only = peer.at(world.serve.at("/mcp/servers/one"));
+    assert!(only.call("two__open", json!({})).await.is_refusal());
+    let wished = peer.with("x-mcp-tools", "one__secret_denied,hidden__secret_set,one__open");
+    assert_eq!(wished.tools().await, ["one__open"]);
+    for path in ["/mcp/toolsets/hidden", "/mcp?toolsets=hidden"] {
+        let answer = peer.at(world.serve.at(path)).modern("tools/list", json!({})).await;
+        assert!(answer.is_refusal(), "{path} {}", answer.body);
+    }
+    assert_eq!(world.calls(), 0);
+}
+
+#[tokio::test]
+async fn a13_meta_tools_do_not_reach_what_policy_hides() {
+    let world = world("dynamic").await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    for name in guesses() {
+        for (tool, arguments) in [
+            ("call_tool", json!({"name": name, "arguments": {}})),
+            ("describe_tool", json!({"name": name})),
+        ] {
+            assert_hidden(&peer.call(tool, arguments.clone()).await, &format!("{tool} {name}"));
+            assert_hidden(&session.call(tool, arguments).await, &format!("{tool} {name}"));
+        }
+    }
+    for (tool, arguments) in [
+        ("enable_toolset", json!({"toolsetName": "hidden"})),
+        ("describe_toolset", json!({"toolsetName": "hidden"})),
+        ("disable_toolset", json!({"toolsetName": "hidden"})),
+    ] {
+        assert_hidden(&peer.call(tool, arguments.clone()).await, tool);
+        assert_hidden(&session.call(tool, arguments).await, tool);
+    }
+    for query in ["secret", "secret_denied", "Scripted tool secret_set", "hidden"] {
+        let found = peer.call("search_tools", json!({"query": query, "limit": 50})).await;
+        assert!(!found.body.contains("secret"), "{query}: {}", found.body);
+    }
+    for tool in ["list_toolsets", "search_tools"] {
+        let listed = session.call(tool, json!({"query": "open"})).await;
+        assert!(!listed.body.contains("hidden"), "{tool}: {}", listed.body);
+    }
+    // Also with everything switched on, and narrowed to one server.
+    for set in ["one", "two"] {
+        assert!(!session.call("enable_toolset", json!({"toolsetName": set})).await.is_refusal());
+    }
+    assert!(!format!("{:?}", session.tools().await).contains("secret"));
+    let only = peer.at(world.serve.at("/mcp/servers/one"));
+    assert_hidden(&only.call("call_tool", json!({"name": "two__open"})).await, "another server");
+    assert!(!only.call("search_tools", json!({"query": "open"})).await.body.contains("two__"));
+    assert_eq!(world.calls(), 0);
+}
+
+#[tokio::test]
+async fn a13_read_only_views_do_not_call_what_changes_things() {
+    let reader = Tool::new("read").member("annotations", json!({"readOnlyHint": true}));
+    let one = server([reader, Tool::new("write")]).await;
+    let gateway = ["gateway: {exposure: dynamic}"];
+    let serve = crate::world::home(&[("one", &one.url())], &gateway).serve().await;
+    let peer = Peer::of(&serve).with("x-mcp-readonly", "true");
+    for name in ["one__write", "one.write"] {
+        assert_hidden(&peer.call("call_tool", json!({"name": name})).await, name);
+        assert_hidden(&peer.call("describe_tool", json!({"name": name})).await, name);
+        assert!(peer.call(name, json!({})).await.is_refusal());
+    }
+    assert!(!peer.call("call_tool", json!({"name": "one__read"})).await.is_refusal());
+    // A wish can only narrow: what is said twice is as narrow as the narrower.
+    let both = peer.at(serve.at("/mcp?readonly=false"));
+    assert_hidden(&both.call("call_tool", json!({"name": "one__write"})).await, "both");
+    assert_eq!(one.stats().total_calls(), 1);
+}
+
+#[tokio::test]
+async fn a13_prompts_resources_and_completion_of_a_hidden_server_are_hidden_too() {
+    let fixture = Fixture::start("legacy");
+    let other = server([Tool::new("open")]).await;
+    let servers = [("hidden", fixture.url.as_str()), ("one", &other.url())];
+    let serve = crate::world::home(&servers, &["gateway: {deny_toolsets: [hidden]}"]).serve().await;
+    let peer = Peer::of(&serve);
+    let session = peer.open().await;
+    let requests: [(&str, Value); 7] = [
+        ("prompts/get", json!({"name": "hidden__test_simple_prompt"})),
+        ("prompts/get", json!({"name": "test_simple_prompt"})),
+        ("resources/read", json!({"uri": "test://static-text"})),
+        ("resources/read", json!({"uri": "test://template/1/data"})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "hidden__test_prompt_with_arguments"}, "argument": {"name": "arg1", "value": "p"}}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": "test://template/{id}/data"}, "argument": {"name": "id", "value": "p"}}),
+        ),
+        ("tools/call", json!({"name": "hidden__test_simple_text"})),
+    ];
+    for (method, params) in requests {
+        assert!(peer.modern(method, params.clone()).await.is_refusal(), "{method} {params}");
+        assert!(session.ask(method, params.clone()).await.is_refusal(), "{method} {params}");
+    }
+    let subscribed =
+        session.ask("resources/subscribe", json!({"uri": "test://watched-resource"})).await;
+    assert!(subscribed.is_refusal(), "{}", subscribed.body);
+    for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+        let listed = session.ask(method, json!({})).await;
+        assert!(!listed.body.contains("test"), "{method}: {}", listed.body);
+    }
+}
+
+#[tokio::test]
+async fn a13_the_api_does_not_call_what_the_catalog_does_not_have() {
+    let world = world("legacy").await;
+    let key = key(&world.home, "one", "client");
+    let peer = Peer::of(&world.serve).with_key(&key);
+    // The first key closes the open door within seconds; until then it is simply not looked at.
+    for name in [
+        "one.secret_denied",
+        "one.secret_off",
+        "two.secret_not_allowed",
+        "secret_denied",
+        "one%2Esecret_off",
+    ] {
+        let call = peer.at(world.serve.at(&format!("/api/v1/tools/{name}/call")));
+        assert_eq!(call.post("{\"arguments\":{}}", &[]).await.status, 404, "{name}");
+        let shown = peer.at(world.serve.at(&format!("/api/v1/tools/{name}")));
+        assert_eq!(shown.request(Method::GET, &[]).send().await.unwrap().status(), 404, "{name}");
+    }
+    assert_eq!(world.calls(), 0);
+}

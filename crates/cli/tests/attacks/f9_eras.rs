@@ -1,0 +1,325 @@
+//! F9: clients and servers of both eras, in every combination, on one gateway.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+
+use crate::client::{Answer, Events, Peer, Session};
+use crate::support::{Home, PATIENCE, Serve};
+use crate::world::{Fixture, home};
+
+/// A gateway with a legacy server `old` and a modern one `new`.
+struct World {
+    serve: Serve,
+    _home: Home,
+    _fixtures: [Fixture; 2],
+}
+
+async fn world() -> World {
+    let fixtures = ["legacy", "modern"].map(Fixture::start);
+    let home = home(&[("old", &fixtures[0].url), ("new", &fixtures[1].url)], &[]);
+    let serve = home.serve().await;
+    let servers = serve.get("/api/v1/servers").await;
+    let eras: Vec<_> =
+        servers["servers"].as_array().unwrap().iter().map(|server| server["era"].clone()).collect();
+    assert_eq!(eras, [json!("legacy"), json!("modern")], "{servers}");
+    World { serve, _home: home, _fixtures: fixtures }
+}
+
+/// What a client answers to a question of a server.
+fn answer_to(method: &str) -> Value {
+    match method {
+        "elicitation/create" => {
+            json!({"action": "accept", "content": {"username": "ana", "email": "a@b.c", "name": "ana"}})
+        }
+        "sampling/createMessage" => {
+            json!({"role": "assistant", "content": {"type": "text", "text": "from the model"}, "model": "m", "stopReason": "endTurn"})
+        }
+        "roots/list" => json!({"roots": [{"uri": "file:///work/here", "name": "here"}]}),
+        other => panic!("nobody asks {other}"),
+    }
+}
+
+/// A call of a legacy client that answers what it is asked; gives all messages, the response last.
+async fn legacy_dialogue(
+    session: &Session,
+    tool: &str,
+    arguments: Value,
+    meta: Value,
+) -> Vec<Value> {
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    let response = session.ask_response(session.next_id(), "tools/call", params).await;
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    if kind.starts_with("application/json") {
+        return vec![Answer::of(response).await.last()];
+    }
+    let mut events = Events::of(response);
+    let mut messages = Vec::new();
+    while let Some(message) = events.next().await {
+        if let (Some(method), false) = (message["method"].as_str(), message["id"].is_null()) {
+            session.reply(&message["id"], answer_to(method)).await;
+        }
+        messages.push(message);
+    }
+    messages
+}
+
+/// The same of a modern client, which is told what is wanted and comes back with it.
+async fn modern_dialogue(peer: &Peer, tool: &str, arguments: Value) -> Vec<Value> {
+    let mut params = json!({"name": tool, "arguments": arguments});
+    let mut messages = Vec::new();
+    for _ in 0..5 {
+        let answer = peer.modern("tools/call", params.clone()).await;
+        messages.extend(answer.messages());
+        let result = answer.last()["result"].clone();
+        if result["resultType"] != "input_required" {
+            return messages;
+        }
+        let mut responses = json!({});
+        for (key, request) in result["inputRequests"].as_object().unwrap() {
+            responses[key] = answer_to(request["method"].as_str().unwrap());
+        }
+        params["inputResponses"] = responses;
+        params["requestState"] = result["requestState"].clone();
+        if params["requestState"].is_null() {
+            params.as_object_mut().unwrap().remove("requestState");
+        }
+    }
+    panic!("{tool} asks without end: {messages:?}");
+}
+
+fn text_of(messages: &[Value]) -> String {
+    let last = messages.last().expect("an answer");
+    last["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{last}")).to_owned()
+}
+
+fn with_method<'a>(messages: &'a [Value], method: &str) -> Vec<&'a Value> {
+    messages.iter().filter(|message| message["method"] == method).collect()
+}
+
+#[tokio::test]
+async fn f9_every_client_lists_and_calls_every_server() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    let tools = peer.tools().await;
+    assert_eq!(session.tools().await, tools);
+    for server in ["old", "new"] {
+        let tool = format!("{server}__test_simple_text");
+        assert!(tools.contains(&tool), "{tools:?}");
+        let (modern, legacy) =
+            (peer.call(&tool, json!({})).await, session.call(&tool, json!({})).await);
+        assert_eq!(modern.result()["resultType"], "complete");
+        assert_eq!(modern.text(), "This is a simple text response for testing.");
+        assert_eq!(legacy.text(), modern.text());
+        let failed = session.call(&format!("{server}__test_error_handling"), json!({})).await;
+        assert_eq!(failed.result()["isError"], true);
+        for (method, params) in [
+            ("prompts/get", json!({"name": format!("{server}__test_simple_prompt")})),
+            ("resources/templates/list", json!({})),
+        ] {
+            assert!(!peer.modern(method, params.clone()).await.is_refusal(), "{server} {method}");
+            assert!(!session.ask(method, params).await.is_refusal(), "{server} {method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f9_progress_and_log_messages_cross_every_combination() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    for server in ["old", "new"] {
+        let tool = format!("{server}__test_tool_with_progress");
+        let modern =
+            modern_dialogue(&peer.meta(json!({"progressToken": "mine"})), &tool, json!({})).await;
+        let legacy =
+            legacy_dialogue(&session, &tool, json!({}), json!({"progressToken": 42})).await;
+        for (messages, token) in [(modern, json!("mine")), (legacy, json!(42))] {
+            let progress = with_method(&messages, "notifications/progress");
+            let steps: Vec<_> =
+                progress.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
+            assert_eq!(steps, [0.0, 50.0, 100.0], "{server} {messages:?}");
+            assert!(
+                progress.iter().all(|one| one["params"]["progressToken"] == token),
+                "{messages:?}"
+            );
+            assert_eq!(text_of(&messages), "Progressed.");
+        }
+        let silent = peer.call(&tool, json!({})).await;
+        assert_eq!(silent.messages().len(), 1, "{server}: nobody asked for progress");
+    }
+    for server in ["old", "new"] {
+        let tool = format!("{server}__test_tool_with_logging");
+        let wanted = peer.meta(json!({"io.modelcontextprotocol/logLevel": "info"}));
+        let modern = modern_dialogue(&wanted, &tool, json!({})).await;
+        assert_eq!(with_method(&modern, "notifications/message").len(), 3, "{server} {modern:?}");
+        assert_eq!(session.ask("logging/setLevel", json!({"level": "info"})).await.code(), 0);
+        let legacy = legacy_dialogue(&session, &tool, json!({}), json!({})).await;
+        assert_eq!(with_method(&legacy, "notifications/message").len(), 3, "{server} {legacy:?}");
+        // Who wants to hear less hears less, although the server was made to talk.
+        let calm = peer.meta(json!({"io.modelcontextprotocol/logLevel": "error"}));
+        for quiet in [
+            modern_dialogue(&peer, &tool, json!({})).await,
+            modern_dialogue(&calm, &tool, json!({})).await,
+        ] {
+            assert_eq!(with_method(&quiet, "notifications/message").len(), 0, "{server} {quiet:?}");
+        }
+        assert_eq!(session.ask("logging/setLevel", json!({"level": "error"})).await.code(), 0);
+        let quiet = legacy_dialogue(&session, &tool, json!({}), json!({})).await;
+        assert_eq!(with_method(&quiet, "notifications/message").len(), 0, "{server} {quiet:?}");
+    }
+}
+
+#[tokio::test]
+async fn f9_questions_of_servers_cross_every_combination() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve).able();
+    let session = peer.open().await;
+    for server in ["old", "new"] {
+        for (tool, arguments, heard) in [
+            ("test_elicitation", json!({"message": "who?"}), "ana"),
+            ("test_sampling", json!({"prompt": "say"}), "from the model"),
+            ("test_input_required_result_list_roots", json!({}), "file:///work/here"),
+            ("test_input_required_result_multi_round", json!({}), "likes"),
+            ("test_input_required_result_multiple_inputs", json!({}), "from the model"),
+        ] {
+            let tool = format!("{server}__{tool}");
+            let modern = modern_dialogue(&peer, &tool, arguments.clone()).await;
+            assert!(text_of(&modern).contains(heard), "modern {tool}: {modern:?}");
+            let legacy = legacy_dialogue(&session, &tool, arguments, json!({})).await;
+            assert!(text_of(&legacy).contains(heard), "legacy {tool}: {legacy:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f9_a_client_that_cannot_answer_is_not_asked() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    for server in ["old", "new"] {
+        for (tool, arguments) in [
+            ("test_elicitation", json!({"message": "m"})),
+            ("test_sampling", json!({"prompt": "p"})),
+        ] {
+            let tool = format!("{server}__{tool}");
+            let modern = peer.call(&tool, arguments.clone()).await;
+            assert_eq!((modern.status, modern.code()), (400, -32021), "{tool}: {}", modern.body);
+            let legacy = legacy_dialogue(&session, &tool, arguments, json!({})).await;
+            assert_eq!(legacy.len(), 1, "{tool}: {legacy:?}");
+            let refused = legacy[0]["error"].is_object() || legacy[0]["result"]["isError"] == true;
+            assert!(refused, "{tool}: {legacy:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f9_cancellation_crosses_every_combination() {
+    let slow = || [Tool::new("slow").sleeps(8_000)];
+    let old = ScriptedServer::builder().legacy().tools(slow()).start().await;
+    let new = ScriptedServer::builder().modern().tools(slow()).start().await;
+    let serve = home(&[("old", &old.url()), ("new", &new.url())], &[]).serve().await;
+    let peer = Peer::of(&serve);
+    let session = peer.open().await;
+    for (name, upstream) in [("old", &old), ("new", &new)] {
+        let call = json!({"name": format!("{name}__slow"), "arguments": {}});
+        let started = async || {
+            wait_until(PATIENCE, async || (upstream.stats().running_calls == 1).then_some(()))
+                .await;
+        };
+        // A modern client closes its response, a legacy one says so.
+        tokio::select! {
+            answer = peer.modern("tools/call", call.clone()) => panic!("{answer:?}"),
+            () = started() => {}
+        }
+        wait_until(PATIENCE, async || (upstream.stats().running_calls == 0).then_some(())).await;
+        let id = session.next_id();
+        let cancelling = async {
+            started().await;
+            session.notify("notifications/cancelled", json!({"requestId": id})).await;
+        };
+        let (response, ()) = tokio::join!(session.ask_response(id, "tools/call", call), cancelling);
+        assert!(Answer::of(response).await.is_refusal());
+        wait_until(PATIENCE, async || (upstream.stats().running_calls == 0).then_some(())).await;
+        let stats = upstream.stats();
+        assert_eq!((stats.total_calls(), stats.finished_calls), (2, 0), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn f9_old_clients_are_spoken_to_in_their_version() {
+    let world = world().await;
+    for (asked, spoken) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("", "2025-11-25"),
+    ] {
+        let session = Peer::of(&world.serve).able().open_version(asked).await;
+        assert_eq!(session.greeting["protocolVersion"], spoken, "{asked}");
+        for server in ["old", "new"] {
+            let tool = format!("{server}__test_simple_text");
+            assert!(!session.call(&tool, json!({})).await.is_refusal(), "{asked} {tool}");
+            let asks = format!("{server}__test_sampling");
+            let heard = legacy_dialogue(&session, &asks, json!({"prompt": "p"}), json!({})).await;
+            assert!(text_of(&heard).contains("from the model"), "{asked} {asks}: {heard:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f9_a_version_that_nobody_speaks_is_told_what_is_spoken() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve);
+    for version in ["2026-12-31", "2027-01-01", "2099-01-01"] {
+        for method in ["tools/list", "server/discover"] {
+            let mut message = peer.modern_message(method, &json!({}));
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
+            let headers = [
+                ("mcp-protocol-version".to_owned(), version.to_owned()),
+                ("mcp-method".to_owned(), method.to_owned()),
+            ];
+            let answer = peer.post(message.to_string(), &headers).await;
+            assert_eq!((answer.status, answer.code()), (400, -32022), "{}", answer.body);
+            let data = answer.last()["error"]["data"].clone();
+            assert_eq!(data["requested"], version);
+            assert!(data["supported"].as_array().unwrap().contains(&json!("2026-07-28")), "{data}");
+        }
+    }
+    // A session of the other era does not change era in the middle.
+    let session = peer.open().await;
+    let odd = session.peer.with("mcp-protocol-version", "1999-01-01");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    assert_eq!(odd.post(list, &[]).await.status, 400);
+}
+
+#[tokio::test]
+async fn f9_changes_and_updates_reach_listeners_of_both_eras() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve);
+    let session = peer.open().await;
+    let mut legacy = session.listen().await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let mut modern = Events::of(peer.modern_response("subscriptions/listen", wanted).await);
+    modern.next().await.unwrap();
+    for server in ["old", "new"] {
+        let tool = format!("{server}__test_trigger_tool_change");
+        assert!(!peer.call(&tool, json!({})).await.is_refusal());
+        for stream in [&mut legacy, &mut modern] {
+            let told = stream.next().await.unwrap();
+            assert_eq!(told["method"], "notifications/tools/list_changed", "{server} {told}");
+        }
+        assert!(
+            session.tools().await.contains(&format!("{server}__test_dynamic_tool")),
+            "{server}"
+        );
+    }
+    for stream in [&mut legacy, &mut modern] {
+        assert!(stream.within(Duration::from_millis(500)).await.is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! What several attacks need: configurations, keys, the fixture, and what a process uses.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use switchboard_test_support::peers;
+
+use crate::support::{Home, dynamic, yaml};
+
+/// A configuration of these servers with further sections, such as `gateway: {...}`.
+pub(crate) fn config(servers: &[String], sections: &[&str]) -> String {
+    config_with(&[], servers, sections)
+}
+
+pub(crate) fn config_with(tools: &[&str], servers: &[String], sections: &[&str]) -> String {
+    let sections: Vec<String> = sections.iter().map(|section| format!("  {section}\n")).collect();
+    format!("{}{}", yaml(tools, servers), sections.concat())
+}
+
+pub(crate) fn home(servers: &[(&str, &str)], sections: &[&str]) -> Home {
+    let servers: Vec<String> = servers.iter().map(|(name, url)| dynamic(name, url)).collect();
+    Home::new(config(&servers, sections))
+}
+
+/// A new API key.
+pub(crate) fn key(home: &Home, name: &str, role: &str) -> String {
+    let made = home.line(&format!("key add {name} --role {role} --json")).expect(0).json();
+    made["key"].as_str().unwrap().to_owned()
+}
+
+/// The fixture of the conformance tests. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Fixture {
+    pub(crate) fn start(era: &str) -> Self {
+        let mut child = Command::new(peers::conformance_fixture())
+            .args(["--listen", "127.0.0.1:0", "--era", era])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+}
+
+/// What a process holds just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Holdings {
+    pub(crate) rss_kb: u64,
+    pub(crate) threads: usize,
+    pub(crate) sockets: usize,
+    pub(crate) children: usize,
+}
+
+impl Holdings {
+    pub(crate) fn of(pid: u32) -> Self {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let number = |name: &str| -> u64 {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        };
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        let links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        let sockets = links.filter(|link| link.to_string_lossy().starts_with("socket:"));
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let children = tasks
+            .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+            .map(|children| children.split_whitespace().count());
+        Self {
+            rss_kb: number("VmRSS:"),
+            threads: usize::try_from(number("Threads:")).unwrap(),
+            sockets: sockets.count(),
+            children: children.sum(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Boards for these tests: the market of 253 tools, and a small one of two servers.
+
+use serde_json::json;
+use switchboard_test_support::{ScriptedServer, Tool, market_catalogue, market_toolsets_yaml};
+
+use crate::support::{Home, dynamic, server};
+
+/// How many tools about tools there are.
+pub(crate) const META: usize = 7;
+pub(crate) const ALL: usize = 253;
+/// `search`, `company` and `quotes`.
+pub(crate) const THREE_SETS: usize = 51;
+pub(crate) const QUOTES: usize = 16;
+
+/// A server and a home that has it behind the gateway.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(crate) server: ScriptedServer,
+    pub(crate) home: Home,
+}
+
+/// The 253 tools under their own names; `gateway` are the members of that section.
+pub(crate) async fn market(gateway: &str) -> Board {
+    let server = server(market_catalogue()).await;
+    let yaml = format!(
+        "switchboard:\n  gateway: {{{}}}\n{}  toolbox:\n    mcps:\n      - {}\n",
+        joined("naming: bare", gateway),
+        market_toolsets_yaml(),
+        dynamic("market", &server.url())
+    );
+    Board { home: Home::new(yaml), server }
+}
+
+fn joined(first: &str, more: &str) -> String {
+    if more.is_empty() { first.to_owned() } else { format!("{first}, {more}") }
+}
+
+/// The tools of `shop`: two that read and one that does not.
+pub(crate) fn shop_tools() -> Vec<Tool> {
+    let reads = |name: &str| Tool::echo(name).member("annotations", json!({"readOnlyHint": true}));
+    vec![reads("find"), reads("price"), Tool::echo("order")]
+}
+
+/// Two servers, `shop` and `notes`, and sets of which two share `price`.
+#[derive(Debug)]
+pub(crate) struct TwoServers {
+    pub(crate) shop: ScriptedServer,
+    pub(crate) notes: ScriptedServer,
+    pub(crate) home: Home,
+}
+
+pub(crate) async fn two_servers(gateway: &str) -> TwoServers {
+    let shop = server(shop_tools()).await;
+    let notes = server([Tool::echo("read"), Tool::echo("write")]).await;
+    let home = Home::new(two_servers_yaml(gateway, &shop.url(), &notes.url()));
+    TwoServers { shop, notes, home }
+}
+
+pub(crate) fn two_servers_yaml(gateway: &str, shop: &str, notes: &str) -> String {
+    format!(
+        "switchboard:\n  gateway: {{{gateway}}}\n  toolsets:\n    \
+         - {{name: look, description: Looks, tools: [find, price]}}\n    \
+         - {{name: buy, description: Buys, tools: [order, price]}}\n  \
+         toolbox:\n    mcps:\n      - {}\n      - {}\n",
+        dynamic("shop", shop),
+        dynamic("notes", notes)
+    )
+}
+
+pub(crate) const SHOP: [&str; 3] = ["shop__find", "shop__price", "shop__order"];
+pub(crate) const NOTES: [&str; 2] = ["notes__read", "notes__write"];
+
+pub(crate) const META_NAMES: [&str; META] = [
+    "enable_toolset",
+    "disable_toolset",
+    "list_toolsets",
+    "describe_toolset",
+    "search_tools",
+    "describe_tool",
+    "call_tool",
+];
+
+/// The tools about tools, and then these.
+pub(crate) fn meta_and(tools: &[&'static str]) -> Vec<&'static str> {
+    META_NAMES.iter().chain(tools).copied().collect()
+}

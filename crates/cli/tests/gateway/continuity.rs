@@ -1,0 +1,166 @@
+//! Sessions outlive the process, and end when they should.
+
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use switchboard_test_support::{Tool, wait_until};
+
+use crate::board::{META, META_NAMES, QUOTES, market, meta_and, shop_tools, two_servers};
+use crate::fixture::Fixture;
+use crate::hearing::Hearing;
+use crate::peer::{Era, Peer, new_session};
+use crate::support::{Home, PATIENCE, Serve, dynamic};
+
+/// Ends the program with this signal and starts it again.
+async fn restart(home: &Home, mut serve: Serve, signal: &str) -> Serve {
+    serve.signal(signal);
+    serve.ended().await;
+    home.serve().await
+}
+
+#[tokio::test]
+async fn a_session_and_its_toolsets_survive_a_restart() {
+    let board = market("exposure: dynamic").await;
+    let mut serve = board.home.serve().await;
+    let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let mut other = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let path = new_session(&serve, "kept").await;
+    let mut modern = Peer::open(Era::Modern, &serve, &path).await;
+    client.enable("quotes").await;
+    modern.enable("esg").await;
+    for signal in ["TERM", "KILL"] {
+        if signal == "KILL" {
+            // What was switched a second ago is on the disk.
+            client.enable("esg").await;
+            client.disable("quotes").await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let mut streams = [client.hear().await, modern.hear().await];
+        serve = restart(&board.home, serve, signal).await;
+        for stream in &mut streams {
+            stream.ended().await;
+        }
+        for peer in [&mut client, &mut other, &mut modern] {
+            peer.moved_to(&serve);
+        }
+        let expected = if signal == "TERM" { META + QUOTES } else { META + 3 };
+        assert_eq!(client.list().await.len(), expected, "after {signal}");
+        assert_eq!(other.list().await, META_NAMES, "after {signal}");
+        assert_eq!(modern.list().await.len(), META + 3, "after {signal}");
+        // Nothing changed while nobody was there.
+        let hearing = client.hear().await;
+        hearing.settles(0).await;
+    }
+    client.done("getESGRatings", json!({"symbol": "A"})).await;
+    client.refused("getQuote", json!({"symbol": "A"})).await;
+    client.enable("quotes").await;
+    assert_eq!(client.list().await.len(), META + 3 + QUOTES);
+}
+
+#[tokio::test]
+async fn what_changed_while_nobody_was_there_is_told_once() {
+    let board = two_servers("").await;
+    let mut serve = board.home.serve().await;
+    let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let mut narrow = Peer::open(Era::Legacy, &serve, "/mcp/servers/notes").await;
+    client.list().await;
+    serve.signal("TERM");
+    serve.ended().await;
+    board.shop.set_tools(shop_tools().into_iter().chain([Tool::echo("refund")]));
+    let serve = board.home.serve().await;
+    wait_until(PATIENCE, async || {
+        serve.tool_names().await.contains(&"shop.refund".to_owned()).then_some(())
+    })
+    .await;
+    client.moved_to(&serve);
+    narrow.moved_to(&serve);
+    let hearing = client.hear().await;
+    hearing.settles(1).await;
+    assert_eq!(client.list().await.len(), 6);
+    drop(hearing);
+    client.hear().await.settles(0).await;
+    narrow.hear().await.settles(0).await;
+}
+
+#[tokio::test]
+async fn what_changed_while_a_client_was_away_is_told_once() {
+    let board = two_servers("exposure: dynamic").await;
+    let serve = board.home.serve().await;
+    wait_until(PATIENCE, async || (board.shop.open_streams() > 0).then_some(())).await;
+    let client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    client.enable("shop").await;
+    drop(client.hear().await);
+    board.shop.set_tools_and_notify(shop_tools().into_iter().take(1)).await;
+    wait_until(PATIENCE, async || (serve.tool_names().await.len() == 3).then_some(())).await;
+    let hearing = client.hear().await;
+    hearing.settles(1).await;
+    assert_eq!(client.list().await, meta_and(&["shop__find"]));
+}
+
+#[tokio::test]
+async fn negotiated_capabilities_survive_a_restart() {
+    let fixture = Fixture::start("legacy");
+    let home = Home::new(format!(
+        "switchboard:\n  gateway: {{naming: bare}}\n  toolbox:\n    mcps:\n      - {}\n",
+        dynamic("fixture", &fixture.url)
+    ));
+    let serve = home.serve().await;
+    let can_answer = json!({"elicitation": {}});
+    let opened = Peer::with_capabilities(Era::Legacy, &serve, "/mcp", &[], can_answer).await;
+    let mut client = opened.unwrap();
+    let mut mute = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let serve = restart(&home, serve, "TERM").await;
+    client.moved_to(&serve);
+    mute.moved_to(&serve);
+    let call = json!({"name": "test_elicitation", "arguments": {"message": "Who are you?"}});
+    let request = client.request_of("tools/call", call.clone());
+    let stream = Hearing::of(client.post(&request).await);
+    let question = stream.message(|message| message["method"] == "elicitation/create").await;
+    assert_eq!(question["params"]["message"], "Who are you?");
+    let content = json!({"username": "ada", "email": "ada@example.org"});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"],
+                        "result": {"action": "accept", "content": content}});
+    assert_eq!(client.post(&answer).await.status(), 202);
+    let done = stream.message(|message| message["id"] == request["id"]).await;
+    assert!(done["result"].to_string().contains("ada"), "{done}");
+    // Who said nothing of questions is not asked.
+    let answers = mute.exchange("tools/call", call).await;
+    assert_eq!(answers.len(), 1, "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_unknown_ended_or_idle_is_404() {
+    let board = two_servers("session_idle: 1s").await;
+    let serve = board.home.serve().await;
+    let mut nobody = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    nobody.session = Some("not-a-session-of-ours".into());
+    assert_eq!(nobody.status().await, 404);
+    assert_eq!(nobody.delete().await, 404);
+    nobody.session = None;
+    assert_eq!(nobody.status().await, 400);
+
+    let ended = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let mut stream = ended.hear().await;
+    assert_eq!(ended.delete().await, 204);
+    stream.ended().await;
+    assert_eq!(ended.status().await, 404);
+    assert_eq!(ended.delete().await, 404);
+
+    let idle = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let mut listens = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let stream = listens.hear().await;
+    let busy = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let call = busy.call("shop__price", json!({"sleep_ms": 2_500}));
+    let (_, answer) = tokio::join!(tokio::time::sleep(Duration::from_millis(2_000)), call);
+    assert_ne!(answer["isError"], true);
+    assert_eq!(idle.status().await, 404);
+    assert_eq!(listens.status().await, 200, "who listens is there");
+    assert_eq!(busy.status().await, 200, "who waits is there");
+    drop(stream);
+
+    let serve = restart(&board.home, serve, "TERM").await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    listens.moved_to(&serve);
+    assert_eq!(listens.status().await, 404, "also over a restart");
+}

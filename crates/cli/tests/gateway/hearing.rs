@@ -1,0 +1,83 @@
+//! A stream on which a client hears what it is told.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::Response;
+use serde_json::Value;
+use switchboard_test_support::wait_until;
+use tokio::task::JoinSet;
+
+use crate::support::PATIENCE;
+
+pub(crate) const CHANGED: &str = "notifications/tools/list_changed";
+/// What has not come within this time is not on its way.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Gathers messages until it is dropped, which closes the stream.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    heard: Arc<Mutex<Vec<Value>>>,
+    reading: JoinSet<()>,
+}
+
+impl Hearing {
+    pub(crate) fn of(mut response: Response) -> Self {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let gathered = heard.clone();
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
+            let mut text = Vec::new();
+            while let Ok(Some(chunk)) = response.chunk().await {
+                text.extend_from_slice(&chunk);
+                while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = text.drain(..=end).collect();
+                    gathered.lock().unwrap().extend(message(&line));
+                }
+            }
+        });
+        Self { heard, reading }
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Value> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// How often it was told that the list of tools changed.
+    pub(crate) fn changes(&self) -> usize {
+        self.heard().iter().filter(|message| message["method"] == CHANGED).count()
+    }
+
+    /// Waits for that many changes, and then whether more come.
+    #[track_caller]
+    pub(crate) fn settles(&self, expected: usize) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            self.until(expected).await;
+            tokio::time::sleep(QUIET).await;
+            assert_eq!(self.changes(), expected, "{place}: {:#?}", self.heard());
+        }
+    }
+
+    /// Waits for that many changes.
+    pub(crate) async fn until(&self, expected: usize) {
+        let enough = async || (self.changes() >= expected).then_some(());
+        wait_until(PATIENCE, enough).await;
+    }
+
+    /// Waits for a message that is a request, or an answer.
+    pub(crate) async fn message(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let wanted = async || self.heard().into_iter().find(|message| is_wanted(message));
+        wait_until(PATIENCE, wanted).await
+    }
+
+    /// Waits until the other side has closed the stream.
+    pub(crate) async fn ended(&mut self) {
+        tokio::time::timeout(PATIENCE, self.reading.join_next()).await.expect("it ends");
+    }
+}
+
+/// The message of a line of an event stream.
+pub(crate) fn message(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(line.strip_prefix(b"data:")?).ok()
+}

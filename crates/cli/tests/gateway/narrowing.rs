@@ -1,0 +1,167 @@
+//! Paths, headers and queries show less, never more.
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::board::{NOTES, SHOP, TwoServers, meta_and, two_servers};
+use crate::peer::{BOTH, Era, Peer};
+
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
+#[tokio::test]
+async fn each_place_narrows_and_all_of_them_together() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    let rows: [(&str, Headers<'_>, &[&str]); 17] = [
+        ("/mcp/servers/shop", &[], &SHOP),
+        ("/mcp/servers/notes", &[], &NOTES),
+        ("/mcp/toolsets/look", &[], &["shop__find", "shop__price"]),
+        (
+            "/mcp/toolsets/look,notes",
+            &[],
+            &["shop__find", "shop__price", "notes__read", "notes__write"],
+        ),
+        ("/mcp/toolsets/look", &[("X-MCP-Toolsets", "buy")], &["shop__price"]),
+        ("/mcp/toolsets/look?toolsets=buy", &[], &["shop__price"]),
+        ("/mcp/servers/notes?toolsets=look", &[], &[]),
+        ("/mcp?toolsets=buy", &[], &["shop__price", "shop__order"]),
+        (
+            "/mcp",
+            &[("X-MCP-Toolsets", "buy , notes")],
+            &["shop__price", "shop__order", "notes__read", "notes__write"],
+        ),
+        (
+            "/mcp",
+            &[("X-MCP-Toolsets", "")],
+            &["shop__find", "shop__price", "shop__order", "notes__read", "notes__write"],
+        ),
+        (
+            "/mcp",
+            &[("X-MCP-Tools", "shop__find,notes.read,nothing")],
+            &["shop__find", "notes__read"],
+        ),
+        ("/mcp?tools=shop__find", &[("X-MCP-Tools", "notes__read")], &[]),
+        ("/mcp", &[("X-MCP-Readonly", "true")], &["shop__find", "shop__price"]),
+        (
+            "/mcp",
+            &[("X-MCP-Readonly", "false")],
+            &["shop__find", "shop__price", "shop__order", "notes__read", "notes__write"],
+        ),
+        ("/mcp?readonly=1", &[("X-MCP-Readonly", "false")], &["shop__find", "shop__price"]),
+        (
+            "/mcp/toolsets/buy",
+            &[("X-MCP-Readonly", "1"), ("X-MCP-Tools", "shop__price,shop__order")],
+            &["shop__price"],
+        ),
+        (
+            "/mcp/servers/shop",
+            &[("X-MCP-Toolsets", "buy"), ("X-MCP-Tools", "shop__order")],
+            &["shop__order"],
+        ),
+    ];
+    for era in BOTH {
+        for (path, headers, expected) in &rows {
+            let client = Peer::try_open(era, &serve, path, headers).await.unwrap();
+            assert_eq!(client.list().await, *expected, "{era:?} {path} {headers:?}");
+            // What is not listed is not called either.
+            for tool in SHOP.iter().chain(&NOTES) {
+                let answer = client.ask("tools/call", json!({"name": tool, "arguments": {}})).await;
+                let is_listed = expected.contains(tool);
+                assert_eq!(
+                    answer["result"].is_object(),
+                    is_listed,
+                    "{era:?} {path} {headers:?} {answer}"
+                );
+                if !is_listed {
+                    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_widens_what_is_configured() {
+    let TwoServers { home, shop: _shop, notes: _notes } =
+        two_servers("deny_toolsets: [notes]").await;
+    let serve = home.serve_with(&["--tool-sets", "look"]).await;
+    let refused: [(&str, Headers<'_>, u16); 9] = [
+        ("/mcp", &[("X-MCP-Toolsets", "buy")], 400),
+        ("/mcp", &[("X-MCP-Toolsets", "look,buy")], 400),
+        ("/mcp?toolsets=buy", &[], 400),
+        ("/mcp?toolsets=shop", &[], 400),
+        ("/mcp/toolsets/buy", &[], 404),
+        ("/mcp/toolsets/look,buy", &[], 404),
+        ("/mcp/toolsets/notes", &[], 404),
+        ("/mcp/toolsets/look", &[("X-MCP-Toolsets", "buy")], 400),
+        ("/mcp", &[("X-MCP-Readonly", "perhaps")], 400),
+    ];
+    for era in BOTH {
+        for (path, headers, status) in refused {
+            let answer = Peer::try_open(era, &serve, path, headers).await;
+            let (found, body) = answer.unwrap_err();
+            assert_eq!(found, status, "{era:?} {path} {headers:?}: {body}");
+        }
+        let shown: [(&str, Headers<'_>, &[&str]); 4] = [
+            ("/mcp", &[], &["shop__find", "shop__price"]),
+            ("/mcp/servers/shop", &[], &["shop__find", "shop__price"]),
+            ("/mcp/servers/notes", &[], &[]),
+            ("/mcp", &[("X-MCP-Tools", "shop__order,shop__price,notes__read")], &["shop__price"]),
+        ];
+        for (path, headers, expected) in shown {
+            let client = Peer::try_open(era, &serve, path, headers).await.unwrap();
+            assert_eq!(client.list().await, expected, "{era:?} {path} {headers:?}");
+        }
+        let dynamic = Peer::open(era, &serve, "/mcp?dynamic=true").await;
+        let arguments = json!({"name": "shop__order", "arguments": {}});
+        let told = dynamic.refused("call_tool", arguments).await;
+        assert!(told.starts_with("there is no tool 'shop__order' here"), "{told}");
+    }
+    assert_eq!(board_calls(&serve).await, 0);
+}
+
+async fn board_calls(serve: &crate::support::Serve) -> usize {
+    serve.get("/api/v1/calls").await["calls"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_narrowed_dynamic_connection_begins_with_its_sets_and_switches_only_them() {
+    let board = two_servers("exposure: dynamic, tool_sets: [notes]").await;
+    let serve = board.home.serve().await;
+    for era in BOTH {
+        let client = Peer::open(era, &serve, "/mcp").await;
+        assert_eq!(client.list().await, meta_and(&NOTES));
+        let client = Peer::open(era, &serve, "/mcp/toolsets/look").await;
+        assert_eq!(client.list().await, meta_and(&["shop__find", "shop__price"]), "{era:?}");
+        let told = client.refused("enable_toolset", json!({"name": "buy"})).await;
+        assert_eq!(told, "there is no toolset 'buy' here; there are: look");
+        let told = client.refused("call_tool", json!({"name": "shop__order"})).await;
+        assert!(told.starts_with("there is no tool 'shop__order' here"), "{told}");
+        let client = Peer::open(era, &serve, "/mcp/servers/shop").await;
+        let told = client.refused("enable_toolset", json!({"name": "notes"})).await;
+        assert_eq!(told, "there is no toolset 'notes' here; there are: look, buy, shop");
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_session_keeps_the_scope_of_its_handshake() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    let narrowed = Peer::open(Era::Legacy, &serve, "/mcp/toolsets/look").await;
+    let open = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let at = async |path: &str, session: &Peer, headers: Headers<'_>| {
+        let mut client = Peer::try_open(Era::Legacy, &serve, path, headers).await.unwrap();
+        client.session.clone_from(&session.session);
+        (client.status().await, client)
+    };
+    // The session is no key to a wider place, and the wider session not to a narrow one.
+    let (status, client) = at("/mcp", &narrowed, &[]).await;
+    assert_eq!(status, 200);
+    assert_eq!(client.list().await, ["shop__find", "shop__price"]);
+    let (status, client) = at("/mcp", &narrowed, &[("X-MCP-Toolsets", "buy")]).await;
+    assert_eq!(status, 200);
+    assert_eq!(client.list().await, ["shop__find", "shop__price"]);
+    assert_eq!(at("/mcp/toolsets/buy", &narrowed, &[]).await.0, 404);
+    assert_eq!(at("/mcp/servers/shop", &narrowed, &[]).await.0, 404);
+    assert_eq!(at("/mcp/servers/shop", &open, &[]).await.0, 404);
+}

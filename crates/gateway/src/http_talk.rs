@@ -1,0 +1,147 @@
+//! Conversations and streams while they are written to a client over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::body::{GatewayBody, KEEP_ALIVE, event};
+use crate::client::Client;
+use crate::conversation::{Conversation, Step};
+use crate::gateway::Gateway;
+use crate::http_answer::{Accepts, Answer, streamed, written};
+use crate::listener::Place;
+use crate::outcome::Outcome;
+
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
+const CANCELLED: i64 = -32_800;
+
+/// The end of a request that a client may cancel.
+pub(crate) struct Running {
+    pub(crate) client: Arc<Client>,
+    pub(crate) id: String,
+    pub(crate) cancelled: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.client.finish(&self.id);
+    }
+}
+
+/// A conversation that is being written to a client.
+pub(crate) struct Talk {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) conversation: Option<Box<Conversation>>,
+    pub(crate) id: String,
+    pub(crate) running: Option<Running>,
+    pub(crate) first: Option<String>,
+}
+
+pub(crate) enum Said {
+    Message(String),
+    Last(Outcome),
+    Silence,
+}
+
+impl Talk {
+    /// The answer alone where nothing else is said, else a stream.
+    pub(crate) async fn answer(mut self, accepts: Accepts) -> Answer {
+        let is_modern = self.running.is_none();
+        loop {
+            match self.step(None).await {
+                Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
+                Said::Silence => {}
+                Said::Message(message) => {
+                    self.first = Some(message);
+                    return streamed(GatewayBody::events(stream::unfold(self, Self::next)));
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn next(mut self) -> Option<(Bytes, Self)> {
+        if let Some(first) = self.first.take() {
+            return Some((event(&first), self));
+        }
+        self.conversation.as_ref()?;
+        match self.step(Some(KEEP_ALIVE_EVERY)).await {
+            Said::Message(message) => Some((event(&message), self)),
+            Said::Silence => Some((KEEP_ALIVE, self)),
+            Said::Last(outcome) => {
+                let message = outcome.message(&self.id);
+                Some((event(&message), self))
+            }
+        }
+    }
+
+    /// Waits for the next thing to write; after the last one the conversation is gone.
+    pub(crate) async fn step(&mut self, patience: Option<Duration>) -> Said {
+        let Some(conversation) = &mut self.conversation else { return Said::Silence };
+        let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
+        let cancelled = async {
+            match cancelled {
+                Some(cancelled) => cancelled.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let silence = async {
+            match patience {
+                Some(patience) => tokio::time::sleep(patience).await,
+                None => std::future::pending().await,
+            }
+        };
+        let step = tokio::select! {
+            biased;
+            step = conversation.next() => step,
+            () = cancelled => Step::Done(Outcome::error(CANCELLED, "the request was cancelled")),
+            () = silence => return Said::Silence,
+        };
+        match step {
+            Step::Message(message) => Said::Message(message),
+            Step::Done(outcome) => {
+                self.conversation = None;
+                Said::Last(outcome)
+            }
+            Step::Park { state, outcome } => {
+                if let Some(conversation) = self.conversation.take() {
+                    self.gateway.parked.put(state, conversation);
+                }
+                Said::Last(outcome)
+            }
+        }
+    }
+}
+
+/// Messages for a client that listens.
+pub(crate) struct Stream {
+    pub(crate) first: Option<String>,
+    pub(crate) messages: mpsc::Receiver<String>,
+    pub(crate) goodbye: Option<String>,
+    pub(crate) ended: CancellationToken,
+    pub(crate) _place: Option<Place>,
+}
+
+impl Stream {
+    pub(crate) async fn next(mut self) -> Option<(Bytes, Self)> {
+        if let Some(first) = self.first.take() {
+            return Some((event(&first), self));
+        }
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => {
+                let message = message.or_else(|| self.goodbye.take())?;
+                Some((event(&message), self))
+            }
+            () = self.ended.cancelled() => {
+                let goodbye = self.goodbye.take()?;
+                Some((event(&goodbye), self))
+            }
+            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some((KEEP_ALIVE, self)),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! OAuth for servers that want it: which token a request carries, and what a refusal means.
+//!
+//! A request never waits for a person. It gets the token that the last sign-in left, renewed where that is possible
+//! without one; else it fails with [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for
+//! whoever signs in (`sign_in`), in this process or another. Several requests that meet the same old token renew it
+//! once. Tokens belong to one address and one issuer: where either changed, they are not sent.
+
+mod discovery;
+mod grant;
+mod sign_in;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header};
+use reqwest::{RequestBuilder, Response};
+use rmcp::transport::auth::{
+    AuthError, CredentialStore, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
+    WWWAuthenticateParams,
+};
+use serde_json::json;
+use switchboard_model::{OAuthSettings, ServerName, ServerSpec};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::describe_failure;
+use discovery::{describe, discover};
+use grant::{Grant, Wanted, union, words};
+
+pub use grant::{Kept, TokenStore};
+pub use sign_in::{SignIn, SignInState, SignedIn};
+
+/// How long the tokens in memory are believed to be those in the store: another process may sign in or out.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// How often a server that waits for a sign-in looks whether there was one.
+const LOOKING: Duration = Duration::from_secs(1);
+
+/// The sign-ins of all servers of a board. Clones share them.
+#[derive(Debug, Clone)]
+pub struct SignIns {
+    tokens: Arc<dyn TokenStore>,
+    known: Arc<Mutex<HashMap<ServerName, Arc<Authorization>>>>,
+}
+
+impl SignIns {
+    pub fn new(tokens: Arc<dyn TokenStore>) -> Self {
+        Self { tokens, known: Arc::default() }
+    }
+
+    /// Returns once somebody signed in at a server that wants it, or out. Dropping it changes nothing.
+    pub async fn changed(&self, spec: &ServerSpec) {
+        let Some(authorization) = self.authorization(spec) else {
+            return std::future::pending().await;
+        };
+        let before = authorization.remembered();
+        loop {
+            tokio::time::sleep(LOOKING).await;
+            let now = authorization.look().await.ok().flatten();
+            if token_of(now.as_ref()) != token_of(before.as_ref()) {
+                return;
+            }
+        }
+    }
+
+    /// One per server, so that two connections to it do not renew the same token.
+    pub(crate) fn authorization(&self, spec: &ServerSpec) -> Option<Arc<Authorization>> {
+        let (url, settings) = spec.endpoint.oauth()?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = known.get(&spec.name);
+        if let Some(present) = present.filter(|it| it.url == *url && it.settings == *settings) {
+            return Some(present.clone());
+        }
+        let fresh = Arc::new(Authorization {
+            server: spec.name.clone(),
+            url: url.clone(),
+            settings: settings.clone(),
+            tokens: self.tokens.clone(),
+            memory: Mutex::default(),
+            renewing: Semaphore::new(1),
+            tasks: TaskTracker::new(),
+        });
+        known.insert(spec.name.clone(), fresh.clone());
+        Some(fresh)
+    }
+}
+
+/// Who lets us in at one server.
+#[derive(Debug)]
+pub(crate) struct Authorization {
+    server: ServerName,
+    url: Url,
+    settings: OAuthSettings,
+    tokens: Arc<dyn TokenStore>,
+    memory: Mutex<Memory>,
+    /// One at a time renews; the others find it done.
+    renewing: Semaphore,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    grant: Option<Arc<Grant>>,
+    looked: Option<Instant>,
+    /// What was last noted in the store.
+    wanted: Option<Wanted>,
+}
+
+/// Whether a refused request may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    Second,
+}
+
+/// What an answer means for the token that its request carried.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Nothing.
+    Fine,
+    /// There is another one now.
+    Again(Arc<Grant>),
+}
+
+impl Authorization {
+    /// The token for a request, if there is one. Without one the server says what it wants.
+    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let grant = if self.is_believed() { self.remembered() } else { self.look().await? };
+        let now = self.tokens.now_ms();
+        let Some(grant) = grant else { return Ok(None) };
+        if !grant.expires_shortly(now) || grant.refresh_token.is_none() {
+            return Ok(Some(grant));
+        }
+        match self.renew(grant.clone(), None).await {
+            Ok(Some(renewed)) => Ok(Some(renewed)),
+            // The server says best what it wants instead.
+            Ok(None) => Ok(Some(grant)),
+            Err(_) if !grant.is_over(now) => Ok(Some(grant)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks at an answer. An error is a refusal that no request can overcome.
+    pub(crate) async fn judge(
+        self: &Arc<Self>,
+        used: Option<&Arc<Grant>>,
+        status: StatusCode,
+        headers: &HeaderMap,
+        attempt: Attempt,
+    ) -> Result<Verdict, ConnectError> {
+        match status {
+            StatusCode::UNAUTHORIZED => self.unauthorized(used, headers, attempt).await,
+            StatusCode::FORBIDDEN => self.forbidden(used, headers, attempt).await,
+            _ => Ok(Verdict::Fine),
+        }
+    }
+
+    async fn unauthorized(
+        self: &Arc<Self>,
+        used: Option<&Arc<Grant>>,
+        headers: &HeaderMap,
+        attempt: Attempt,
+    ) -> Result<Verdict, ConnectError> {
+        let challenge = bearer_challenge(headers);
+        if attempt == Attempt::First {
+            let other = match used {
+                Some(used) => self.renew(used.clone(), challenge.clone()).await?,
+                None => self.look().await?,
+            };
+            if let Some(other) = other {
+                return Ok(Verdict::Again(other));
+            }
+        }
+        let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
+        self.want(Wanted { challenge, scopes }).await?;
+        Err(self.needs_sign_in(&[]))
+    }
+
+    /// More scopes are asked for once: a server that refuses what it named itself is not asked for ever.
+    async fn forbidden(
+        self: &Arc<Self>,
+        used: Option<&Arc<Grant>>,
+        headers: &HeaderMap,
+        attempt: Attempt,
+    ) -> Result<Verdict, ConnectError> {
+        let challenge = bearer_challenge(headers);
+        let said = challenge.as_deref().map(|text| WWWAuthenticateParams::parse(text, &self.url));
+        let Some(said) = said.filter(WWWAuthenticateParams::is_insufficient_scope) else {
+            return Ok(Verdict::Fine);
+        };
+        let newest = self.look().await?;
+        if let Some(newest) = newest.filter(|_| attempt == Attempt::First)
+            && token_of(Some(&newest)) != token_of(used)
+        {
+            return Ok(Verdict::Again(newest));
+        }
+        let required = words(said.scope.as_deref().unwrap_or_default());
+        let asked = used.map(|used| used.asked.as_slice()).unwrap_or_default();
+        let missing: Vec<_> =
+            required.iter().filter(|scope| !asked.contains(scope)).cloned().collect();
+        if missing.is_empty() {
+            let message = format!(
+                "HTTP 403 Forbidden: the server refuses the scopes that it asks for ({})",
+                required.join(" ")
+            );
+            let hint = "whoever signed in may not do this; `switchboard auth login` signs in as somebody else";
+            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));
+        }
+        self.want(Wanted { challenge, scopes: union(asked, &required) }).await?;
+        Err(self.needs_sign_in(&missing))
+    }
+
+    /// Sends with the token, and once more where that helps.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        request: RequestBuilder,
+    ) -> Result<Response, ConnectError> {
+        let token = self.token().await?;
+        let again = request.try_clone();
+        let response = send_with(request, token.as_ref()).await?;
+        let (status, headers) = (response.status(), response.headers());
+        let first = self.judge(token.as_ref(), status, headers, Attempt::First).await?;
+        let (Verdict::Again(token), Some(again)) = (first, again) else { return Ok(response) };
+        let response = send_with(again, Some(&token)).await?;
+        let (status, headers) = (response.status(), response.headers());
+        self.judge(Some(&token), status, headers, Attempt::Second).await?;
+        Ok(response)
+    }
+
+    /// The same tokens by other means, without a person: `None` where there is no such way.
+    async fn renew(
+        self: &Arc<Self>,
+        used: Arc<Grant>,
+        challenge: Option<String>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let this = self.clone();
+        // Who asked may go away; a renewed token that nobody wrote down would be the end of the sign-in.
+        let renewing =
+            self.tasks.spawn(async move { this.renew_in_turn(used, challenge.as_deref()).await });
+        renewing.await.unwrap_or_else(|_| {
+            Err(ConnectError::new(ConnectErrorKind::Unauthorized, "the token could not be renewed"))
+        })
+    }
+
+    async fn renew_in_turn(
+        &self,
+        used: Arc<Grant>,
+        challenge: Option<&str>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+        // It is never closed.
+        let _turn = self.renewing.acquire().await;
+        match self.look().await? {
+            None => return Ok(None),
+            Some(kept) if kept.access_token != used.access_token => return Ok(Some(kept)),
+            Some(_) => {}
+        }
+        let renewed = match refresh(&self.url, &used, challenge, self.tokens.now_ms()).await? {
+            Refreshed::Renewed(renewed) => *renewed,
+            // Another process may have been faster with the same one.
+            Refreshed::Refused => {
+                let kept = self.look().await?;
+                return Ok(kept.filter(|kept| kept.access_token != used.access_token));
+            }
+        };
+        self.tokens
+            .save(&self.server, &renewed.issuer, renewed.write())
+            .await
+            .map_err(|error| unkept(&error))?;
+        tracing::debug!(server = %self.server, "token renewed");
+        self.look().await
+    }
+
+    /// Reads what is kept; tokens for another address do not count.
+    async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
+        let grant = kept.as_ref().and_then(Grant::read);
+        let grant = grant.filter(|grant| grant.server_url == self.url.as_str()).map(Arc::new);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if token_of(grant.as_ref()) != token_of(memory.grant.as_ref()) {
+            memory.wanted = None;
+        }
+        (memory.grant, memory.looked) = (grant.clone(), Some(Instant::now()));
+        Ok(grant)
+    }
+
+    fn remembered(&self) -> Option<Arc<Grant>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).grant.clone()
+    }
+
+    /// Not while a sign-in is wanted: it may happen at any moment.
+    fn is_believed(&self) -> bool {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.wanted.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
+    }
+
+    async fn want(&self, wanted: Wanted) -> Result<(), ConnectError> {
+        {
+            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            if memory.wanted.as_ref() == Some(&wanted) {
+                return Ok(());
+            }
+            memory.wanted = Some(wanted.clone());
+        }
+        tracing::warn!(
+            server = %self.server, scopes = wanted.scopes.join(" "),
+            "MCP server needs sign-in: run `switchboard auth login {}`", self.server
+        );
+        let noted = self.tokens.want(&self.server, Some(wanted.write())).await;
+        noted.map_err(|error| unkept(&error))
+    }
+
+    fn needs_sign_in(&self, scopes: &[String]) -> ConnectError {
+        let message = format!("needs sign-in: run `switchboard auth login {}`", self.server);
+        let error = ConnectError::new(ConnectErrorKind::SignIn, message);
+        if scopes.is_empty() {
+            return error.with_hint("it opens the server's sign-in page in a browser");
+        }
+        error.with_hint(format!("the server asks for more: {}", scopes.join(" ")))
+    }
+}
+
+enum Refreshed {
+    Renewed(Box<Grant>),
+    Refused,
+}
+
+async fn refresh(
+    server: &Url,
+    used: &Grant,
+    challenge: Option<&str>,
+    now_ms: i64,
+) -> Result<Refreshed, ConnectError> {
+    let Some(refresh_token) = &used.refresh_token else { return Ok(Refreshed::Refused) };
+    let mut found = discover(server, challenge).await?;
+    if found.issuer != used.issuer {
+        // Neither the token nor the client means anything there.
+        return Ok(Refreshed::Refused);
+    }
+    found.manager.configure_client(client(used)).map_err(|error| describe(&error))?;
+    let old = json!({
+        "access_token": used.access_token, "token_type": "bearer", "refresh_token": refresh_token,
+    });
+    let old = serde_json::from_value(old).ok();
+    let old = StoredCredentials::new(used.client_id.clone(), old, used.granted.clone(), None);
+    let credentials = InMemoryCredentialStore::new();
+    credentials
+        .save(old.with_issuer(Some(used.issuer.clone())))
+        .await
+        .map_err(|error| describe(&error))?;
+    found.manager.set_credential_store(credentials);
+    match found.manager.refresh_token().await {
+        Ok(answer) => {
+            let mut renewed = used.clone();
+            let answer = serde_json::to_value(&answer).unwrap_or_default();
+            renewed.take(&answer, now_ms).map_err(|why| unusable(&why))?;
+            Ok(Refreshed::Renewed(Box::new(renewed)))
+        }
+        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+            Ok(Refreshed::Refused)
+        }
+        Err(error) => Err(describe(&error)),
+    }
+}
+
+fn client(grant: &Grant) -> OAuthClientConfig {
+    let config = OAuthClientConfig::new(&grant.client_id, &grant.redirect_uri);
+    match &grant.client_secret {
+        Some(secret) => config.with_client_secret(secret),
+        None => config,
+    }
+}
+
+async fn send_with(
+    request: RequestBuilder,
+    token: Option<&Arc<Grant>>,
+) -> Result<Response, ConnectError> {
+    let request = match token.and_then(|token| token.header()) {
+        Some(value) => request.header(header::AUTHORIZATION, value),
+        None => request,
+    };
+    request.send().await.map_err(|error| describe_failure(&error))
+}
+
+/// The refusal that says where to sign in, or at least how.
+fn bearer_challenge(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let texts = all.filter_map(|value| value.to_str().ok());
+    let mut bearer = texts
+        .filter(|text| text.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")));
+    bearer.next().map(str::to_owned)
+}
+
+fn token_of(grant: Option<&Arc<Grant>>) -> Option<&str> {
+    grant.map(|grant| grant.access_token.as_str())
+}
+
+fn unkept(error: &str) -> ConnectError {
+    let message = format!("the tokens cannot be kept: {error}");
+    ConnectError::new(ConnectErrorKind::Unauthorized, message)
+}
+
+fn unusable(why: &str) -> ConnectError {
+    ConnectError::new(ConnectErrorKind::Protocol, why)
+}

@@ -1,0 +1,80 @@
+//! Who lets people in for a server: its authorization server, by the server's own word, and checked by rmcp.
+//!
+//! rmcp reads the metadata of the server and of its authorization server, holds the names in them against the
+//! addresses that they came from, and does not follow them to addresses of this machine or of the local network
+//! unless the server itself is there.
+
+use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
+use url::Url;
+
+use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+
+/// A manager that knows the authorization server.
+pub(super) struct Discovered {
+    pub(super) manager: AuthorizationManager,
+    pub(super) metadata: AuthorizationMetadata,
+    pub(super) issuer: String,
+}
+
+pub(super) async fn discover(
+    server: &Url,
+    challenge: Option<&str>,
+) -> Result<Discovered, ConnectError> {
+    let mut manager =
+        AuthorizationManager::new(server.clone()).await.map_err(|error| describe(&error))?;
+    let resolved = manager
+        .resolve_metadata_from_challenge(challenge)
+        .await
+        .map_err(|error| describe(&error))?;
+    // Guessed endpoints have no issuer that tokens could be bound to.
+    let issuer = resolved.metadata.issuer.clone().filter(|_| resolved.source.is_discovered());
+    let Some(issuer) = issuer else {
+        let message = "the server publishes no OAuth metadata, so there is nowhere to sign in";
+        return Err(ConnectError::new(ConnectErrorKind::Protocol, message)
+            .with_hint("a server with fixed credentials wants `auth.bearer` or `headers`"));
+    };
+    for endpoint in [&resolved.metadata.authorization_endpoint, &resolved.metadata.token_endpoint] {
+        check_endpoint(server, endpoint)?;
+    }
+    manager.set_metadata(resolved.metadata.clone());
+    Ok(Discovered { manager, metadata: resolved.metadata, issuer })
+}
+
+/// What is secret on the way to the server is not sent in the clear to its authorization server.
+fn check_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError> {
+    let scheme = Url::parse(endpoint).map(|url| url.scheme().to_owned()).unwrap_or_default();
+    if scheme == "https" || (scheme == "http" && server.scheme() == "http") {
+        return Ok(());
+    }
+    let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
+    Err(ConnectError::new(ConnectErrorKind::Protocol, message))
+}
+
+/// What rmcp says, as one of our errors.
+pub(super) fn describe(error: &AuthError) -> ConnectError {
+    let kind = match error {
+        AuthError::HttpError(_) | AuthError::TokenRefreshFailed(_) => ConnectErrorKind::Unreachable,
+        _ => ConnectErrorKind::Protocol,
+    };
+    ConnectError::new(kind, error_chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_as_safe_as_its_server() {
+        let rows = [
+            ("https://h/mcp", "https://as/authorize", true),
+            ("https://h/mcp", "http://as/authorize", false),
+            ("http://127.0.0.1/mcp", "http://127.0.0.1/authorize", true),
+            ("http://127.0.0.1/mcp", "file:///etc/passwd", false),
+            ("http://127.0.0.1/mcp", "/authorize", false),
+        ];
+        for (server, endpoint, is_safe) in rows {
+            let server = Url::parse(server).unwrap();
+            assert_eq!(check_endpoint(&server, endpoint).is_ok(), is_safe, "{endpoint}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a sign-in leaves, what the next one has to ask for, and who keeps both.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use http::HeaderValue;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_model::{Secret, ServerName};
+
+/// Tokens that end sooner than this are renewed before they are used.
+const SHORTLY_MS: i64 = 30_000;
+
+/// More scopes than this are not remembered: a server may name any number.
+const MOST_SCOPES: usize = 100;
+
+/// Keeps what sign-ins leave. All of it may be secret; a failure is told in words.
+pub trait TokenStore: fmt::Debug + Send + Sync {
+    /// What the last sign-in at this server left; with an issuer, the last one there.
+    fn load<'a>(
+        &'a self,
+        server: &'a ServerName,
+        issuer: Option<&'a str>,
+    ) -> Kept<'a, Option<Secret>>;
+    fn save<'a>(&'a self, server: &'a ServerName, issuer: &'a str, grant: Secret) -> Kept<'a, ()>;
+    /// Forgets every sign-in at this server; says whether there was any.
+    fn forget<'a>(&'a self, server: &'a ServerName) -> Kept<'a, bool>;
+    /// What the next sign-in has to ask for, when one is wanted.
+    fn wanted<'a>(&'a self, server: &'a ServerName) -> Kept<'a, Option<String>>;
+    fn want<'a>(&'a self, server: &'a ServerName, wanted: Option<String>) -> Kept<'a, ()>;
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> i64;
+}
+
+/// What a [`TokenStore`] answers.
+pub type Kept<'a, T> = BoxFuture<'a, Result<T, String>>;
+
+/// Tokens and the client that they belong to.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    /// The address that the tokens are for. They are sent nowhere else, whatever a server of this name is later.
+    pub(crate) server_url: String,
+    pub(crate) issuer: String,
+    pub(crate) client_id: String,
+    pub(crate) client_secret: Option<String>,
+    pub(crate) redirect_uri: String,
+    pub(crate) access_token: String,
+    pub(crate) refresh_token: Option<String>,
+    pub(crate) expires_at_ms: Option<i64>,
+    /// The scopes that the sign-in asked for. What was asked for once and is refused all the same is not asked for
+    /// again.
+    pub(crate) asked: Vec<String>,
+    pub(crate) granted: Vec<String>,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+impl Grant {
+    pub(crate) fn read(kept: &Secret) -> Option<Self> {
+        serde_json::from_str(kept.expose()).ok()
+    }
+
+    pub(crate) fn write(&self) -> Secret {
+        Secret::new(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// Takes over the answer of a token endpoint. Only bearer tokens are of use to us.
+    pub(crate) fn take(&mut self, answer: &Value, now_ms: i64) -> Result<(), String> {
+        let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
+        if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
+            return Err("the authorization server gave a token that is no bearer token".into());
+        }
+        let token = text("access_token").filter(|token| header(token).is_some());
+        self.access_token = token.ok_or("the authorization server gave no usable token")?;
+        self.refresh_token = text("refresh_token").or(self.refresh_token.take());
+        let lifetime = answer.get("expires_in").and_then(Value::as_i64);
+        self.expires_at_ms =
+            lifetime.map(|seconds| now_ms.saturating_add(seconds.saturating_mul(1000)));
+        if let Some(scope) = text("scope") {
+            self.granted = words(&scope);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn expires_shortly(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|end| end.saturating_sub(now_ms) < SHORTLY_MS)
+    }
+
+    pub(crate) fn is_over(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|end| end <= now_ms)
+    }
+
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        header(&self.access_token)
+    }
+}
+
+fn header(token: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Why a server wants a sign-in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    /// What the server's refusal said, as it stood in `WWW-Authenticate`.
+    pub(crate) challenge: Option<String>,
+    /// Scopes that are to be asked for besides those that the server names at first.
+    pub(crate) scopes: Vec<String>,
+}
+
+impl Wanted {
+    pub(crate) fn read(kept: &str) -> Option<Self> {
+        serde_json::from_str(kept).ok()
+    }
+
+    pub(crate) fn write(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+pub(crate) fn words(scopes: &str) -> Vec<String> {
+    scopes.split_whitespace().take(MOST_SCOPES).map(str::to_owned).collect()
+}
+
+/// Both, each once, the first ones first.
+pub(crate) fn union(one: &[String], other: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for scope in one.iter().chain(other) {
+        if !all.contains(scope) && all.len() < MOST_SCOPES {
+            all.push(scope.clone());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn grant() -> Grant {
+        Grant {
+            server_url: "https://h/mcp".into(),
+            issuer: "https://as".into(),
+            client_id: "us".into(),
+            client_secret: Some("s3cret-client".into()),
+            redirect_uri: String::new(),
+            access_token: "s3cret-access".into(),
+            refresh_token: Some("s3cret-refresh".into()),
+            expires_at_ms: None,
+            asked: vec!["a".into()],
+            granted: vec!["a".into()],
+        }
+    }
+
+    #[test]
+    fn a_grant_is_kept_whole_and_shown_without_secrets() {
+        let read = Grant::read(&grant().write()).unwrap();
+        assert_eq!(read.refresh_token.as_deref(), Some("s3cret-refresh"));
+        assert!(!format!("{:?} {:?}", grant(), grant().write()).contains("s3cret"));
+    }
+
+    #[test]
+    fn an_answer_replaces_what_it_names() {
+        let mut grant = grant();
+        let answer = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 60});
+        grant.take(&answer, 1_000).unwrap();
+        assert_eq!(grant.access_token, "new");
+        assert_eq!(grant.refresh_token.as_deref(), Some("s3cret-refresh"));
+        assert_eq!(grant.granted, ["a"]);
+        let times = [(30_999, false, false), (31_001, true, false), (61_000, true, true)];
+        for (now, shortly, over) in times {
+            assert_eq!((grant.expires_shortly(now), grant.is_over(now)), (shortly, over), "{now}");
+        }
+    }
+
+    #[test]
+    fn only_bearer_tokens_are_taken() {
+        for answer in [
+            json!({"access_token": "new", "token_type": "DPoP"}),
+            json!({"access_token": "new\nline", "token_type": "bearer"}),
+            json!({"token_type": "bearer"}),
+        ] {
+            assert!(grant().take(&answer, 0).is_err(), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_union_has_each_once() {
+        assert_eq!(union(&words("a b"), &words(" b  c ")), words("a b c"));
+    }
+}
