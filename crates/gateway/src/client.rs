@@ -154,10 +154,12 @@ impl Client {
     /// Gives back what it saw before.
     pub(crate) fn look(
         &self,
-        now: Arc<Gaze>,
+        now: impl FnOnce() -> Arc<Gaze>,
         compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
     ) -> Arc<Gaze> {
         let mut state = self.state();
+        // Looked up within the lock: who comes second sees what is newer.
+        let now = now();
         let changes = compare(&now, &state.gaze);
         let before = std::mem::replace(&mut state.gaze, now);
         for method in changes.methods() {

@@ -22,7 +22,7 @@ use crate::gaze::{Changes, Gaze};
 use crate::keeper::Keeper;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
-use crate::listener::Listeners;
+use crate::listener::{Listener, Listeners};
 use crate::parked::Parked;
 use crate::seal::Seal;
 use crate::session::Session;
@@ -194,7 +194,6 @@ impl Gateway {
 
     /// Has clients compare what they see with what they saw.
     fn look_again(&self, concerns: impl Fn(Option<&Arc<Session>>) -> bool) {
-        let front = self.front.load_full();
         // Thousands of clients see the same two things: they are compared once.
         let mut known: HashMap<(*const Gaze, *const Gaze), Changes> = HashMap::new();
         let mut compare = |now: &Arc<Gaze>, before: &Arc<Gaze>| {
@@ -205,17 +204,39 @@ impl Gateway {
         // Everything that is compared stays alive meanwhile, so no address stands for two things.
         let mut kept = Vec::new();
         for client in clients.iter().filter(|client| concerns(Some(&client.session))) {
-            let now = front.settled(&client.scope, &client.session.enabled());
-            kept.push(client.look(now, &mut compare));
+            kept.push(self.look_for(client, &mut compare));
         }
         for listener in self.listeners.all() {
             if concerns(listener.session.as_ref()) {
-                let enabled = self.enabled_of(&front, &listener.scope, listener.session.as_deref());
-                kept.push(listener.look(front.settled(&listener.scope, &enabled), &mut compare));
+                kept.push(self.look_of(&listener, &mut compare));
             }
         }
         drop(kept);
         self.listeners.drop_slow();
+    }
+
+    /// Has one client look again.
+    pub(crate) fn look_for(
+        &self,
+        client: &Client,
+        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
+    ) -> Arc<Gaze> {
+        let now = || self.front.load().settled(&client.scope, &client.session.enabled());
+        client.look(now, compare)
+    }
+
+    /// Has one listener look again.
+    pub(crate) fn look_of(
+        &self,
+        listener: &Listener,
+        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
+    ) -> Arc<Gaze> {
+        let now = || {
+            let front = self.front.load();
+            let session = listener.session.as_deref();
+            front.settled(&listener.scope, &self.enabled_of(&front, &listener.scope, session))
+        };
+        listener.look(now, compare)
     }
 
     pub(crate) fn enabled_of(

@@ -48,6 +48,8 @@ impl Gateway {
             Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
         self.keeper.put(snapshot_of(&client));
         self.clients().insert(client.id.clone(), client.clone());
+        // What changed while it was being made is told too.
+        self.look_for(&client, |now, before| now.since(before));
         Some((client, result.to_string()))
     }
 
@@ -90,6 +92,7 @@ impl Gateway {
         let client = self.restore(id, &stored).await?;
         // Two requests may restore at the same time; the first one counts.
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
+        self.look_for(&client, |now, before| now.since(before));
         if !client.subscriptions().is_empty() {
             self.watch_resources().await;
         }

@@ -65,10 +65,11 @@ impl Listener {
     /// Gives back what it saw before.
     pub(crate) fn look(
         &self,
-        now: Arc<Gaze>,
+        now: impl FnOnce() -> Arc<Gaze>,
         compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
     ) -> Arc<Gaze> {
         let mut gaze = self.gaze.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now();
         let changes = compare(&now, &gaze);
         let before = std::mem::replace(&mut *gaze, now);
         let told = Changes {
@@ -176,8 +177,10 @@ impl Listeners {
             if own >= MAX_PER_PRINCIPAL {
                 return None;
             }
-            open.insert(number, listener);
+            open.insert(number, listener.clone());
         }
+        // What changed while it was being made is told too.
+        gateway.look_of(&listener, |now, before| now.since(before));
         let has_uris = !wanted.uris.is_empty();
         Some((receiver, Place { number, gateway: gateway.clone(), has_uris }))
     }

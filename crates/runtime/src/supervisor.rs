@@ -269,7 +269,8 @@ impl Server {
 }
 
 async fn supervise(server: Arc<Server>, around: Surroundings) {
-    let watching = keep_connected(&server, &around);
+    // One for each server and for as long as it is configured: on the heap it is moved once.
+    let watching = Box::pin(keep_connected(&server, &around));
     server.stop.clone().run_until_cancelled(watching).await;
     server.attempted.cancel();
     if let Some(open) = server.open.swap(None) {

@@ -151,9 +151,8 @@ async fn a_session_that_is_unknown_ended_or_idle_is_404() {
     let mut listens = Peer::open(Era::Legacy, &serve, "/mcp").await;
     let stream = listens.hear().await;
     let busy = Peer::open(Era::Legacy, &serve, "/mcp").await;
-    let call = busy.call("shop__price", json!({"sleep_ms": 2_500}));
-    let (_, answer) = tokio::join!(tokio::time::sleep(Duration::from_millis(2_000)), call);
-    assert_ne!(answer["isError"], true);
+    // Longer than the idle ones may stay.
+    busy.done("shop__price", json!({"sleep_ms": 2_500})).await;
     assert_eq!(idle.status().await, 404);
     assert_eq!(listens.status().await, 200, "who listens is there");
     assert_eq!(busy.status().await, 200, "who waits is there");
