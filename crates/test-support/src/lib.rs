@@ -16,6 +16,7 @@ mod legacy;
 mod listener;
 mod listing;
 mod modern;
+mod office;
 pub mod peers;
 mod server;
 mod sse_transport;
@@ -27,6 +28,7 @@ mod wait;
 
 pub use catalogue::demo_catalogue;
 pub use fault::{Fault, Stage};
+pub use office::{CODE, Office};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;
