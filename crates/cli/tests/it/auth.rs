@@ -53,7 +53,7 @@ async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
     assert_eq!(state(&home), "ready");
     // Each command is another process.
     for line in ["check --connect", "server test office", "tool call greet", "doctor"] {
-        home.line(line);
+        home.line(line).expect(0);
     }
     assert_eq!(home.line("tool call greet").expect(0).stdout.trim(), "hello");
     assert_eq!((office.signed_in(), office.refreshed()), (1, 0));
@@ -85,7 +85,7 @@ async fn a_running_board_connects_by_itself_after_a_sign_in() {
     let office = Office::open().await;
     let home = home(&office, ", required: false");
     let serving = home.serve().await;
-    let list = || home.line(&format!("server list --url {}", serving.url()));
+    let list = || home.line(&format!("server list --url {}", serving.url));
     let before = list().expect(0);
     assert!(
         before.stderr.contains("office: needs sign-in: run `switchboard auth login office`"),
