@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use base64::Engine;
 use switchboard_model::{Exposure, GatewayPlan, Plan};
 use switchboard_runtime::{Board, ServerNews};
-use switchboard_view::{Scope, View};
+use switchboard_view::{Scope, Toolset, View};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -159,7 +159,10 @@ impl Gateway {
     pub fn toolsets(&self) -> Vec<(String, String, usize)> {
         let front = self.front.load();
         let sets = front.index.toolsets();
-        sets.map(|set| (set.name.clone(), set.description.clone(), set.members.len())).collect()
+        let reachable = |set: &Toolset| {
+            set.members.iter().filter(|at| front.index.is_reachable(**at)).count()
+        };
+        sets.map(|set| (set.name.clone(), set.description.clone(), reachable(set))).collect()
     }
 
     pub(crate) fn plan(&self) -> GatewayPlan {
@@ -364,6 +367,9 @@ impl Gateway {
             self.exposure()
         });
         let front = Front::new(&self.board, &plan, exposure);
+        if front.exposure != self.front.load().exposure {
+            tracing::info!("exposure: {}", front.exposure.reason);
+        }
         if front.index.warnings() != self.front.load().index.warnings() {
             warn_of_names(&front);
         }

@@ -123,7 +123,8 @@ impl BoundedClient {
         request: RequestBuilder,
     ) -> Result<Response, StreamableHttpError<HttpFault>> {
         let sent = match &self.authorization {
-            Some(authorization) => authorization.send(request).await,
+            // Boxed: it is large, and few servers need it.
+            Some(authorization) => Box::pin(authorization.send(request)).await,
             None => request.send().await.map_err(|error| describe_failure(&error)),
         };
         sent.map_err(|error| self.fault(error))

@@ -178,17 +178,30 @@ impl HttpWire {
         self.dispatch(Method::POST, headers, body).await
     }
 
-    /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
-    /// be sent again, once.
     async fn dispatch(
         &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        match &self.authorization {
+            None => self.sender.send(method, headers, body).await,
+            // Boxed: it is large, and few servers need it.
+            Some(authorization) => {
+                Box::pin(self.dispatch_signed_in(authorization, method, headers, body)).await
+            }
+        }
+    }
+
+    /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
+    /// be sent again, once.
+    async fn dispatch_signed_in(
+        &self,
+        authorization: &Arc<Authorization>,
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        let Some(authorization) = &self.authorization else {
-            return self.sender.send(method, headers, body).await;
-        };
         let mut token = authorization.token().await?;
         let mut attempt = Attempt::First;
         loop {

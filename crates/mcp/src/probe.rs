@@ -35,7 +35,7 @@ pub(crate) async fn probe_era(
 ) -> Result<Verdict, ConnectError> {
     let request = discover_request(request);
     let response = match authorization {
-        Some(authorization) => authorization.send(request).await?,
+        Some(authorization) => Box::pin(authorization.send(request)).await?,
         None => request.send().await.map_err(|error| describe_failure(&error))?,
     };
     let status = response.status();

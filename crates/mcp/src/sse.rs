@@ -34,7 +34,7 @@ pub(crate) struct RequestTo {
 impl RequestTo {
     async fn send(&self, request: RequestBuilder) -> Result<Response, ConnectError> {
         match &self.authorization {
-            Some(authorization) => authorization.send(request).await,
+            Some(authorization) => Box::pin(authorization.send(request)).await,
             None => request.send().await.map_err(|error| describe_failure(&error)),
         }
     }

@@ -54,6 +54,8 @@ fn described(name: &str, description: &str, input_schema: &Value) -> ToolDescrip
     ToolDescriptor {
         description: Some(description.into()),
         input_schema: JsonText::from(input_schema),
+        // What is built in computes and looks; nothing here changes anything.
+        annotations: Some(JsonText::from(&serde_json::json!({"readOnlyHint": true}))),
         ..ToolDescriptor::named(name)
     }
 }

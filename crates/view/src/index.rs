@@ -120,6 +120,11 @@ impl Index {
         self.canonical(name).is_some_and(|at| self.is_permitted(at))
     }
 
+    /// Whether a client can see the tool at this place, in some view.
+    pub fn is_reachable(&self, at: usize) -> bool {
+        self.is_permitted(at) && self.entries.get(at).is_some_and(|entry| entry.name.is_some())
+    }
+
     pub(crate) fn max_active_toolsets(&self) -> Option<usize> {
         self.max_active_toolsets
     }

@@ -1,7 +1,7 @@
 //! One run of the suite, and what it complains about.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -101,11 +101,19 @@ impl Suite {
 
 /// Scenarios and their checks, from the files that the suite writes.
 fn read(results: &Path, prefix: &str) -> Vec<(String, Vec<Value>)> {
-    let directories = std::fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
+    let below = |directory: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    // A scenario such as `auth/basic-cimd` lies one level deeper.
+    let directories = below(results);
+    let deeper: Vec<_> = directories.iter().flat_map(|directory| below(directory)).collect();
     let mut found: Vec<_> = directories
+        .into_iter()
+        .chain(deeper)
         .filter(|directory| directory.join("checks.json").is_file())
         .map(|directory| {
-            let name = directory.file_name().unwrap().to_str().unwrap();
+            let name = directory.strip_prefix(results).unwrap().to_str().unwrap();
             // The name ends with the time of the run.
             let (scenario, _time) = name.rsplit_once("-20").unwrap();
             let checks = std::fs::read_to_string(directory.join("checks.json")).unwrap();

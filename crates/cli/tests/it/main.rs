@@ -1,6 +1,7 @@
 //! The built program, as its users run it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
+mod auth;
 mod bad_input;
 mod commands;
 mod connect;

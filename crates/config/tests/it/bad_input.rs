@@ -112,6 +112,25 @@ fn servers() {
         ),
         &[("X", "1")]
     );
+    check!(
+        "two_kinds_of_auth",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    bearer: ${X}\n    oauth: {}"
+        ),
+        &[("X", "t")]
+    );
+    check!(
+        "oauth_of_a_program",
+        with_server("- name: a\n  command: npx\n  mode: strict\n  auth: {oauth: {}}")
+    );
+    check!(
+        "bad_oauth",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      client_secret: ${X}\n      \
+             scopes: ['two words']\n      client_metadata_url: http://example.com/us.json"
+        ),
+        &[("X", "t")]
+    );
     check!("empty_auth", with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {}"));
     check!(
         "empty_bearer",

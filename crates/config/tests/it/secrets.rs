@@ -175,3 +175,22 @@ switchboard:
     assert!(!loaded.to_yaml().contains("hunter2") && !loaded.to_yaml().contains("pw@"));
     assert!(loaded.to_yaml().contains("${TOKEN}"), "what was written may be shown");
 }
+
+#[test]
+fn the_settings_of_a_sign_in_are_read_and_not_shown() {
+    let text = with_server(
+        "- name: a\n  url: https://h\n  mode: strict\n  auth:\n    oauth: {client_id: us, client_secret: \
+         'hunter2-s3cret', client_metadata_url: 'https://example.com/us.json', scopes: [a, b], redirect_port: 8765}",
+    );
+    let outcome = load_with(Some(&text), &[]);
+    let plan = &outcome.as_ref().unwrap().plan;
+    let (_, settings) = plan.servers[0].spec.endpoint.oauth().unwrap();
+    assert_eq!(settings.client_id.as_deref(), Some("us"));
+    assert_eq!(settings.client_secret.as_ref().unwrap().expose(), SECRET);
+    assert_eq!(settings.client_metadata_url.as_ref().unwrap().path(), "/us.json");
+    assert_eq!((settings.scopes.join(" ").as_str(), settings.redirect_port), ("a b", Some(8765)));
+    assert!(!printed(&outcome).contains(SECRET));
+    let bare = with_server("- name: a\n  url: https://h\n  mode: strict\n  auth: {oauth: {}}");
+    let bare = load_with(Some(&bare), &[]).unwrap();
+    assert!(bare.plan.servers[0].spec.endpoint.oauth().is_some());
+}

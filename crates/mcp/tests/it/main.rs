@@ -7,6 +7,7 @@ mod exchange;
 mod guarded;
 mod http_eras;
 mod http_faults;
+mod oauth;
 mod stdio;
 mod support;
 mod talker;

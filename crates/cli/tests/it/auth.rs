@@ -1,0 +1,110 @@
+//! `auth`: signing in at a server, what is said before and after, and what is never said.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+
+use switchboard_test_support::{CODE, Office, wait_until};
+
+use crate::support::{Home, PATIENCE};
+
+fn home(office: &Office, more: &str) -> Home {
+    let url = office.url();
+    Home::new(format!(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {{name: office, url: \"{url}\", mode: dynamic, \
+         default_tool_config: {{}}, auth: {{oauth: {{}}}}{more}}}\n"
+    ))
+}
+
+/// Signs in; gives back everything that the program wrote.
+async fn login(home: &Home, flags: &[&str]) -> String {
+    let arguments = [&["auth", "login", "office", "--no-browser"], flags].concat();
+    let mut child = home.command(&arguments).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut address = String::new();
+    stdout.read_line(&mut address).unwrap();
+    let page = reqwest::get(address.trim()).await.unwrap();
+    assert!(page.status().is_success());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+fn state(home: &Home) -> String {
+    let status = home.line("auth status --json").expect(0).json();
+    status["servers"][0]["state"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
+    let office = Office::open().await;
+    let home = home(&office, "");
+    let refused = home.line("check --connect").expect(1);
+    let expected = format!(
+        "error: Failed to connect to MCP server 'office' at {}\n\
+         Error: needs sign-in: run `switchboard auth login office`\n\
+         Hint: it opens the server's sign-in page in a browser\n",
+        office.url()
+    );
+    assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    assert_eq!(state(&home), "needs sign-in");
+
+    let said = login(&home, &[]).await;
+    assert!(said.contains(&format!("signed in at 'office' by {}", office.issuer())), "{said}");
+    assert_eq!(state(&home), "ready");
+    // Each command is another process.
+    for line in ["check --connect", "server test office", "tool call greet", "doctor"] {
+        home.line(line).expect(0);
+    }
+    assert_eq!(home.line("tool call greet").expect(0).stdout.trim(), "hello");
+    assert_eq!((office.signed_in(), office.refreshed()), (1, 0));
+
+    assert_eq!(home.line("auth logout office").expect(0).stdout, "office: signed out\n");
+    assert_eq!(home.line("auth logout office").expect(0).stdout, "office: was not signed in\n");
+    assert_eq!(state(&home), "needs sign-in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_codes_nor_tokens_are_logged_however_much_is_asked_for() {
+    let office = Office::open().await;
+    let home = home(&office, "").with_variable("RUST_LOG", "trace");
+    let mut said = login(&home, &["-vvv"]).await;
+    office.revoke_access();
+    let called = home.line("tool call greet -vvv").expect(0);
+    assert_eq!(office.refreshed(), 1);
+    said.push_str(&called.stderr);
+    let status = home.line("auth status -vvv").expect(0);
+    said.push_str(&(status.stdout + &status.stderr));
+    assert!(said.contains("token renewed"), "{said}");
+    for secret in [CODE, "access-1", "access-2", "refresh-1", "refresh-2", "s3cret-client"] {
+        assert!(!said.contains(secret), "{secret} in\n{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_board_connects_by_itself_after_a_sign_in() {
+    let office = Office::open().await;
+    let home = home(&office, ", required: false");
+    let serving = home.serve().await;
+    let list = || home.line(&format!("server list --url {}", serving.url));
+    let before = list().expect(0);
+    assert!(
+        before.stderr.contains("office: needs sign-in: run `switchboard auth login office`"),
+        "{}",
+        before.stderr
+    );
+    login(&home, &[]).await;
+    wait_until(PATIENCE, async || list().stdout.contains("ready").then_some(())).await;
+}
+
+#[test]
+fn what_cannot_be_signed_in_at_is_said() {
+    let home = Home::new(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {name: plain, url: \"http://127.0.0.1:1\", mode: dynamic, \
+         default_tool_config: {}}\n",
+    );
+    let unknown = home.line("auth login nobody").expect(2);
+    assert!(unknown.stderr.contains("no server 'nobody' is configured"), "{}", unknown.stderr);
+    let plain = home.line("auth login plain").expect(4);
+    assert!(plain.stderr.contains("not configured to sign in"), "{}", plain.stderr);
+    assert!(home.line("auth status").expect(0).stderr.contains("no server has `auth.oauth`"));
+}
