@@ -159,9 +159,8 @@ impl Gateway {
     pub fn toolsets(&self) -> Vec<(String, String, usize)> {
         let front = self.front.load();
         let sets = front.index.toolsets();
-        let reachable = |set: &Toolset| {
-            set.members.iter().filter(|at| front.index.is_reachable(**at)).count()
-        };
+        let reachable =
+            |set: &Toolset| set.members.iter().filter(|at| front.index.is_reachable(**at)).count();
         sets.map(|set| (set.name.clone(), set.description.clone(), reachable(set))).collect()
     }
 

@@ -207,10 +207,10 @@ async fn a13_the_api_does_not_call_what_the_catalog_does_not_have() {
 #[tokio::test]
 async fn a13_the_api_hides_denied_toolsets_from_clients_and_not_from_operators() {
     let world = world("legacy").await;
-    let (client, operator) = (key(&world.home, "one", "client"), key(&world.home, "two", "operator"));
-    let peer = |key: &str, path: &str| {
-        Peer::of(&world.serve).with_key(key).at(world.serve.at(path))
-    };
+    let (client, operator) =
+        (key(&world.home, "one", "client"), key(&world.home, "two", "operator"));
+    let peer =
+        |key: &str, path: &str| Peer::of(&world.serve).with_key(key).at(world.serve.at(path));
     // Until the first key is seen the door is open.
     let listed = |key: String| {
         let peer = peer(&key, "/api/v1/tools");
@@ -223,7 +223,11 @@ async fn a13_the_api_hides_denied_toolsets_from_clients_and_not_from_operators()
     assert!(listed(operator.clone()).await.contains("hidden.secret_set"));
     for name in ["hidden.secret_set", "secret_set"] {
         let call = format!("/api/v1/tools/{name}/call");
-        assert_eq!(peer(&client, &call).post("{\"arguments\":{}}", &[]).await.status, 404, "{name}");
+        assert_eq!(
+            peer(&client, &call).post("{\"arguments\":{}}", &[]).await.status,
+            404,
+            "{name}"
+        );
         assert_eq!(world.calls(), 0);
     }
     let call = peer(&operator, "/api/v1/tools/hidden.secret_set/call");
