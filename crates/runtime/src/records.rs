@@ -1,10 +1,11 @@
 //! Writes call records and keeps the store from growing without end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::CallRecord;
 use switchboard_store::{Retention, Store};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 const WAITING_RECORDS: usize = 8192;
@@ -23,6 +24,8 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inbox: mpsc::Sender<Message>,
+    /// Somebody does not want to wait until enough have gathered.
+    is_wanted: Arc<Notify>,
     _writer: TaskTracker,
 }
 
@@ -30,9 +33,9 @@ impl Recorder {
     /// Starts the task that writes. It ends when the recorder is dropped.
     pub(crate) fn start(store: Store) -> Self {
         let (inbox, records) = mpsc::channel(WAITING_RECORDS);
-        let writer = TaskTracker::new();
-        writer.spawn(write(store, records));
-        Self { inbox, _writer: writer }
+        let (writer, is_wanted) = (TaskTracker::new(), Arc::new(Notify::new()));
+        writer.spawn(write(store, records, is_wanted.clone()));
+        Self { inbox, is_wanted, _writer: writer }
     }
 
     /// Hands over a record; waits only when the store is far behind.
@@ -53,18 +56,19 @@ impl Recorder {
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.inbox.send(Message::Flush(done)).await.is_ok() {
+            self.is_wanted.notify_one();
             // The writer answers or is gone; either way there is nothing left to wait for.
             let _writer_gone = written.await;
         }
     }
 }
 
-async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
+async fn write(store: Store, mut inbox: mpsc::Receiver<Message>, is_wanted: Arc<Notify>) {
     // At once for the first time: a machine that only runs single commands prunes too.
     let mut prune_at = tokio::time::Instant::now();
     let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
     while inbox.recv_many(&mut messages, RECORDS_PER_WRITE).await > 0 {
-        gather(&mut inbox, &mut messages).await;
+        gather(&mut inbox, &mut messages, &is_wanted).await;
         let (mut records, mut flushed) = (Vec::new(), Vec::new());
         for message in messages.drain(..) {
             match message {
@@ -89,21 +93,23 @@ async fn write(store: Store, mut inbox: mpsc::Receiver<Message>) {
     }
 }
 
-/// Waits a moment for more, unless there is enough or somebody wants to see them written.
-async fn gather(inbox: &mut mpsc::Receiver<Message>, messages: &mut Vec<Message>) {
-    let is_wanted = |messages: &[Message]| {
-        messages.len() >= RECORDS_PER_WRITE
-            || messages.iter().any(|message| matches!(message, Message::Flush(_)))
-    };
-    let gathering = async {
-        while !is_wanted(messages) {
-            let room = RECORDS_PER_WRITE - messages.len();
-            if inbox.recv_many(messages, room).await == 0 {
-                return;
-            }
+/// Waits a moment for more, unless somebody wants to see them written. The inbox is not looked at meanwhile: to be woken
+/// for every record costs each call more than writing it does.
+async fn gather(
+    inbox: &mut mpsc::Receiver<Message>,
+    messages: &mut Vec<Message>,
+    is_wanted: &Notify,
+) {
+    if messages.iter().any(|message| matches!(message, Message::Flush(_))) {
+        return;
+    }
+    let _wanted_or_late = tokio::time::timeout(GATHER, is_wanted.notified()).await;
+    while messages.len() < RECORDS_PER_WRITE {
+        match inbox.try_recv() {
+            Ok(message) => messages.push(message),
+            Err(_) => return,
         }
-    };
-    let _enough_or_late = tokio::time::timeout(GATHER, gathering).await;
+    }
 }
 
 async fn prune(store: &Store) {
