@@ -101,6 +101,11 @@ impl Gateway {
     async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> Answer {
         let bad =
             |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
+        let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
+        let Some(parts): Option<Vec<&RawValue>> = parts else {
+            let message = "the message is not JSON, or nested too deep";
+            return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, message);
+        };
         let client = match self.legacy_client(request).await {
             Ok(client) if BATCHING.contains(&client.version) => client,
             Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
@@ -111,12 +116,8 @@ impl Gateway {
             }
         };
         client.touch();
-        let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
-        let Some(parts) = parts.filter(|parts: &Vec<&RawValue>| !parts.is_empty()) else {
-            return bad("the batch is empty, or not JSON".into());
-        };
-        if parts.len() > MAX_BATCH {
-            return bad(format!("a batch has at most {MAX_BATCH} messages"));
+        if parts.is_empty() || parts.len() > MAX_BATCH {
+            return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
         }
         let answers = parts.iter().map(|part| self.answer_alone(&client, part.get(), request));
         let answers: Vec<String> =
