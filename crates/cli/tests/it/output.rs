@@ -326,6 +326,7 @@ fn every_command_explains_itself() {
       tool         Look at tools and call them
       calls        Show recent calls, or a large result that was kept
       key          Make, list and revoke the API keys that clients need
+      auth         Sign in at MCP servers that want it
       doctor       Find out what is wrong
       completions  Print a completion script for a shell
       demo-server  Run a small MCP server to try things with
