@@ -24,7 +24,7 @@ use crate::output::Output;
 /// Calls allocate on one thread and free on another, and each holds a few kilobytes. The system's allocator takes a lock
 /// for that; in a profile of the gateway it and the waiting for it were a quarter of a call.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -21,6 +22,7 @@ use switchboard_runtime::{
 };
 use switchboard_view::{ListEra, Scope};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::client::{Client, Reply};
 use crate::gateway::Gateway;
@@ -30,6 +32,8 @@ use crate::session::Session;
 
 /// How often a server may ask for more before it is taken to go in circles.
 const MAX_ROUNDS: u32 = 16;
+/// A legacy server that asks several things asks them one by one; a modern client is asked for all of them at once.
+const MORE_QUESTIONS: Duration = Duration::from_millis(25);
 /// What a server may say before the client has read it; more signs of life are dropped.
 const WAITING_EVENTS: usize = 32;
 
@@ -133,6 +137,8 @@ pub(crate) struct Conversation {
     asked: FuturesUnordered<BoxFuture<'static, Answered>>,
     collecting: Option<Collecting>,
     waiting: BTreeMap<String, Waiting>,
+    /// When the client is asked what has gathered.
+    park_at: Option<Instant>,
     questions: u32,
     rounds: u32,
 }
@@ -150,6 +156,7 @@ impl Conversation {
             asked: FuturesUnordered::new(),
             collecting: None,
             waiting: BTreeMap::new(),
+            park_at: None,
             questions: 0,
             rounds: 0,
         };
@@ -228,6 +235,10 @@ impl Conversation {
                         return Step::Done(outcome);
                     }
                 }
+                () = until(self.park_at), if self.park_at.is_some() => {
+                    self.park_at = None;
+                    return self.park();
+                }
                 Some(answered) = self.asked.next(), if !self.asked.is_empty() => {
                     if let Some(outcome) = self.take_answer(answered) {
                         return Step::Done(outcome);
@@ -285,7 +296,8 @@ impl Conversation {
                 let word = method.split('/').next().unwrap_or("input");
                 let key = format!("{word}_{}", self.questions);
                 self.waiting.insert(key, Waiting { method, params, reply });
-                Some(self.park())
+                self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
+                None
             }
             None if method != "roots/list" => {
                 let needed = Capabilities::needed_for(&method).unwrap_or("unknown");
@@ -479,6 +491,13 @@ impl Conversation {
         let mut members = vec![("inputResponses", responses.as_str())];
         members.extend(collecting.state.as_ref().map(|state| ("requestState", state.as_str())));
         self.begin(params_text(&members));
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 

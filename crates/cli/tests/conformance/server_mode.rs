@@ -24,10 +24,6 @@ const NEEDS_A_MODERN_SERVER: &[Excuse] = &[
         "input-required-result-ignore-extra-params",
         "answers under the key `user_name` before anything was asked",
     ),
-    (
-        "input-required-result-multiple-input-requests",
-        "expects three questions in one answer; a legacy server asks one by one",
-    ),
 ];
 
 async fn directly(suite: Suite, era: &str, scenarios: usize) {

@@ -115,7 +115,9 @@ fn read(results: &Path, prefix: &str) -> Vec<(String, Vec<Value>)> {
         .map(|directory| {
             let name = directory.strip_prefix(results).unwrap().to_str().unwrap();
             // The name ends with the time of the run.
-            let (scenario, _time) = name.rsplit_once("-20").unwrap();
+            // `scenario-2026-11-16T02-34-20-...`: both parts may hold any number.
+            let (dated, _time) = name.rsplit_once('T').unwrap();
+            let (scenario, _date) = dated.split_at(dated.len() - "-2026-11-16".len());
             let checks = std::fs::read_to_string(directory.join("checks.json")).unwrap();
             let scenario = scenario.strip_prefix(prefix).unwrap_or(scenario);
             (scenario.to_owned(), serde_json::from_str(&checks).unwrap())
