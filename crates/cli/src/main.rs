@@ -21,11 +21,6 @@ use switchboard_telemetry::{LogOptions, init_logging};
 use crate::args::{Arguments, Command};
 use crate::output::Output;
 
-/// Calls allocate on one thread and free on another, and each holds a few kilobytes. The system's allocator takes a lock
-/// for that; in a profile of the gateway it and the waiting for it were a quarter of a call.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

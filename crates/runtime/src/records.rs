@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 const WAITING_RECORDS: usize = 8192;
-const RECORDS_PER_WRITE: usize = 256;
+const RECORDS_PER_WRITE: usize = 1024;
 /// How long records are gathered: a transaction costs as much as fifty of them.
 const GATHER: Duration = Duration::from_millis(50);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
@@ -103,7 +103,10 @@ async fn gather(
     if messages.iter().any(|message| matches!(message, Message::Flush(_))) {
         return;
     }
-    let _wanted_or_late = tokio::time::timeout(GATHER, is_wanted.notified()).await;
+    // When enough are there already, the store is behind and must not be held up.
+    if messages.len() + inbox.len() < RECORDS_PER_WRITE {
+        let _wanted_or_late = tokio::time::timeout(GATHER, is_wanted.notified()).await;
+    }
     while messages.len() < RECORDS_PER_WRITE {
         match inbox.try_recv() {
             Ok(message) => messages.push(message),
