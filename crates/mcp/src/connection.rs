@@ -1,12 +1,10 @@
 //! One connection to one upstream server.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{Era, ServerName, ToolList};
-use switchboard_protocol::Mirrors;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -56,8 +54,6 @@ pub struct Connection {
     pub(crate) watch: Watch,
     /// Whether arguments are mirrored into headers.
     pub(crate) mirrors_arguments: bool,
-    /// The tools that want some of their arguments mirrored, as last listed.
-    pub(crate) mirrors: Mutex<HashMap<String, Arc<Mirrors>>>,
     pub(crate) child: Option<ChildProcess>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -70,10 +66,7 @@ impl Connection {
     /// The server's whole list of tools.
     pub async fn list_tools(&self) -> Result<ToolList, ConnectError> {
         match self.read_tools().await {
-            Ok((list, mirrors)) => {
-                *self.mirrors.lock().unwrap_or_else(PoisonError::into_inner) = mirrors;
-                Ok(list)
-            }
+            Ok(list) => Ok(list),
             Err(error) => Err(self.explain(error).await),
         }
     }
@@ -164,11 +157,6 @@ impl Connection {
 
     pub(crate) fn known_features(&self) -> &Features {
         &self.features
-    }
-
-    /// What a tool wants mirrored of its arguments.
-    pub(crate) fn mirrors_of(&self, tool: &str) -> Option<Arc<Mirrors>> {
-        self.mirrors.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 }
 

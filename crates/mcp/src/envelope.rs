@@ -6,12 +6,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard_model::{Era, JsonText};
+use switchboard_protocol::{MAX_DEPTH, is_too_deep, quoted};
 
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, RawResult, RpcError};
-
-/// Deeper JSON than this is refused by the parser.
-pub(crate) const MAX_DEPTH: usize = 127;
 
 /// What a modern request says about us in its `_meta`, up to the caller's capabilities.
 const MODERN_META: &str = concat!(
@@ -71,7 +69,7 @@ impl<'a> Message<'a> {
     pub(crate) fn outcome(&self, whole: &Bytes) -> Outcome {
         match (self.result, self.error) {
             (_, Some(error)) => Err(Failure::Rpc(read_error(error))),
-            (Some(result), None) if is_too_deep(result.get()) => Err(too_deep().into()),
+            (Some(result), None) if is_too_deep(result.get().as_bytes()) => Err(too_deep().into()),
             (Some(result), None) => Ok(RawResult(whole.slice_ref(result.get().as_bytes()))),
             (None, None) => {
                 let message = "the answer has neither a result nor an error";
@@ -92,7 +90,7 @@ impl<'a> Message<'a> {
 
     /// The `params`, kept. What is too deep to be parsed again is as good as absent.
     pub(crate) fn kept_params(&self) -> Option<JsonText> {
-        self.params.filter(|params| !is_too_deep(params.get())).map(JsonText::from)
+        self.params.filter(|params| !is_too_deep(params.get().as_bytes())).map(JsonText::from)
     }
 }
 
@@ -116,8 +114,8 @@ pub(crate) fn read_error(error: &RawValue) -> RpcError {
     match serde_json::from_str::<Written<'_>>(error.get()) {
         Ok(read) => RpcError {
             code: read.code.unwrap_or(-32603),
-            message: read.message.unwrap_or_default(),
-            data: read.data.filter(|data| !is_too_deep(data.get())).map(JsonText::from),
+            message: shortened(&read.message.unwrap_or_default()),
+            data: read.data.filter(|data| !is_too_deep(data.get().as_bytes())).map(JsonText::from),
         },
         Err(_) => RpcError::internal(error.get()),
     }
@@ -183,32 +181,16 @@ pub(crate) fn cancellation_text(id: &str) -> String {
     )
 }
 
-/// A text as JSON.
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Whether brackets outside of strings are nested deeper than the parser goes.
-pub(crate) fn is_too_deep(json: &str) -> bool {
-    // Each level takes two brackets.
-    if json.len() <= 2 * MAX_DEPTH {
-        return false;
-    }
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
+/// What a server says about its failure, up to a page.
+fn shortened(message: &str) -> String {
+    const PAGE: usize = 4000;
+    match message.char_indices().nth(PAGE) {
+        None => message.to_owned(),
+        Some((end, _)) => {
+            let head = message.get(..end).unwrap_or_default();
+            format!("{head}… ({} bytes in all)", message.len())
         }
     }
-    deepest > MAX_DEPTH
 }
 
 pub(crate) fn too_deep() -> ConnectError {
@@ -219,18 +201,6 @@ pub(crate) fn too_deep() -> ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn depth_is_counted_outside_of_strings() {
-        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(!is_too_deep(&nested(MAX_DEPTH)));
-        assert!(is_too_deep(&nested(MAX_DEPTH + 1)));
-        assert!(!is_too_deep(&format!(r#"{{"a\"{}":1}}"#, "[{".repeat(200))));
-        assert!(!is_too_deep(&"[],".repeat(500)));
-        // The parser goes exactly as far.
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
-    }
 
     fn outcome(text: &'static str) -> Outcome {
         let whole = Bytes::from_static(text.as_bytes());

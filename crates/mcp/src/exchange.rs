@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use switchboard_model::{Era, JsonText};
+use switchboard_protocol::quoted;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
-use crate::envelope::{Failure, Outcome, quoted};
+use crate::envelope::{Failure, Outcome};
 use crate::error::{ConnectError, ConnectErrorKind};
 
 /// A request that is passed on for somebody.

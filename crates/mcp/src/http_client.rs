@@ -21,6 +21,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
 };
+use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
@@ -28,11 +29,12 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 use switchboard_model::is_on_this_machine;
+use switchboard_protocol::is_too_deep;
 use url::Url;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
-use crate::envelope::{is_too_deep, too_deep};
+use crate::envelope::too_deep;
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_sender::{HttpSender, PlainClient};
 use crate::http_wire::{Session, SessionSlot, VERSION};
@@ -387,9 +389,11 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
             .downcast_ref::<EventFault<reqwest::Error>>()
             .filter(|fault| matches!(fault, EventFault::TooLarge(_)))
             .map(ToString::to_string),
-        Ok(event) => {
-            event.data.as_deref().filter(|data| is_too_deep(data)).map(|_| too_deep().message)
-        }
+        Ok(event) => event
+            .data
+            .as_deref()
+            .filter(|data| is_too_deep(data.as_bytes()))
+            .map(|_| too_deep().message),
         Err(_) => None,
     };
     let (Some(reason), Some(id)) = (reason, awaited) else { return event };
@@ -611,6 +615,19 @@ fn quote(body: &[u8], content_type: &str) -> String {
         return String::new();
     }
     format!(": {head}")
+}
+
+/// A failure that is no answer, in words, without the names of rmcp's internals.
+pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Unreachable};
+    match error {
+        ServiceError::TransportSend(error) => describe_transport(error),
+        ServiceError::TransportClosed => ConnectError::new(Unreachable, CLOSED),
+        ServiceError::UnexpectedResponse => {
+            ConnectError::new(Protocol, "an answer of another kind than the request asks for")
+        }
+        other => ConnectError::new(Protocol, other.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -16,20 +16,19 @@ use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_model::Era;
-use switchboard_protocol::encode_header;
+use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
-use crate::call::describe_service_error;
 use crate::desk::{Desk, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on};
 use crate::envelope::{
-    Message, Outcome, is_too_deep, our_id, quoted, read_error, request_text, response_text,
-    too_deep,
+    Message, Outcome, our_id, read_error, request_text, response_text, too_deep,
 };
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, RpcError};
 use crate::http_client::{
-    ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc, event_fault,
+    ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc,
+    describe_service_error, event_fault,
 };
 use crate::http_sender::{Answer, HttpSender};
 use crate::oauth::{Attempt, Authorization, Verdict};
@@ -412,7 +411,7 @@ impl<'a> Reading<'a> {
     }
 
     fn step(&self, data: String, open_replies: usize) -> Step<'a> {
-        if is_too_deep(&data) {
+        if is_too_deep(data.as_bytes()) {
             return Step::Done(Err(too_deep().into()));
         }
         let whole = Bytes::from(data);

@@ -8,7 +8,6 @@
 //! (`listing`).
 
 mod bounds;
-mod call;
 mod connection;
 pub mod demo;
 mod desk;
@@ -30,7 +29,6 @@ mod stdio;
 mod watching;
 
 pub use bounds::{MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
-pub use call::{CallFailure, Progress};
 pub use connection::{ConnectOptions, Connection, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult, RpcError};

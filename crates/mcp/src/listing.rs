@@ -1,34 +1,30 @@
 //! Reads a server's whole lists, page by page, within bounds, and keeps what is in them as it was written.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use switchboard_model::{JsonText, ToolDescriptor, ToolList};
-use switchboard_protocol::Mirrors;
+use switchboard_protocol::{Mirrors, quoted};
 
 use crate::bounds::{
     KEPT_REASONS, MAX_CURSOR_BYTES, MAX_LIST_BYTES, MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER,
 };
 use crate::connection::Connection;
-use crate::envelope::{Failure, quoted};
+use crate::envelope::Failure;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Listed, RawResult};
 
-/// The arguments that tools want to see in headers, by the names of the tools.
-pub(crate) type ToolMirrors = HashMap<String, Arc<Mirrors>>;
-
 impl Connection {
     /// All pages, or an error: half a list is worse than the last whole one.
-    pub(crate) async fn read_tools(&self) -> Result<(ToolList, ToolMirrors), ConnectError> {
+    pub(crate) async fn read_tools(&self) -> Result<ToolList, ConnectError> {
         let mut reader =
             ToolReader { checks_mirrors: self.mirrors_arguments, ..Default::default() };
         self.read_pages("tools/list", "tools", |page| reader.read_page(page)).await?;
-        Ok((reader.list, reader.mirrors))
+        Ok(reader.list)
     }
 
     /// All pages of a list that is only passed on.
@@ -212,7 +208,6 @@ impl Size {
 struct ToolReader {
     checks_mirrors: bool,
     list: ToolList,
-    mirrors: ToolMirrors,
     size: Size,
 }
 
@@ -220,7 +215,7 @@ impl ToolReader {
     fn read_page(&mut self, page: &Members<'_>) -> Result<(), ConnectError> {
         for item in items(page, "tools")? {
             self.size.count("tools")?;
-            let read = read_tool(&Members::of(item)).and_then(|tool| self.note_mirrors(tool));
+            let read = read_tool(&Members::of(item)).and_then(|tool| self.check_mirrors(tool));
             match read {
                 Ok(tool) => {
                     self.size.add(kept_bytes(&tool), "tools")?;
@@ -248,14 +243,11 @@ impl ToolReader {
     }
 
     /// A tool whose headers we could not send is one that we cannot call.
-    fn note_mirrors(&mut self, tool: ToolDescriptor) -> Result<ToolDescriptor, String> {
+    fn check_mirrors(&self, tool: ToolDescriptor) -> Result<ToolDescriptor, String> {
         // Most schemas have none, and are never made a tree.
         if self.checks_mirrors && tool.input_schema.as_str().contains("x-mcp-header") {
-            let mirrors = Mirrors::of_schema(&tool.input_schema.parse())
+            Mirrors::of_schema(&tool.input_schema.parse())
                 .map_err(|reason| format!("the inputSchema of '{}': {reason}", tool.name))?;
-            if !mirrors.is_empty() {
-                self.mirrors.insert(tool.name.clone(), Arc::new(mirrors));
-            }
         }
         Ok(tool)
     }
@@ -360,10 +352,10 @@ mod tests {
             {"name": "good", "inputSchema": {"type": "object", "properties": {"a": header("A")}}},
             {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": header("a b")}}},
         ]});
-        for (checks_mirrors, kept, mirrored) in [(true, 1, 1), (false, 2, 0)] {
+        for (checks_mirrors, kept) in [(true, 1), (false, 2)] {
             let mut reader = ToolReader { checks_mirrors, ..Default::default() };
             read(&page, &mut reader).unwrap();
-            assert_eq!((reader.list.tools.len(), reader.mirrors.len()), (kept, mirrored));
+            assert_eq!(reader.list.tools.len(), kept);
             let reason = "the inputSchema of 'bad': x-mcp-header \"a b\" is no name of a header";
             assert_eq!(
                 reader.list.dropped.first().is_some_and(|said| said == reason),

@@ -355,7 +355,6 @@ impl Opening<'_> {
             desk,
             watch,
             mirrors_arguments,
-            mirrors: Mutex::default(),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),

@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::describe_service_error;
 use crate::desk::{Desk, SUBSCRIBED};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::News;
+use crate::http_client::describe_service_error;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);

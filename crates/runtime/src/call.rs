@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Progress, RpcError};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, RpcError};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
@@ -40,6 +40,14 @@ pub struct CallRequest {
     pub face: Face,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// A sign of life of a running call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub progress: f64,
+    pub total: Option<f64>,
+    pub message: Option<String>,
 }
 
 /// A call whose arguments and result stay text.

@@ -22,8 +22,8 @@ mod tools;
 
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use call::{
-    CallFailed, CallReport, CallRequest, Passing, RawAnswer, RawCall, RawReport, ResultHandle,
-    ToolChoice,
+    CallFailed, CallReport, CallRequest, Passing, Progress, RawAnswer, RawCall, RawReport,
+    ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use local::{LocalTool, LocalTools};

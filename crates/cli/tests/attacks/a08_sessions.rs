@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use switchboard_test_support::Tool;
 
 use crate::client::{Answer, Peer};
+use crate::fixture::Fixture;
 use crate::support::{Home, Serve, server};
-use crate::world::{Fixture, home, key};
+use crate::world::{home, key};
 
 const INVALID_PARAMS: i64 = -32602;
 

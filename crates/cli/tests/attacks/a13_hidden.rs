@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::client::{Answer, Peer};
+use crate::fixture::Fixture;
 use crate::support::{Home, Serve, dynamic, server, with};
-use crate::world::{Fixture, config_with, key};
+use crate::world::{config_with, key};
 
 /// Every way to name a tool that is hidden.
 const HIDDEN: [&str; 4] = ["secret_denied", "secret_off", "secret_not_allowed", "secret_set"];

@@ -5,8 +5,9 @@ use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::client::{Peer, raw, status_of};
+use crate::fixture::Fixture;
 use crate::support::{Home, server};
-use crate::world::{Fixture, home};
+use crate::world::home;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

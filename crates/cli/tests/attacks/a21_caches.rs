@@ -5,8 +5,9 @@ use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::client::Peer;
+use crate::fixture::Fixture;
 use crate::support::server;
-use crate::world::{Fixture, home, key};
+use crate::world::{home, key};
 
 #[tokio::test]
 async fn a21_lists_are_private_whatever_the_servers_say() {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
 use crate::client::{Answer, Events, Peer, Session};
+use crate::fixture::Fixture;
 use crate::support::{Home, PATIENCE, Serve};
-use crate::world::{Fixture, home};
+use crate::world::home;
 
 /// A gateway with a legacy server `old` and a modern one `new`.
 struct World {

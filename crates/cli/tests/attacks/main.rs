@@ -18,6 +18,8 @@ mod f2_restarts;
 mod f4_changes;
 mod f5_clients;
 mod f9_eras;
+#[path = "../conformance/fixture.rs"]
+mod fixture;
 #[path = "../it/support.rs"]
 #[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
 mod support;

@@ -1,10 +1,5 @@
 //! What several attacks need: configurations, keys, the fixture, and what a process uses.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
-
-use switchboard_test_support::peers;
-
 use crate::support::{Home, dynamic, yaml};
 
 /// A configuration of these servers with further sections, such as `gateway: {...}`.
@@ -26,34 +21,6 @@ pub(crate) fn home(servers: &[(&str, &str)], sections: &[&str]) -> Home {
 pub(crate) fn key(home: &Home, name: &str, role: &str) -> String {
     let made = home.line(&format!("key add {name} --role {role} --json")).expect(0).json();
     made["key"].as_str().unwrap().to_owned()
-}
-
-/// The fixture of the conformance tests. Dropping it kills it.
-#[derive(Debug)]
-pub(crate) struct Fixture {
-    child: Child,
-    pub(crate) url: String,
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-impl Fixture {
-    pub(crate) fn start(era: &str) -> Self {
-        let mut child = Command::new(peers::conformance_fixture())
-            .args(["--listen", "127.0.0.1:0", "--era", era])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { child, url: url.trim().to_owned() }
-    }
 }
 
 /// What a process holds just now.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard_mcp::{CallFailure, Connection};
+use switchboard_mcp::Connection;
 use switchboard_model::ToolResult;
 use switchboard_test_support::{
     Fault, Reply, ScriptedServer, ScriptedServerBuilder, Stage, Tool, wait_until,
@@ -11,6 +11,7 @@ use switchboard_test_support::{
 use tokio::sync::mpsc;
 
 use crate::support::{PATIENCE, assert_rows, call, connect, http, object, open, peer, sse, text};
+use crate::typed_call::{CallFailure, CallTool as _};
 
 fn kinds() -> Vec<(&'static str, ScriptedServerBuilder)> {
     let new = ScriptedServer::builder;
@@ -79,11 +80,6 @@ fn replies() -> Vec<(&'static str, Reply, &'static str, &'static str)> {
             "structured_only",
             Reply::Result(json!({"structuredContent": {"a": [1]}})),
             r#"{"content":[],"structuredContent":{"a":[1]},"isError":false}"#,
-        ),
-        same(
-            "asks",
-            Reply::Result(json!({"resultType": "input_required", "requestState": "s"})),
-            "bad answer: the tool asks for more input, which this face cannot give",
         ),
         same("large", Reply::Huge(4_000_000), "a large result"),
         same(
@@ -245,9 +241,9 @@ async fn progress_arrives_while_the_call_runs() {
         let (sender, mut received) = mpsc::channel(100);
         connection.call("slow", object(json!({})), sender).await.unwrap();
         let first = received.recv().await.unwrap();
-        assert_eq!((first.progress, first.total), (1.0, None), "{kind}");
+        assert_eq!((first.done, first.total), (1.0, None), "{kind}");
         assert_eq!(first.message.as_deref(), Some("under way"), "{kind}");
-        assert!(received.recv().await.is_some_and(|next| next.progress > 1.0), "{kind}");
+        assert!(received.recv().await.is_some_and(|next| next.done > 1.0), "{kind}");
     }
     let (connection, _) = open(&peer(&[])).await.unwrap();
     let (sender, mut received) = mpsc::channel(100);

@@ -11,3 +11,4 @@ mod oauth;
 mod stdio;
 mod support;
 mod talker;
+mod typed_call;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard_mcp::{CallFailure, ConnectOptions, Connection};
+use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::Era::{Legacy, Modern};
 use switchboard_model::{Endpoint, Secret, ServerSpec};
 use switchboard_test_support::{peers, wait_until};
@@ -14,6 +14,7 @@ use crate::support::{
     PATIENCE, assert_rows, both_ways, call, command, failure, guarded, in_era, names, open, peer,
     text, within,
 };
+use crate::typed_call::CallFailure;
 
 const BY_HAND: &str = "run the command by hand to see whether it starts and waits for input";
 

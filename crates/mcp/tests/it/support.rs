@@ -7,10 +7,9 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use crate::typed_call::{CallFailure, CallTool as _, Progress};
 use serde_json::{Map, Value};
-use switchboard_mcp::{
-    CallFailure, ConnectError, ConnectErrorKind, ConnectOptions, Connection, Progress,
-};
+use switchboard_mcp::{ConnectError, ConnectErrorKind, ConnectOptions, Connection};
 use switchboard_model::{
     Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolList, ToolResult, UpstreamAuth,
 };

@@ -97,6 +97,7 @@ async fn what_the_server_answers_is_passed_on_and_told_apart() {
         Tool::new("breaks").replies(Reply::CloseMidBody),
         Tool::new("whole").replies(Reply::Result(whole.clone())),
         Tool::new("odd").replies(Reply::UnknownContent),
+        Tool::new("asks").replies(Reply::Result(json!({"resultType": "input_required"}))),
     ])
     .await;
     let board = board(&yaml(&[], &[dynamic("crm", &crm)])).await;
@@ -112,6 +113,9 @@ async fn what_the_server_answers_is_passed_on_and_told_apart() {
     assert_eq!(result.extra["_meta"]["k"], "v");
     let odd = call(&board, "odd", json!({})).await.result.unwrap();
     assert_eq!(odd.content[0]["type"], "hologram");
+    let error = failure(&board, "asks", json!({})).await;
+    assert_eq!(error.kind, CallErrorKind::Upstream);
+    assert!(error.message.contains("asks for more input"), "{error}");
     let error = failure(&board, "breaks", json!({})).await;
     assert!(matches!(error.kind, CallErrorKind::Unavailable | CallErrorKind::Upstream), "{error}");
     end(&board).await;
