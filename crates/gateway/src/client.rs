@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switchboard_model::JsonText;
 use switchboard_protocol::{Capabilities, Members, notification};
 use switchboard_runtime::RpcError;
+use switchboard_sessions::Session;
 use switchboard_view::Scope;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::gaze::{Changes, Gaze};
 use crate::level::Level;
-use crate::session::Session;
 
 /// Messages that wait for a slow reader before it loses its stream.
 const STREAM_QUEUE: usize = 64;

@@ -20,6 +20,7 @@ use switchboard_runtime::{
     Ask, AskEvent, CallFailed, PassFailure, Passing, RawAnswer, RawCall, RawResult, RpcError,
     ToolChoice,
 };
+use switchboard_sessions::Session;
 use switchboard_view::{ListEra, Scope};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -28,7 +29,6 @@ use crate::client::{Client, Reply};
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::{self, COMPLETE, Outcome};
-use crate::session::Session;
 
 /// How often a server may ask for more before it is taken to go in circles.
 const MAX_ROUNDS: u32 = 16;

@@ -1,27 +1,26 @@
 //! What the gateway shows just now: one catalog, one configuration, one set of prompts and resources.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_model::{Exposure, Plan, ServerName};
 use switchboard_runtime::Board;
-use switchboard_view::{Index, Scope, ScopeFault, View, ViewKey};
+use switchboard_sessions::{Look, Stage};
+use switchboard_view::{Index, Scope, ScopeFault, View};
 
 use crate::extras::Extras;
 use crate::gaze::Gaze;
 
-/// Views that are kept although nobody looks at them just now.
-const KEPT_VIEWS: usize = 1024;
+/// Gazes that are kept although nobody needs them just now.
+const KEPT_GAZES: usize = 1024;
 
 /// An immutable snapshot, replaced whole when anything in it changes.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) index: Arc<Index>,
-    pub(crate) exposure: Exposure,
+    pub(crate) stage: Arc<Stage>,
     pub(crate) extras: Extras,
-    /// Names of all servers, connected or not.
-    pub(crate) servers: Vec<String>,
-    gazes: Mutex<HashMap<ViewKey, Arc<Gaze>>>,
+    /// By the address of what is looked at; each of them keeps that alive.
+    gazes: Mutex<HashMap<usize, Arc<Gaze>>>,
 }
 
 impl Front {
@@ -29,51 +28,56 @@ impl Front {
         let index = Arc::new(Index::new(&board.catalog(), plan));
         let servers = plan.servers.iter().map(|server| server.spec.name.to_string()).collect();
         let extras = Extras::new(&board.offers(), plan);
-        Self { index, exposure, extras, servers, gazes: Mutex::default() }
+        Self {
+            stage: Arc::new(Stage::new(index, exposure, servers)),
+            extras,
+            gazes: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.stage.index
     }
 
     /// Whether a scope names only what there is.
     pub(crate) fn check(&self, scope: &Scope) -> Result<(), ScopeFault> {
-        scope.check(&self.index, &self.exposure, &self.servers)
+        scope.check(self.index(), &self.stage.exposure, &self.stage.servers)
     }
 
-    /// What this scope and these enabled sets see; shared with everybody who sees the same.
-    pub(crate) fn gaze(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<Gaze> {
-        let key = ViewKey { scope: scope.clone(), enabled: enabled.clone() };
-        let mut gazes = self.gazes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gaze) = gazes.get(&key) {
-            return gaze.clone();
+    /// What is seen, ready to be compared with what will be; shared with everybody who sees the same.
+    pub(crate) fn settled(&self, scope: &Scope, look: &Arc<Look>) -> Arc<Gaze> {
+        let address = Arc::as_ptr(look).addr();
+        let known = self.gazes().get(&address).cloned();
+        if let Some(gaze) = known {
+            return gaze;
         }
-        if gazes.len() >= KEPT_VIEWS {
+        let gaze = Arc::new(Gaze::new(self, scope, look.clone()));
+        let mut gazes = self.gazes();
+        if gazes.len() >= KEPT_GAZES {
             gazes.retain(|_, gaze| Arc::strong_count(gaze) > 1);
         }
-        let gaze = Arc::new(Gaze::new(View::new(self.index.clone(), &self.exposure, &key)));
-        if gazes.len() < KEPT_VIEWS {
-            gazes.insert(key, gaze.clone());
+        if gazes.len() < KEPT_GAZES {
+            gazes.insert(address, gaze.clone());
         }
         gaze
     }
 
-    pub(crate) fn view(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<View> {
-        self.gaze(scope, enabled).view.clone()
-    }
-
-    /// What is seen now, ready to be compared with what will be.
-    pub(crate) fn settled(&self, scope: &Arc<Scope>, enabled: &Arc<BTreeSet<String>>) -> Arc<Gaze> {
-        let gaze = self.gaze(scope, enabled);
-        gaze.settle(self, scope);
-        gaze
+    fn gazes(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Arc<Gaze>>> {
+        self.gazes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether prompts and resources of a server belong to a view: they follow its tools, and those of a server
     /// without any tool are for everybody who is not narrowed to toolsets.
     pub(crate) fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
-        if self.index.has_server(server) {
+        if self.index().has_server(server) {
             return view.has_server(server);
         }
         let is_narrowed = view.mode() != switchboard_model::ExposureMode::Legacy
             || scope.tools.is_some()
             || scope.read_only;
-        !is_narrowed && scope.server.as_deref().is_none_or(|only| only == server.as_str())
+        let bound = view.selection().servers.as_ref();
+        !is_narrowed
+            && scope.server.as_deref().is_none_or(|only| only == server.as_str())
+            && bound.is_none_or(|bound| bound.contains(server.as_str()))
     }
 }

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use base64::Engine;
 use switchboard_model::{Exposure, GatewayPlan, Plan};
 use switchboard_runtime::{Board, ServerNews};
-use switchboard_view::{Scope, Toolset, View};
+use switchboard_sessions::{
+    Change, Look, Session, SessionError, SessionKind, Sessions, random_text,
+};
+use switchboard_view::{Scope, Toolset};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,13 +21,11 @@ use crate::client::Client;
 use crate::conversation::Asker;
 use crate::front::Front;
 use crate::gaze::{Changes, Gaze};
-use crate::keeper::Keeper;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::{Listener, Listeners};
 use crate::parked::Parked;
 use crate::seal::Seal;
-use crate::session::Session;
 
 /// What decides about the exposure of a plan: command line and environment stand above it.
 pub type ExposureRule = Box<dyn Fn(&Plan) -> Result<Exposure, String> + Send + Sync>;
@@ -53,13 +53,10 @@ pub struct Gateway {
     pub(crate) board: Arc<Board>,
     pub(crate) front: ArcSwap<Front>,
     pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
-    /// Session endpoints and sessions of principals that somebody uses just now.
-    pub(crate) sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    pub(crate) sessions: Sessions,
     pub(crate) listeners: Listeners,
     pub(crate) parked: Parked,
-    pub(crate) keeper: Keeper,
     pub(crate) open_scope: Arc<Scope>,
-    pub(crate) nothing_enabled: Arc<BTreeSet<String>>,
     pub(crate) stop: CancellationToken,
     /// For states of servers; read from the store when the first modern request needs it.
     pub(crate) seal: OnceCell<Seal>,
@@ -90,17 +87,15 @@ impl Gateway {
         warn_of_names(&front);
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        let keeper = Keeper::start(board.store().clone());
+        let sessions = Sessions::new(board.store().clone(), front.stage.clone());
         let gateway = Arc::new(Self {
             board,
             front: ArcSwap::from_pointee(front),
             clients: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions,
             listeners: Listeners::default(),
             parked: Parked::default(),
-            keeper,
             open_scope: Arc::default(),
-            nothing_enabled: Arc::default(),
             stop,
             seal: OnceCell::new(),
             exposure_rule,
@@ -120,11 +115,11 @@ impl Gateway {
         self.stop.cancel();
         let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
         for client in clients {
-            self.keeper.put(snapshot_of(&client));
+            self.sessions.keeper.put_client(snapshot_of(&client));
             client.end();
         }
         self.parked.clear();
-        self.keeper.flush().await;
+        self.sessions.keeper.flush().await;
         self.tasks.close();
         // The followers end with `stop`; none of them waits for anything else.
         self.tasks.wait().await;
@@ -132,13 +127,15 @@ impl Gateway {
 
     /// The configured exposure in force.
     pub fn exposure(&self) -> Exposure {
-        self.front.load().exposure.clone()
+        self.front.load().stage.exposure.clone()
     }
 
     /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
     pub fn permits(&self, tool: &str) -> bool {
         let catalog = self.board.catalog();
-        catalog.resolve(tool).is_ok_and(|tool| self.front.load().index.permits(tool.name.as_str()))
+        catalog
+            .resolve(tool)
+            .is_ok_and(|tool| self.front.load().index().permits(tool.name.as_str()))
     }
 
     /// The largest message that is read.
@@ -158,9 +155,10 @@ impl Gateway {
     /// Toolsets that clients may see, with the number of their tools.
     pub fn toolsets(&self) -> Vec<(String, String, usize)> {
         let front = self.front.load();
-        let sets = front.index.toolsets();
-        let reachable =
-            |set: &Toolset| set.members.iter().filter(|at| front.index.is_reachable(**at)).count();
+        let sets = front.index().toolsets();
+        let reachable = |set: &Toolset| {
+            set.members.iter().filter(|at| front.index().is_reachable(**at)).count()
+        };
         sets.map(|set| (set.name.clone(), set.description.clone(), reachable(set))).collect()
     }
 
@@ -172,32 +170,44 @@ impl Gateway {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// All sessions.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// What somebody sees now.
-    pub(crate) fn view_of(&self, scope: &Arc<Scope>, session: Option<&Session>) -> Arc<View> {
-        let front = self.front.load();
-        front.view(scope, &self.enabled_of(&front, scope, session))
+    pub(crate) fn look_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Look> {
+        match session {
+            Some(session) => self.sessions.look_through(scope, session),
+            // Without a state a dynamic client still begins with the sets that it names.
+            None => self.sessions.look_alone(scope),
+        }
     }
 
-    pub(crate) fn first_sets(&self, front: &Front, scope: &Scope) -> Arc<BTreeSet<String>> {
-        let first = scope.first_sets(&front.exposure);
-        if first.is_empty()
-            || scope.mode(&front.exposure) != switchboard_model::ExposureMode::Dynamic
-        {
-            return self.nothing_enabled.clone();
-        }
-        Arc::new(first.into_iter().collect())
-    }
-
-    /// Tells everybody whom it concerns that a session has been switched.
-    pub(crate) fn session_switched(&self, session: &Arc<Session>) {
-        if session.kind != crate::session::SessionKind::Client {
-            self.keeper.put_session(session);
-        }
+    /// Tells everybody whom it concerns that a session has been changed.
+    pub fn session_changed(&self, session: &Arc<Session>) {
         self.look_again(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
+    }
+
+    /// Makes a session for somebody, within the limits of the configuration.
+    pub async fn new_session(
+        &self,
+        name: Option<&str>,
+        owner: &str,
+        change: Change,
+    ) -> Result<Arc<Session>, SessionError> {
+        let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
+        self.sessions.create(name, owner, limit, change).await
+    }
+
+    /// Ends a session; its clients are told that it is gone.
+    pub async fn end_session(&self, session: &Arc<Session>) {
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients.iter().filter(|client| Arc::ptr_eq(&client.session, session)) {
+            self.forget(client);
+        }
+        self.sessions.end(&session.id);
+        self.sessions.keeper.flush().await;
     }
 
     /// Has clients compare what they see with what they saw.
@@ -216,7 +226,7 @@ impl Gateway {
         }
         for listener in self.listeners.all() {
             if concerns(listener.session.as_ref()) {
-                kept.push(self.look_of(&listener, &mut compare));
+                kept.push(self.look_by(&listener, &mut compare));
             }
         }
         drop(kept);
@@ -229,32 +239,21 @@ impl Gateway {
         client: &Client,
         compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
     ) -> Arc<Gaze> {
-        let now = || self.front.load().settled(&client.scope, &client.session.enabled());
-        client.look(now, compare)
+        client.look(|| self.gaze(&client.scope, Some(&client.session)), compare)
     }
 
     /// Has one listener look again.
-    pub(crate) fn look_of(
+    pub(crate) fn look_by(
         &self,
         listener: &Listener,
         compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
     ) -> Arc<Gaze> {
-        let now = || {
-            let front = self.front.load();
-            let session = listener.session.as_deref();
-            front.settled(&listener.scope, &self.enabled_of(&front, &listener.scope, session))
-        };
-        listener.look(now, compare)
+        listener.look(|| self.gaze(&listener.scope, listener.session.as_ref()), compare)
     }
 
-    pub(crate) fn enabled_of(
-        &self,
-        front: &Front,
-        scope: &Scope,
-        session: Option<&Session>,
-    ) -> Arc<BTreeSet<String>> {
-        // Without a state a dynamic client still begins with the sets that it names.
-        session.map_or_else(|| self.first_sets(front, scope), Session::enabled)
+    /// What somebody sees now, to be compared with what will be seen.
+    pub(crate) fn gaze(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Gaze> {
+        self.front.load().settled(scope, &self.look_of(scope, session))
     }
 
     /// Who asks, for servers that cannot say whom a question is for. Modern requests stand alone.
@@ -319,21 +318,8 @@ impl Gateway {
     }
 }
 
-/// 128 bits from the system, as text that fits a header.
-pub(crate) fn random_text() -> String {
-    let mut bytes = [0u8; 18];
-    if getrandom::fill(&mut bytes).is_err() {
-        // Without randomness nothing here is safe; an id that cannot be repeated is the least bad answer.
-        let now = jiff::Timestamp::now().as_nanosecond().to_le_bytes();
-        for (to, from) in bytes.iter_mut().zip(now) {
-            *to = from;
-        }
-    }
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
-}
-
 fn warn_of_names(front: &Front) {
-    for warning in front.index.warnings() {
+    for warning in front.index().warnings() {
         tracing::warn!("{warning}");
     }
 }
@@ -366,13 +352,15 @@ impl Gateway {
             self.exposure()
         });
         let front = Front::new(&self.board, &plan, exposure);
-        if front.exposure != self.front.load().exposure {
-            tracing::info!("exposure: {}", front.exposure.reason);
+        if front.stage.exposure != self.front.load().stage.exposure {
+            tracing::info!("exposure: {}", front.stage.exposure.reason);
         }
-        if front.index.warnings() != self.front.load().index.warnings() {
+        if front.index().warnings() != self.front.load().index().warnings() {
             warn_of_names(&front);
         }
+        let stage = front.stage.clone();
         self.front.store(Arc::new(front));
+        self.sessions.set_stage(stage);
         self.look_again(|_| true);
     }
 }
@@ -391,8 +379,8 @@ async fn spread_news(gateway: Arc<Gateway>) {
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
                 for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
                     let front = gateway.front.load();
-                    let view = front.view(&client.scope, &client.session.enabled());
-                    if front.serves(&view, &client.scope, &server) {
+                    let look = gateway.look_of(&client.scope, Some(&client.session));
+                    if front.serves(&look.view, &client.scope, &server) {
                         let method = "notifications/resources/updated";
                         client.send(switchboard_protocol::notification(
                             method,
@@ -436,14 +424,14 @@ impl Gateway {
         let mut is_resource_watch_stale = false;
         for client in clients {
             let Some(since) = client.idle_since() else {
-                self.keeper.touch(&client);
+                self.sessions.keeper.touch_client(&client.id);
                 continue;
             };
             let unused = now - since;
             if unused >= idle {
                 self.forget(&client);
             } else if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
-                self.keeper.put(snapshot_of(&client));
+                self.sessions.keeper.put_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             } else {
                 continue;
@@ -451,8 +439,8 @@ impl Gateway {
             is_resource_watch_stale = true;
         }
         self.parked.expire(now);
-        self.sessions().retain(|_, session| Arc::strong_count(session) > 1);
-        self.keeper.expire(idle);
+        self.sessions.let_go();
+        self.sessions.keeper.expire(idle);
         if is_resource_watch_stale {
             tracing::trace!("idle clients were let go");
         }
@@ -461,7 +449,10 @@ impl Gateway {
     /// Ends a client for good.
     pub(crate) fn forget(&self, client: &Client) {
         self.clients().remove(&client.id);
-        self.keeper.delete(&client.id);
+        self.sessions.keeper.delete_client(&client.id);
+        if client.session.kind == SessionKind::Client {
+            self.sessions.end(&client.session.id);
+        }
         client.end();
     }
 }

@@ -1,8 +1,9 @@
 //! What a client saw last, so that it is told of changes and of nothing else.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use switchboard_view::{Scope, View};
+use switchboard_sessions::Look;
+use switchboard_view::Scope;
 
 use crate::extras::Kind;
 use crate::front::Front;
@@ -37,37 +38,27 @@ impl Changes {
 /// What somebody sees; shared by all who see the same.
 #[derive(Debug)]
 pub(crate) struct Gaze {
-    pub(crate) view: Arc<View>,
-    /// Digests of prompts and of resources, for who will compare them later.
-    extras: OnceLock<(u64, u64)>,
+    pub(crate) look: Arc<Look>,
+    /// Digests of prompts and of resources.
+    extras: (u64, u64),
 }
 
 impl Gaze {
-    pub(crate) fn new(view: View) -> Self {
-        Self { view: Arc::new(view), extras: OnceLock::new() }
-    }
-
-    /// Makes it comparable with what is seen later; `front` is the one that it came from.
-    pub(crate) fn settle(&self, front: &Front, scope: &Scope) {
-        self.extras.get_or_init(|| {
-            let serves = |server: &_| front.serves(&self.view, scope, server);
-            (
-                front.extras.digest(&[Kind::Prompts], serves),
-                front.extras.digest(&[Kind::Resources, Kind::Templates], serves),
-            )
-        });
-    }
-
-    fn extras(&self) -> (u64, u64) {
-        self.extras.get().copied().unwrap_or_default()
+    /// `front` is the one that the look came from.
+    pub(crate) fn new(front: &Front, scope: &Scope, look: Arc<Look>) -> Self {
+        let serves = |server: &_| front.serves(&look.view, scope, server);
+        let prompts = front.extras.digest(&[Kind::Prompts], serves);
+        let resources = front.extras.digest(&[Kind::Resources, Kind::Templates], serves);
+        Self { look, extras: (prompts, resources) }
     }
 
     /// What is different from what was seen before.
     pub(crate) fn since(&self, before: &Self) -> Changes {
-        let (prompts, resources) = self.extras();
-        let (older_prompts, older_resources) = before.extras();
+        let (prompts, resources) = self.extras;
+        let (older_prompts, older_resources) = before.extras;
         Changes {
-            tools: !Arc::ptr_eq(&self.view, &before.view) && !self.view.lists_same(&before.view),
+            tools: !Arc::ptr_eq(&self.look, &before.look)
+                && !self.look.view.lists_same(&before.look.view),
             prompts: prompts != older_prompts,
             resources: resources != older_resources,
         }
@@ -75,8 +66,8 @@ impl Gaze {
 
     /// One text for all of it, to compare over restarts.
     pub(crate) fn fingerprint(&self) -> String {
-        let (prompts, resources) = self.extras();
-        format!("{:016x}{prompts:016x}{resources:016x}", self.view.digest())
+        let (prompts, resources) = self.extras;
+        format!("{:016x}{prompts:016x}{resources:016x}", self.look.view.digest())
     }
 
     /// What differs from a fingerprint of another run.

@@ -11,6 +11,7 @@ use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
     Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
 };
+use switchboard_sessions::Session;
 use switchboard_view::{Scope, ScopeFault};
 
 use crate::body::{GatewayBody, event};
@@ -28,7 +29,6 @@ use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
-use crate::session::Session;
 
 /// Versions that have batches, and how many messages one may have.
 const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
@@ -460,7 +460,7 @@ impl Gateway {
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
-        let session = self.endpoint_session(id, &request.principal.id).await.ok_or_else(|| {
+        let session = self.sessions.of(id, Some(&request.principal.id)).await.map_err(|_| {
             let message = "there is no such session; make one with POST /api/v1/sessions";
             Refused(StatusCode::NOT_FOUND, message.into())
         })?;

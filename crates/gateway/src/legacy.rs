@@ -1,20 +1,18 @@
 //! Sessions of legacy clients: the handshake, and how a client is found again.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy};
-use switchboard_store::StoredSession;
+use switchboard_sessions::{Session, SessionKind, now_ms, random_text};
+use switchboard_store::StoredClient;
 use switchboard_view::Scope;
 
 use crate::client::{Client, Remembered};
 use crate::conversation::Asker;
-use crate::gateway::{Gateway, random_text};
-use crate::keeper::now_ms;
+use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::methods;
-use crate::session::{Session, SessionKind};
 
 impl Gateway {
     /// Answers `initialize`; `None` when there is no room for another client.
@@ -30,23 +28,20 @@ impl Gateway {
         }
         let version = negotiate_legacy(&params.string("protocolVersion").unwrap_or_default());
         let capabilities = params.get("capabilities").filter(|text| text.starts_with('{'));
-        let front = self.front.load();
         let id: Arc<str> = random_text().into();
-        let session = session.unwrap_or_else(|| {
-            let first = BTreeSet::clone(&self.first_sets(&front, &scope));
-            Session::new(id.clone(), SessionKind::Client, owner.clone(), first, now_ms())
-        });
-        let gaze = front.settled(&scope, &session.enabled());
+        let session =
+            session.unwrap_or_else(|| self.sessions.for_client(&id, owner, scope.clone()));
+        let gaze = self.gaze(&scope, Some(&session));
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": methods::instructions(&gaze.view),
+            "instructions": methods::instructions(&gaze.look.view),
         });
         let capabilities = capabilities.unwrap_or("{}").into();
         let client =
             Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
-        self.keeper.put(snapshot_of(&client));
+        self.sessions.keeper.put_client(snapshot_of(&client));
         self.clients().insert(client.id.clone(), client.clone());
         // What changed while it was being made is told too.
         self.look_for(&client, |now, before| now.since(before));
@@ -72,7 +67,7 @@ impl Gateway {
         let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
         let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
         let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        self.keeper.put(snapshot_of(oldest));
+        self.sessions.keeper.put_client(snapshot_of(oldest));
         self.clients().remove(&oldest.id);
         true
     }
@@ -84,8 +79,8 @@ impl Gateway {
             return (*client.owner == *owner).then_some(client);
         }
         // What was noted a moment ago may not be written yet.
-        self.keeper.flush().await;
-        let stored = self.keeper.store.session(id).await.ok().flatten()?;
+        self.sessions.keeper.flush().await;
+        let stored = self.sessions.keeper.store.client(id).await.ok().flatten()?;
         if stored.kind != SessionKind::Client.as_str() || stored.owner != owner {
             return None;
         }
@@ -99,7 +94,7 @@ impl Gateway {
         Some(client)
     }
 
-    async fn restore(&self, id: &str, stored: &StoredSession) -> Option<Arc<Client>> {
+    async fn restore(&self, id: &str, stored: &StoredClient) -> Option<Arc<Client>> {
         let idle = i64::try_from(self.plan().session_idle.as_millis()).unwrap_or(i64::MAX);
         if stored.last_seen_at_ms < now_ms().saturating_sub(idle) {
             return None;
@@ -109,17 +104,11 @@ impl Gateway {
         let version = LEGACY_VERSIONS.into_iter().find(|known| *known == version)?;
         let scope = Arc::new(scope_of(state.get("scope")?));
         let owner: Arc<str> = stored.owner.as_str().into();
-        let (front, id) = (self.front.load_full(), Arc::<str>::from(id));
+        let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
-        front.check(&scope).ok()?;
-        let session = if let Some(endpoint) = state.get("endpoint").and_then(Value::as_str) {
-            self.endpoint_session(endpoint, &owner).await?
-        } else {
-            let enabled = texts(state.get("enabled")).into_iter().collect();
-            let created = stored.created_at_ms;
-            Session::new(id.clone(), SessionKind::Client, owner.clone(), enabled, created)
-        };
-        let gaze = front.settled(&scope, &session.enabled());
+        self.front.load().check(&scope).ok()?;
+        let session = self.sessions.of(stored.session.as_deref()?, Some(&owner)).await.ok()?;
+        let gaze = self.gaze(&scope, Some(&session));
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),
             subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
@@ -133,26 +122,23 @@ impl Gateway {
 }
 
 /// What is kept of a client.
-pub(crate) fn snapshot_of(client: &Client) -> StoredSession {
-    let session = &client.session;
-    let endpoint = (session.kind != SessionKind::Client).then(|| session.id.to_string());
+pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
     let state = json!({
         "version": client.version,
         "capabilities": capabilities,
         "scope": scope_value(&client.scope),
-        "endpoint": endpoint,
-        "enabled": *session.enabled(),
         "logLevel": client.log_level().map(Level::as_str),
         "subscriptions": client.subscriptions(),
         "seen": client.fingerprint(),
     });
-    StoredSession {
+    StoredClient {
         id: client.id.to_string(),
         kind: SessionKind::Client.as_str().into(),
         owner: client.owner.to_string(),
+        session: Some(client.session.id.to_string()),
         state: state.to_string(),
-        created_at_ms: session.created_at_ms,
+        created_at_ms: client.session.created_at_ms,
         last_seen_at_ms: now_ms(),
     }
 }

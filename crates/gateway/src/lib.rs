@@ -15,7 +15,6 @@ mod http_answer;
 mod http_face;
 mod http_scope;
 mod http_talk;
-mod keeper;
 mod legacy;
 mod level;
 mod line_face;
@@ -26,10 +25,7 @@ mod modern;
 mod outcome;
 mod parked;
 mod seal;
-mod session;
-mod session_list;
 
 pub use body::GatewayBody;
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
-pub use session_list::{SessionError, SessionInfo};

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_protocol::{notification, quoted};
+use switchboard_sessions::Session;
 use switchboard_view::Scope;
 use tokio::sync::mpsc;
 
 use crate::gaze::{Changes, Gaze};
-use crate::session::Session;
 
 /// Notifications that wait for a slow reader before it loses its stream.
 const QUEUE: usize = 64;
@@ -156,8 +156,6 @@ impl Listeners {
         asker: &crate::conversation::Asker,
         wanted: &Wanted,
     ) -> Option<(mpsc::Receiver<String>, Place)> {
-        let front = gateway.front.load();
-        let enabled = gateway.enabled_of(&front, &asker.scope, asker.session.as_deref());
         let (sender, receiver) = mpsc::channel(QUEUE);
         let listener = Arc::new(Listener {
             id: id.to_owned(),
@@ -166,7 +164,7 @@ impl Listeners {
             session: asker.session.clone(),
             wanted: wanted.changes,
             uris: wanted.uris.clone(),
-            gaze: Mutex::new(front.settled(&asker.scope, &enabled)),
+            gaze: Mutex::new(gateway.gaze(&asker.scope, asker.session.as_ref())),
             sender,
             is_slow: AtomicBool::new(false),
         });
@@ -180,7 +178,7 @@ impl Listeners {
             open.insert(number, listener.clone());
         }
         // What changed while it was being made is told too.
-        gateway.look_of(&listener, |now, before| now.since(before));
+        gateway.look_by(&listener, |now, before| now.since(before));
         let has_uris = !wanted.uris.is_empty();
         Some((receiver, Place { number, gateway: gateway.clone(), has_uris }))
     }

@@ -59,19 +59,14 @@ impl Gateway {
             });
             return Replying::Now(Vec::new(), structured(era, answer));
         };
-        let front = self.front.load_full();
-        let switched = session.switch(|enabled| {
-            let view = front.view(&asker.scope, enabled);
-            let switched = decide(&view, arguments)?;
-            Ok((switched.enabled.clone(), switched))
-        });
-        let answer = switched.map(|switched| {
-            self.session_switched(session);
+        let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
+        let answer = switched.map_err(|error| error.to_string()).map(|switched| {
+            self.session_changed(session);
             view.switched_text(&switched, definitions)
         });
         let mut before = Vec::new();
         if let Some(client) = &asker.client {
-            self.keeper.put(snapshot_of(client));
+            self.sessions.keeper.put_client(snapshot_of(client));
             // A client that has no stream of its own hears of the change on this one.
             if asker.can_stream && !client.has_stream() {
                 before

@@ -63,7 +63,7 @@ impl Gateway {
         let era = asker.era();
         match (request.method, era) {
             ("tools/list", _) => {
-                let view = self.view_of(&asker.scope, asker.session.as_deref());
+                let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
                 Replying::now(Outcome::Result(view.list(era).clone()))
             }
             ("tools/call", _) => self.tools_call(asker, &request).await,
@@ -98,7 +98,7 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
         };
-        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
         match view.find(&name) {
             Found::Tool(entry) => {
                 let arguments = request.params.get("arguments").filter(|text| *text != "null");
@@ -111,7 +111,7 @@ impl Gateway {
                 }
                 self.call(asker, entry, arguments.map(str::to_owned), request).await
             }
-            Found::Meta(meta) => self.call_meta(asker, meta, &view, request).await,
+            Found::Meta(meta) => self.call_meta(asker, meta, view, request).await,
             Found::Disabled { entry, sets } => {
                 Replying::now(Outcome::tool_error(asker.era(), disabled(entry, &sets, &asker)))
             }
@@ -195,8 +195,8 @@ impl Gateway {
 
     fn list(&self, asker: &Asker, kind: Kind) -> Replying {
         let front = self.front.load();
-        let view = self.view_of(&asker.scope, asker.session.as_deref());
-        let serves = |server: &ServerName| front.serves(&view, &asker.scope, server);
+        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let serves = |server: &ServerName| front.serves(view, &asker.scope, server);
         Replying::now(Outcome::text(front.extras.list(kind, asker.era(), serves)))
     }
 
@@ -277,8 +277,8 @@ impl Gateway {
         look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
     ) -> T {
         let front = self.front.load();
-        let view = self.view_of(&asker.scope, asker.session.as_deref());
-        look(&front, &|server| front.serves(&view, &asker.scope, server))
+        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        look(&front, &|server| front.serves(view, &asker.scope, server))
     }
 
     fn server_of(&self, asker: &Asker, uri: &str) -> Option<ServerName> {
@@ -292,7 +292,7 @@ impl Gateway {
             return Replying::error(code::INVALID_PARAMS, message);
         };
         client.set_log_level(level);
-        self.keeper.put(snapshot_of(client));
+        self.sessions.keeper.put_client(snapshot_of(client));
         self.hear_from(level).await;
         Replying::now(Outcome::text("{}"))
     }
@@ -307,18 +307,18 @@ impl Gateway {
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
-        self.keeper.put(snapshot_of(client));
+        self.sessions.keeper.put_client(snapshot_of(client));
         self.watch_resources().await;
         Replying::now(Outcome::text("{}"))
     }
 
     fn discover(&self, asker: &Asker) -> String {
-        let view = self.view_of(&asker.scope, asker.session.as_deref());
+        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": capabilities(),
-            "instructions": instructions(&view),
+            "instructions": instructions(view),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},

@@ -9,13 +9,13 @@ use switchboard_protocol::{
     Capabilities, ErrorBody, Members, Meta, ModernFault, SUPPORTED_VERSIONS, check_headers,
     check_version, code,
 };
+use switchboard_sessions::Session;
 use switchboard_view::Scope;
 
 use crate::conversation::Asker;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;
-use crate::session::Session;
 
 /// Checks what every modern request must say, in the order in which clients are told.
 pub(crate) fn check<'a>(
@@ -59,7 +59,9 @@ impl Gateway {
     ) -> Asker {
         let session = match endpoint {
             Some(session) => Some(session),
-            None if self.shares_by_principal() => Some(self.principal_session(principal).await),
+            None if self.shares_by_principal() => {
+                Some(self.sessions.for_principal(principal).await)
+            }
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");

@@ -6,7 +6,7 @@ use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
 use switchboard_api::{NewSession, SessionList, SessionView, ToolsetList, ToolsetView};
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::{SessionError, SessionInfo};
+use switchboard_sessions::{Change, SessionError, Summary};
 
 use crate::problem::ProblemResponse;
 use crate::ready::ReadyGateway;
@@ -27,7 +27,7 @@ pub(crate) async fn list(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
-    let sessions = gateway.list_sessions(owner(&principal)).await?;
+    let sessions = gateway.sessions().list(owner(&principal)).await?;
     Ok(Json(SessionList { sessions: sessions.into_iter().map(view).collect() }))
 }
 
@@ -37,8 +37,9 @@ pub(crate) async fn create(
     body: Result<Json<NewSession>, JsonRejection>,
 ) -> Result<(StatusCode, Json<SessionView>), ProblemResponse> {
     let Json(wanted) = body?;
-    let session = gateway.new_session(wanted.id.as_deref(), &principal.id).await?;
-    Ok((StatusCode::CREATED, Json(view(session))))
+    let session =
+        gateway.new_session(wanted.id.as_deref(), &principal.id, Change::default()).await?;
+    Ok((StatusCode::CREATED, Json(view(Summary::of(&session)))))
 }
 
 pub(crate) async fn end(
@@ -47,7 +48,8 @@ pub(crate) async fn end(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, ProblemResponse> {
     let Path(id) = id?;
-    gateway.end_session(&id, owner(&principal)).await?;
+    let session = gateway.sessions().of(&id, owner(&principal)).await?;
+    gateway.end_session(&session).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -55,12 +57,12 @@ fn owner(principal: &Principal) -> Option<&str> {
     (principal.role < Role::Operator).then_some(&principal.id)
 }
 
-fn view(session: SessionInfo) -> SessionView {
+fn view(session: Summary) -> SessionView {
     SessionView {
         path: format!("/mcp/sessions/{}", session.id),
         id: session.id,
         owner: session.owner,
-        enabled_toolsets: session.enabled,
+        enabled_toolsets: session.draft.selection.switched_on().map(str::to_owned).collect(),
         created_at_ms: session.created_at_ms,
     }
 }
@@ -70,7 +72,10 @@ impl From<SessionError> for ProblemResponse {
         let (kind, status) = match &error {
             SessionError::Unknown(_) => ("unknown_session", StatusCode::NOT_FOUND),
             SessionError::Taken(_) => ("session_exists", StatusCode::CONFLICT),
-            SessionError::BadName(_) => ("bad_request", StatusCode::UNPROCESSABLE_ENTITY),
+            SessionError::Stale { .. } => ("stale_revision", StatusCode::CONFLICT),
+            SessionError::BadName(_) | SessionError::Refused(_) => {
+                ("bad_request", StatusCode::UNPROCESSABLE_ENTITY)
+            }
             SessionError::TooMany => ("too_many_sessions", StatusCode::TOO_MANY_REQUESTS),
             SessionError::Store(_) => ("store", StatusCode::INTERNAL_SERVER_ERROR),
         };

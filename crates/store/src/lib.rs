@@ -11,6 +11,7 @@
 //! - Any number of processes may use one directory at the same time.
 
 mod calls;
+mod clients;
 mod era;
 mod error;
 mod keys;
@@ -26,9 +27,10 @@ mod sessions;
 mod store;
 
 pub use calls::CallFilter;
+pub use clients::StoredClient;
 pub use error::StoreError;
 pub use keys::StoredKey;
 pub use results::ResultSlice;
 pub use retention::{Pruned, Retention};
-pub use sessions::StoredSession;
+pub use sessions::{SessionSnapshot, StoredSession};
 pub use store::Store;

@@ -11,7 +11,7 @@ use switchboard_model::{
     ToolDescriptor,
 };
 
-use crate::{StoredKey, StoredSession};
+use crate::{StoredClient, StoredKey, StoredSession};
 
 type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
@@ -143,12 +143,30 @@ pub(crate) fn key_from_row(row: &SqliteRow) -> Result<StoredKey, sqlx::Error> {
     })
 }
 
-/// A session from a row of `gateway_sessions`.
+/// A session from a row of `sessions`.
 pub(crate) fn session_from_row(row: &SqliteRow) -> Result<StoredSession, sqlx::Error> {
     Ok(StoredSession {
         id: row.try_get("id")?,
         kind: row.try_get("kind")?,
         owner: row.try_get("owner")?,
+        title: row.try_get("title")?,
+        provider: row.try_get("provider")?,
+        model: row.try_get("model")?,
+        state: row.try_get("state")?,
+        tools_revision: unsigned(row.try_get("tools_revision")?),
+        snapshot: row.try_get("snapshot")?,
+        created_at_ms: row.try_get("created_at_ms")?,
+        updated_at_ms: row.try_get("updated_at_ms")?,
+    })
+}
+
+/// A client from a row of `gateway_sessions`.
+pub(crate) fn client_from_row(row: &SqliteRow) -> Result<StoredClient, sqlx::Error> {
+    Ok(StoredClient {
+        id: row.try_get("id")?,
+        kind: row.try_get("kind")?,
+        owner: row.try_get("owner")?,
+        session: row.try_get("session")?,
         state: row.try_get("state")?,
         created_at_ms: row.try_get("created_at_ms")?,
         last_seen_at_ms: row.try_get("last_seen_at_ms")?,

@@ -1,98 +1,80 @@
-//! Sessions of the gateway, so that a restart does not make clients begin again.
-//!
-//! The id of a `client` session is all that its client has to show, so whoever reads the database must not find
-//! it there. Such a session is stored under a hash of its id, and there is no way to be let in with the hash.
-
-use std::collections::HashMap;
+//! Sessions: what is chosen in each, which tools it saw last, and its messages.
 
 use sqlx::QueryBuilder;
-use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 
-use crate::rows::session_from_row;
+use crate::rows::{session_from_row, signed};
 use crate::{Store, StoreError};
 
-/// The kind whose ids are secrets.
-const CLIENT: &str = "client";
 /// How many rows go into one statement: far within what `SQLite` lets one statement bind.
-const ROWS_AT_ONCE: usize = 500;
+const ROWS_AT_ONCE: usize = 200;
 
-/// A session of the gateway: the transport session of a legacy client, a named session endpoint, or the state of
-/// a principal.
+/// One session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Ids are unique within their kind. Of a `client`, [`Store::sessions`] gives a hash in its place.
     pub id: String,
     /// `client`, `endpoint` or `principal`.
     pub kind: String,
     /// The principal that it belongs to.
     pub owner: String,
-    /// JSON that only the gateway understands.
+    pub title: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    /// JSON that only sessions understand.
     pub state: String,
-    /// When it was first put here.
+    pub tools_revision: u64,
+    /// The digest of the [`SessionSnapshot`] that it saw last.
+    pub snapshot: Option<String>,
     pub created_at_ms: i64,
-    /// When it was last used.
-    pub last_seen_at_ms: i64,
+    pub updated_at_ms: i64,
+}
+
+/// Tools as sessions see them; many sessions share one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSnapshot {
+    pub digest: String,
+    /// A JSON list.
+    pub tools: String,
 }
 
 impl Store {
-    /// Keeps sessions, all or none of them, with the ids that clients have. What was there under the same kind and
-    /// id is replaced, except for the time of its creation.
-    pub async fn put_sessions(&self, sessions: &[StoredSession]) -> Result<(), StoreError> {
-        if sessions.is_empty() {
+    /// Keeps sessions and the snapshots that they name, all or none. What was there under the same id is replaced,
+    /// except for the time of its creation; a snapshot that is there already stays as it is.
+    pub async fn put_sessions(
+        &self,
+        sessions: &[StoredSession],
+        snapshots: &[SessionSnapshot],
+    ) -> Result<(), StoreError> {
+        if sessions.is_empty() && snapshots.is_empty() {
             return Ok(());
         }
         let mut write = self.write("keep sessions").await?;
+        for snapshot in snapshots {
+            put_snapshot(write.on(), snapshot).await.map_err(|error| write.fault(error))?;
+        }
         for some in sessions.chunks(ROWS_AT_ONCE) {
-            let mut insert = QueryBuilder::<Sqlite>::new(
-                "INSERT INTO gateway_sessions (id, kind, owner, state, created_at_ms, last_seen_at_ms) ",
-            );
-            insert.push_values(some, |mut row, session| {
-                row.push_bind(stored_id(&session.kind, &session.id))
-                    .push_bind(&session.kind)
-                    .push_bind(&session.owner)
-                    .push_bind(&session.state)
-                    .push_bind(session.created_at_ms)
-                    .push_bind(session.last_seen_at_ms);
-            });
-            insert.push(
-                " ON CONFLICT (id, kind) DO UPDATE SET owner = excluded.owner, state = excluded.state,
-                     last_seen_at_ms = excluded.last_seen_at_ms",
-            );
-            insert.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
+            put_rows(write.on(), some).await.map_err(|error| write.fault(error))?;
         }
         write.commit().await
     }
 
-    /// The session with this id, with the id as it was asked for, so that it can be put back. Should a client and
-    /// an endpoint ever have the same id, the client's.
+    /// The session with this id.
     pub async fn session(&self, id: &str) -> Result<Option<StoredSession>, StoreError> {
-        let found = sqlx::query(
-            "SELECT * FROM gateway_sessions WHERE (kind = 'client' AND id = $1) OR (kind <> 'client' AND id = $2)
-             ORDER BY kind LIMIT 1",
-        )
-        .bind(hashed(id))
-        .bind(id)
-        .try_map(|row: SqliteRow| session_from_row(&row))
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|error| self.fault("read a session", error))?;
-        Ok(found.map(|session| StoredSession { id: id.to_owned(), ..session }))
+        sqlx::query("SELECT * FROM sessions WHERE id = $1")
+            .bind(id)
+            .try_map(|row: SqliteRow| session_from_row(&row))
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.fault("read a session", error))
     }
 
-    /// The sessions of an owner, of a kind, or all, oldest first. Ids of clients are hashes here.
-    pub async fn sessions(
-        &self,
-        owner: Option<&str>,
-        kind: Option<&str>,
-    ) -> Result<Vec<StoredSession>, StoreError> {
-        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM gateway_sessions WHERE 1 = 1");
+    /// The sessions of an owner, or all, oldest first.
+    pub async fn sessions(&self, owner: Option<&str>) -> Result<Vec<StoredSession>, StoreError> {
+        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM sessions");
         if let Some(owner) = owner {
-            query.push(" AND owner = ").push_bind(owner);
+            query.push(" WHERE owner = ").push_bind(owner);
         }
-        if let Some(kind) = kind {
-            query.push(" AND kind = ").push_bind(kind);
-        }
-        query.push(" ORDER BY created_at_ms, id, kind");
+        query.push(" ORDER BY created_at_ms, id");
         query
             .build()
             .try_map(|row: SqliteRow| session_from_row(&row))
@@ -101,8 +83,16 @@ impl Store {
             .map_err(|error| self.fault("read sessions", error))
     }
 
-    /// Forgets sessions and says how many there were. Takes ids as clients have them and as
-    /// [`Store::sessions`] gives them.
+    /// The tools of a snapshot, a JSON list.
+    pub async fn snapshot(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        sqlx::query_scalar("SELECT tools FROM tool_snapshots WHERE digest = $1")
+            .bind(digest)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.fault("read a snapshot", error))
+    }
+
+    /// Forgets sessions with all that belongs to them and says how many there were.
     pub async fn delete_sessions(&self, ids: &[String]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
@@ -110,11 +100,10 @@ impl Store {
         let mut write = self.write("forget sessions").await?;
         let mut deleted = 0;
         for some in ids.chunks(ROWS_AT_ONCE) {
-            let mut delete =
-                QueryBuilder::<Sqlite>::new("DELETE FROM gateway_sessions WHERE id IN (");
+            let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
             let mut listed = delete.separated(", ");
             for id in some {
-                listed.push_bind(id).push_bind(hashed(id));
+                listed.push_bind(id);
             }
             delete.push(")");
             let done = delete.build().execute(write.on()).await;
@@ -124,64 +113,125 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Forgets the sessions of a kind that were last seen before this moment and says how many there were.
-    pub async fn expire_sessions(
+    /// Forgets sessions of a kind that no client belongs to and that nobody changed since this moment, and says how
+    /// many there were.
+    pub async fn expire_client_sessions(
         &self,
         kind: &str,
-        seen_before_ms: i64,
+        changed_before_ms: i64,
     ) -> Result<u64, StoreError> {
         let mut write = self.write("expire sessions").await?;
-        let expired =
-            sqlx::query("DELETE FROM gateway_sessions WHERE kind = $1 AND last_seen_at_ms < $2")
-                .bind(kind)
-                .bind(seen_before_ms)
-                .execute(write.on())
-                .await
-                .map_err(|error| write.fault(error))?
-                .rows_affected();
+        let expired = sqlx::query(
+            "DELETE FROM sessions WHERE kind = $1 AND updated_at_ms < $2
+                 AND NOT EXISTS (SELECT 1 FROM gateway_sessions WHERE gateway_sessions.session = sessions.id)",
+        )
+        .bind(kind)
+        .bind(changed_before_ms)
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?
+        .rows_affected();
         write.commit().await?;
         Ok(expired)
     }
 
-    /// Notes when sessions were last used, by the ids that clients have. Never goes back in time; unknown ids
-    /// change nothing.
-    pub async fn touch_sessions(&self, seen: &[(String, i64)]) -> Result<(), StoreError> {
-        // One row per session: which one of two rows an update would take is not said.
-        let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
-        for (id, at_ms) in seen {
-            let known = latest.entry(id).or_insert(*at_ms);
-            *known = (*known).max(*at_ms);
+    /// Forgets snapshots that no session names any more and says how many there were.
+    pub async fn prune_snapshots(&self) -> Result<u64, StoreError> {
+        let mut write = self.write("forget snapshots").await?;
+        let pruned = sqlx::query(
+            "DELETE FROM tool_snapshots WHERE NOT EXISTS
+                 (SELECT 1 FROM sessions WHERE sessions.snapshot = tool_snapshots.digest)",
+        )
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?
+        .rows_affected();
+        write.commit().await?;
+        Ok(pruned)
+    }
+
+    /// Puts messages behind those that a session has. `expected` is how many it has; another number means that
+    /// somebody else was quicker, and nothing is put: then it is `false`.
+    pub async fn append_messages(
+        &self,
+        session: &str,
+        expected: u64,
+        messages: &[String],
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write("keep messages").await?;
+        let count: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM session_messages WHERE session = $1")
+                .bind(session)
+                .fetch_one(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        if count != signed(expected) {
+            return Ok(false);
         }
-        if latest.is_empty() {
-            return Ok(());
+        for (position, message) in (count..).zip(messages) {
+            sqlx::query(
+                "INSERT INTO session_messages (session, position, message) VALUES ($1, $2, $3)",
+            )
+            .bind(session)
+            .bind(position)
+            .bind(message)
+            .execute(write.on())
+            .await
+            .map_err(|error| write.fault(error))?;
         }
-        let rows: Vec<(String, bool, i64)> = latest
-            .into_iter()
-            .flat_map(|(id, at_ms)| [(hashed(id), true, at_ms), (id.to_owned(), false, at_ms)])
-            .collect();
-        let mut write = self.write("note the use of sessions").await?;
-        for some in rows.chunks(ROWS_AT_ONCE) {
-            let mut update = QueryBuilder::<Sqlite>::new("WITH seen (id, of_client, at_ms) AS (");
-            update.push_values(some, |mut row, (id, of_client, at_ms)| {
-                row.push_bind(id).push_bind(of_client).push_bind(at_ms);
-            });
-            update.push(
-                ") UPDATE gateway_sessions SET last_seen_at_ms = seen.at_ms FROM seen
-                 WHERE gateway_sessions.id = seen.id AND (gateway_sessions.kind = 'client') = seen.of_client
-                     AND gateway_sessions.last_seen_at_ms < seen.at_ms",
-            );
-            update.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
-        }
-        write.commit().await
+        write.commit().await?;
+        Ok(true)
+    }
+
+    /// The messages of a session, in their order.
+    pub async fn messages(&self, session: &str) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar(
+            "SELECT message FROM session_messages WHERE session = $1 ORDER BY position",
+        )
+        .bind(session)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.fault("read messages", error))
     }
 }
 
-/// What stands in the column `id`.
-fn stored_id(kind: &str, id: &str) -> String {
-    if kind == CLIENT { hashed(id) } else { id.to_owned() }
+async fn put_snapshot(
+    on: &mut SqliteConnection,
+    snapshot: &SessionSnapshot,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO tool_snapshots (digest, tools) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING",
+    )
+    .bind(&snapshot.digest)
+    .bind(&snapshot.tools)
+    .execute(on)
+    .await
+    .map(drop)
 }
 
-/// Ids are random and long, so a plain hash cannot be searched through.
-fn hashed(id: &str) -> String {
-    format!("blake3:{}", blake3::hash(id.as_bytes()).to_hex())
+async fn put_rows(on: &mut SqliteConnection, some: &[StoredSession]) -> Result<(), sqlx::Error> {
+    let mut insert = QueryBuilder::<Sqlite>::new(
+        "INSERT INTO sessions (id, kind, owner, title, provider, model, state, tools_revision, snapshot, created_at_ms,
+             updated_at_ms) ",
+    );
+    insert.push_values(some, |mut row, session| {
+        row.push_bind(&session.id)
+            .push_bind(&session.kind)
+            .push_bind(&session.owner)
+            .push_bind(&session.title)
+            .push_bind(&session.provider)
+            .push_bind(&session.model)
+            .push_bind(&session.state)
+            .push_bind(signed(session.tools_revision))
+            .push_bind(&session.snapshot)
+            .push_bind(session.created_at_ms)
+            .push_bind(session.updated_at_ms);
+    });
+    insert.push(
+        " ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, title = excluded.title,
+             provider = excluded.provider, model = excluded.model, state = excluded.state,
+             tools_revision = excluded.tools_revision, snapshot = excluded.snapshot,
+             updated_at_ms = excluded.updated_at_ms",
+    );
+    insert.build().execute(on).await.map(drop)
 }

@@ -125,7 +125,7 @@ impl Index {
         self.is_permitted(at) && self.entries.get(at).is_some_and(|entry| entry.name.is_some())
     }
 
-    pub(crate) fn max_active_toolsets(&self) -> Option<usize> {
+    pub fn max_active_toolsets(&self) -> Option<usize> {
         self.max_active_toolsets
     }
 

@@ -1,12 +1,12 @@
 //! The tools about tools: what they say about themselves, and what they answer.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
+use switchboard_model::ExposureMode;
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
 use crate::index::{Entry, Toolset};
+use crate::selection::Selection;
 use crate::view::{View, push_names};
 
 /// How many matches `search_tools` gives when nobody says.
@@ -30,7 +30,7 @@ pub enum MetaTool {
 /// What switching toolsets leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switched {
-    pub enabled: BTreeSet<String>,
+    pub selection: Selection,
     pub message: String,
     /// Tools that come or go with it.
     pub tools: Vec<String>,
@@ -180,18 +180,22 @@ impl View {
 
     /// What `enable_toolset` leads to, or why it is refused.
     pub fn enable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
-        let set = self.set_named(arguments)?;
-        if self.enabled().contains(&set.name) {
+        self.enable_set(self.set_named(arguments)?)
+    }
+
+    /// What switching this set on leads to, or why it is refused.
+    pub fn enable_set(&self, set: &Toolset) -> Result<Switched, String> {
+        if self.is_on(&set.name) {
             return Err(format!("toolset '{}' is already enabled", set.name));
         }
         // A set that a reload took away cannot be disabled, so it takes no place.
         let active: Vec<_> = self
-            .enabled()
-            .iter()
-            .map(String::as_str)
+            .selection()
+            .switched_on()
             .filter(|name| self.index().toolset(name).is_some())
             .collect();
         if let Some(max) = self.index().max_active_toolsets()
+            && self.mode() == ExposureMode::Dynamic
             && active.len() >= max
         {
             return Err(format!(
@@ -201,24 +205,38 @@ impl View {
                 active.join(", ")
             ));
         }
-        let mut enabled = BTreeSet::clone(self.enabled());
-        enabled.insert(set.name.clone());
+        let mut selection = Selection::clone(self.selection());
+        selection.toolsets.insert(set.name.clone(), true);
         let tools: Vec<String> = self.names_of(set);
         let message = format!("Toolset '{}' is enabled; it has {} tools.", set.name, tools.len());
-        Ok(Switched { enabled, message, tools })
+        Ok(Switched { selection, message, tools })
     }
 
     /// What `disable_toolset` leads to, or why it is refused.
     pub fn disable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
-        let set = self.set_named(arguments)?;
-        let mut enabled = BTreeSet::clone(self.enabled());
-        if !enabled.remove(&set.name) {
-            let active: Vec<_> = enabled.iter().map(String::as_str).collect();
+        self.disable_set(self.set_named(arguments)?)
+    }
+
+    /// What switching this set off leads to, or why it is refused.
+    pub fn disable_set(&self, set: &Toolset) -> Result<Switched, String> {
+        let mut selection = Selection::clone(self.selection());
+        if !self.is_on(&set.name) {
+            let active: Vec<_> = self
+                .set_names()
+                .iter()
+                .filter(|name| self.is_on(name))
+                .map(String::as_str)
+                .collect();
             let active = if active.is_empty() { "none".into() } else { active.join(", ") };
             return Err(format!("toolset '{}' is not enabled; enabled: {active}", set.name));
         }
+        if self.mode() == ExposureMode::Dynamic {
+            selection.toolsets.remove(&set.name);
+        } else {
+            selection.toolsets.insert(set.name.clone(), false);
+        }
         let stays = |name: &String| {
-            enabled.iter().filter_map(|other| self.toolset(other)).any(|other| {
+            selection.switched_on().filter_map(|other| self.toolset(other)).any(|other| {
                 self.members(other).any(|entry| entry.name.as_deref() == Some(name.as_str()))
             })
         };
@@ -229,7 +247,7 @@ impl View {
         };
         let message =
             format!("Toolset '{}' is disabled; {} tools are gone.{kept}", set.name, gone.len());
-        Ok(Switched { enabled, message, tools: gone })
+        Ok(Switched { selection, message, tools: gone })
     }
 
     fn names_of(&self, set: &Toolset) -> Vec<String> {
@@ -243,7 +261,7 @@ impl View {
                 "name": set.name,
                 "description": set.description,
                 "whenToUse": set.when_to_use,
-                "active": self.enabled().contains(&set.name),
+                "active": self.is_on(&set.name),
                 "tools": self.members(set).count(),
             })
         });
@@ -260,7 +278,7 @@ impl View {
             "name": set.name,
             "description": set.description,
             "whenToUse": set.when_to_use,
-            "active": self.enabled().contains(&set.name),
+            "active": self.is_on(&set.name),
             "tools": tools.collect::<Vec<_>>(),
         })
         .to_string())
@@ -286,7 +304,7 @@ impl View {
                 "name": entry.name,
                 "description": entry.tool.descriptor.description,
                 "toolsets": sets,
-                "enabled": sets.iter().any(|set| self.enabled().contains(*set)),
+                "enabled": self.shows(entry),
                 "score": (f64::from(score) * 100.0).round() / 100.0,
             })
         });

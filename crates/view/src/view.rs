@@ -1,6 +1,6 @@
 //! What one scope and one choice of enabled toolsets see.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +11,17 @@ use switchboard_protocol::push_string;
 use crate::definition::{ListEra, render_tool};
 use crate::index::{Entry, Index, Toolset};
 use crate::meta_tools::MetaTool;
+use crate::past::{Declared, Past};
 use crate::scope::Scope;
+use crate::selection::Selection;
 
 /// What decides about a view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ViewKey {
     pub scope: Arc<Scope>,
-    /// The enabled sets of a dynamic connection; empty in the other modes.
-    pub enabled: Arc<BTreeSet<String>>,
+    pub selection: Arc<Selection>,
+    /// What was shown before, which keeps its order.
+    pub past: Arc<Past>,
 }
 
 /// The tools that a client sees. Immutable; clients that see the same share it.
@@ -26,16 +29,35 @@ pub struct ViewKey {
 pub struct View {
     index: Arc<Index>,
     mode: ExposureMode,
-    enabled: Arc<BTreeSet<String>>,
+    selection: Arc<Selection>,
+    before: Arc<Past>,
     /// Tools that policy and scope leave, whether switched on or not.
     is_reachable: Vec<bool>,
     is_shown: Vec<bool>,
+    /// Places of the tools that are shown, in the order in which they are.
+    order: Vec<usize>,
     /// Sets that can be switched here.
     sets: Vec<String>,
     legacy_list: OnceLock<Bytes>,
     modern_list: OnceLock<Bytes>,
     digest: OnceLock<u64>,
     servers: OnceLock<HashSet<ServerName>>,
+    past: OnceLock<Arc<Past>>,
+}
+
+/// How two views differ, by exposed names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    pub added: Vec<Arc<str>>,
+    pub removed: Vec<Arc<str>>,
+    /// Tools that are described in another way than before.
+    pub changed: Vec<Arc<str>>,
+}
+
+impl Difference {
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
 }
 
 /// What a name leads to.
@@ -56,42 +78,46 @@ pub enum Found<'a> {
 impl View {
     /// Computes a view; `scope` has been checked.
     pub fn new(index: Arc<Index>, exposure: &Exposure, key: &ViewKey) -> Self {
-        let scope = &key.scope;
+        let (scope, selection) = (&key.scope, &key.selection);
         let mode = scope.mode(exposure);
         let mut is_reachable: Vec<bool> = index
             .entries()
             .iter()
             .enumerate()
             .map(|(at, entry)| {
-                entry.name.is_some() && index.is_permitted(at) && scope_has(scope, entry)
+                entry.name.is_some()
+                    && index.is_permitted(at)
+                    && scope_has(scope, entry)
+                    && is_bound(selection, entry)
             })
             .collect();
         let statics = (exposure.mode == ExposureMode::Static).then_some(&exposure.tool_sets);
         for sets in scope.toolsets.iter().chain(statics) {
             keep_members(&mut is_reachable, &index, sets.iter().map(String::as_str));
         }
-        let mut is_shown = is_reachable.clone();
-        if mode == ExposureMode::Dynamic {
-            keep_members(&mut is_shown, &index, key.enabled.iter().map(String::as_str));
-        }
+        let is_shown = shown(&index, &is_reachable, mode, selection);
         let can_switch = |set: &Toolset| {
             let is_named = |sets: &Vec<String>| sets.contains(&set.name);
             let reaches = |at: &usize| is_reachable.get(*at).copied().unwrap_or_default();
+            let is_narrowed = scope.server.is_some() || selection.servers.is_some();
             scope.toolsets.iter().all(is_named)
                 && statics.is_none_or(is_named)
-                && (scope.server.is_none() || set.members.iter().any(reaches))
+                && (!is_narrowed || set.members.iter().any(reaches))
         };
         let sets = index.toolsets().filter(|set| can_switch(set)).map(|set| set.name.clone());
         Self {
             sets: sets.collect(),
             mode,
-            enabled: key.enabled.clone(),
+            selection: selection.clone(),
+            before: key.past.clone(),
+            order: ordered(&index, &is_shown, &key.past),
             is_reachable,
             is_shown,
             legacy_list: OnceLock::new(),
             modern_list: OnceLock::new(),
             digest: OnceLock::new(),
             servers: OnceLock::new(),
+            past: OnceLock::new(),
             index,
         }
     }
@@ -105,9 +131,24 @@ impl View {
         self.mode
     }
 
-    /// The enabled sets of a dynamic view.
-    pub fn enabled(&self) -> &Arc<BTreeSet<String>> {
-        &self.enabled
+    /// What the session has chosen.
+    pub fn selection(&self) -> &Arc<Selection> {
+        &self.selection
+    }
+
+    /// Whether a toolset counts as switched on.
+    pub fn is_on(&self, set: &str) -> bool {
+        self.selection.is_on(set, self.mode)
+    }
+
+    /// What the next view of who saw this one has to keep in its place.
+    pub fn past(&self) -> &Arc<Past> {
+        self.past.get_or_init(|| {
+            let declared = |entry: &Entry| {
+                Some(Declared { name: entry.name.clone()?, tool: entry.tool.name.clone() })
+            };
+            Arc::new(self.before.followed_by(self.tools().filter_map(declared).collect()))
+        })
     }
 
     /// Names of the sets that can be switched here, in the order of the configuration.
@@ -122,8 +163,13 @@ impl View {
 
     /// The tools that are listed, in their order, without the meta-tools.
     pub fn tools(&self) -> impl Iterator<Item = &Entry> {
-        let shown = self.index.entries().iter().zip(&self.is_shown);
-        shown.filter(|(_, is_shown)| **is_shown).map(|(entry, _)| entry)
+        self.order.iter().filter_map(|at| self.index.entries().get(*at))
+    }
+
+    /// Whether a tool is listed.
+    pub fn shows(&self, entry: &Entry) -> bool {
+        let place = self.index.canonical(entry.tool.name.as_str());
+        place.is_some_and(|at| self.is_shown.get(at) == Some(&true))
     }
 
     /// The tools of a set that this view can reach.
@@ -147,7 +193,7 @@ impl View {
         {
             return Found::Meta(meta);
         }
-        let Some(at) = self.index.named(name).filter(|at| self.reaches(*at)) else {
+        let Some(at) = self.place(name).filter(|at| self.reaches(*at)) else {
             return Found::Unknown { nearest: self.nearest(name, &self.is_shown) };
         };
         let Some(entry) = self.index.entries().get(at) else {
@@ -177,6 +223,11 @@ impl View {
         hits.into_iter()
             .filter_map(|hit| Some((self.index.entries().get(hit.tool)?, hit.score)))
             .collect()
+    }
+
+    /// The place of the tool that has this name, else of the one that once had it here.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.index.named(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
     }
 
     fn reaches(&self, at: usize) -> bool {
@@ -220,20 +271,37 @@ impl View {
 
     /// Whether two views list the same, so that a client of one need not look again.
     pub fn lists_same(&self, other: &Self) -> bool {
-        let shown = |view: &Self| -> Vec<(Option<Arc<str>>, Arc<_>)> {
-            view.tools().map(|entry| (entry.name.clone(), entry.tool.clone())).collect()
+        let is_same = |mine: &Entry, theirs: &Entry| {
+            mine.name == theirs.name
+                && (Arc::ptr_eq(&mine.tool, &theirs.tool)
+                    || mine.tool.descriptor == theirs.tool.descriptor)
         };
-        let same_tools = {
-            let (mine, theirs) = (shown(self), shown(other));
-            mine.len() == theirs.len()
-                && mine.iter().zip(&theirs).all(|((name, tool), (other_name, other))| {
-                    name == other_name
-                        && (Arc::ptr_eq(tool, other) || tool.descriptor == other.descriptor)
-                })
-        };
-        same_tools
+        self.order.len() == other.order.len()
             && self.mode == other.mode
+            && self.tools().zip(other.tools()).all(|(mine, theirs)| is_same(mine, theirs))
             && (self.mode != ExposureMode::Dynamic || self.meta_text() == other.meta_text())
+    }
+
+    /// How this view differs from an earlier one.
+    pub fn since(&self, before: &Self) -> Difference {
+        let named = |view: &'_ Self| -> Vec<(Arc<str>, Arc<_>)> {
+            let tools = view.tools();
+            tools.filter_map(|entry| Some((entry.name.clone()?, entry.tool.clone()))).collect()
+        };
+        let (now, then) = (named(self), named(before));
+        let now_by: HashMap<_, _> = now.iter().map(|(name, tool)| (name, tool)).collect();
+        let then_by: HashMap<_, _> = then.iter().map(|(name, tool)| (name, tool)).collect();
+        let mut difference = Difference::default();
+        for (name, tool) in &now {
+            match then_by.get(name) {
+                None => difference.added.push(name.clone()),
+                Some(old) if Arc::ptr_eq(old, tool) || old.descriptor == tool.descriptor => {}
+                Some(_) => difference.changed.push(name.clone()),
+            }
+        }
+        let gone = then.iter().filter(|(name, _)| !now_by.contains_key(name));
+        difference.removed = gone.map(|(name, _)| name.clone()).collect();
+        difference
     }
 
     fn meta_text(&self) -> String {
@@ -293,15 +361,73 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
         && (!scope.read_only || entry.is_read_only)
 }
 
-fn keep_members<'a>(flags: &mut [bool], index: &Index, sets: impl Iterator<Item = &'a str>) {
-    let mut is_member = vec![false; flags.len()];
+/// Own servers of a session are always among those that it is bound to.
+fn is_bound(selection: &Selection, entry: &Entry) -> bool {
+    let server = entry.tool.name.server();
+    selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))
+}
+
+/// A tool that was switched by hand is as it was switched; else a set that was switched on shows it, a set that was
+/// switched off hides it, and the exposure decides about the rest.
+fn shown(
+    index: &Index,
+    is_reachable: &[bool],
+    mode: ExposureMode,
+    selection: &Selection,
+) -> Vec<bool> {
+    let mut is_shown = vec![mode != ExposureMode::Dynamic; is_reachable.len()];
+    mark_members(&mut is_shown, index, selection.switched_off(), false);
+    mark_members(&mut is_shown, index, selection.switched_on(), true);
+    for (tool, is_on) in &selection.tools {
+        if let Some(flag) = index.canonical(tool).and_then(|at| is_shown.get_mut(at)) {
+            *flag = *is_on;
+        }
+    }
+    is_shown.iter().zip(is_reachable).map(|(shown, reachable)| *shown && *reachable).collect()
+}
+
+/// What was declared keeps its order; what is new comes behind it in the order of the catalog.
+fn ordered(index: &Index, is_shown: &[bool], past: &Past) -> Vec<usize> {
+    let is_still_there = |at: &usize, name: &str| {
+        is_shown.get(*at) == Some(&true)
+            && index.entries().get(*at).is_some_and(|entry| entry.name.as_deref() == Some(name))
+    };
+    let mut order: Vec<usize> = past
+        .declared()
+        .iter()
+        .filter_map(|one| {
+            index.canonical(one.tool.as_str()).filter(|at| is_still_there(at, &one.name))
+        })
+        .collect();
+    let mut is_placed = vec![false; is_shown.len()];
+    for at in &order {
+        if let Some(flag) = is_placed.get_mut(*at) {
+            *flag = true;
+        }
+    }
+    let new = is_shown.iter().zip(&is_placed).enumerate();
+    order.extend(new.filter(|(_, (shown, placed))| **shown && !**placed).map(|(at, _)| at));
+    order
+}
+
+fn mark_members<'a>(
+    flags: &mut [bool],
+    index: &Index,
+    sets: impl Iterator<Item = &'a str>,
+    value: bool,
+) {
     for set in sets.filter_map(|name| index.toolset(name)) {
         for at in &set.members {
-            if let Some(flag) = is_member.get_mut(*at) {
-                *flag = true;
+            if let Some(flag) = flags.get_mut(*at) {
+                *flag = value;
             }
         }
     }
+}
+
+fn keep_members<'a>(flags: &mut [bool], index: &Index, sets: impl Iterator<Item = &'a str>) {
+    let mut is_member = vec![false; flags.len()];
+    mark_members(&mut is_member, index, sets, true);
     for (flag, is_member) in flags.iter_mut().zip(is_member) {
         *flag &= is_member;
     }

@@ -1,6 +1,5 @@
 //! Views over a small market: four sets, two of which share a tool, and two servers.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,8 +122,9 @@ fn exposure(mode: ExposureMode, sets: &[&str]) -> Exposure {
 }
 
 fn view_in(index: &Arc<Index>, exposure: &Exposure, scope: Scope, enabled: &[&str]) -> View {
-    let enabled: BTreeSet<String> = owned(enabled).into_iter().collect();
-    let key = ViewKey { scope: Arc::new(scope), enabled: Arc::new(enabled) };
+    let selection = Selection::of_sets(owned(enabled));
+    let key =
+        ViewKey { scope: Arc::new(scope), selection: Arc::new(selection), past: Arc::default() };
     View::new(index.clone(), exposure, &key)
 }
 
@@ -148,8 +148,8 @@ fn named(set: &str) -> Map<String, Value> {
     arguments(&json!({ "toolsetName": set }))
 }
 
-fn again(view: &View, enabled: &BTreeSet<String>) -> View {
-    let enabled: Vec<&str> = enabled.iter().map(String::as_str).collect();
+fn again(view: &View, selection: &Selection) -> View {
+    let enabled: Vec<&str> = selection.switched_on().collect();
     dynamic(view.index(), &enabled)
 }
 
@@ -175,17 +175,17 @@ fn switching_says_what_comes_and_what_really_goes() {
     let first = dynamic(&index(|_| {}), &["calendar"]);
     let both = first.enable(&named("earnings")).unwrap();
     assert_eq!(both.message, "Toolset 'earnings' is enabled; it has 1 tools.");
-    let view = again(&first, &both.enabled);
+    let view = again(&first, &both.selection);
     let one = view.disable(&named("earnings")).unwrap();
     assert_eq!(one.tools, Vec::<String>::new());
     assert_eq!(
         one.message,
         "Toolset 'earnings' is disabled; 0 tools are gone. 1 stay, because other enabled toolsets have them."
     );
-    let none = again(&first, &one.enabled).disable(&named("calendar")).unwrap();
+    let none = again(&first, &one.selection).disable(&named("calendar")).unwrap();
     assert_eq!(none.tools, ["market__listDividends", "market__getSplits"]);
     assert_eq!(none.message, "Toolset 'calendar' is disabled; 2 tools are gone.");
-    assert!(none.enabled.is_empty());
+    assert!(none.selection.toolsets.is_empty());
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn at_most_so_many_sets_are_active() {
             .into())
     );
     let fewer = view.disable(&named("quotes")).unwrap();
-    assert!(again(&view, &fewer.enabled).enable(&named("company")).is_ok());
+    assert!(again(&view, &fewer.selection).enable(&named("company")).is_ok());
 }
 
 #[test]
@@ -706,8 +706,8 @@ proptest! {
         let before = dynamic(&index(|_| {}), &enabled);
         let (there, back): (Switch, Switch) =
             if enabled.contains(&set) { (View::disable, View::enable) } else { (View::enable, View::disable) };
-        let between = again(&before, &there(&before, &named(set)).unwrap().enabled);
-        let after = again(&before, &back(&between, &named(set)).unwrap().enabled);
+        let between = again(&before, &there(&before, &named(set)).unwrap().selection);
+        let after = again(&before, &back(&between, &named(set)).unwrap().selection);
         prop_assert_eq!(text(&before, ListEra::Legacy), text(&after, ListEra::Legacy));
         prop_assert_eq!(text(&before, ListEra::Modern), text(&after, ListEra::Modern));
         prop_assert!(before.lists_same(&after));

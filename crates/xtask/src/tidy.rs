@@ -19,7 +19,7 @@ const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
     &["schema", "config", "registry", "protocol"],
     &["view", "mcp", "store"],
-    &["auth", "runtime"],
+    &["auth", "runtime", "sessions"],
     &["gateway"],
     &["http"],
     &["cli"],

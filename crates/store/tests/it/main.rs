@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod calls;
+mod clients;
 mod keys;
 mod many_writers;
 mod oauth;

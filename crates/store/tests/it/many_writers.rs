@@ -124,9 +124,9 @@ async fn every_future_may_move_between_threads() {
     movable(&store.key_hashes());
     movable(&store.revoke_key("k", 1));
     movable(&store.installation_secret("s"));
-    movable(&store.put_sessions(&[]));
-    movable(&store.sessions(None, None));
-    movable(&store.delete_sessions(&[]));
-    movable(&store.touch_sessions(&[]));
+    movable(&store.put_clients(&[]));
+    movable(&store.clients(None, None));
+    movable(&store.delete_clients(&[]));
+    movable(&store.touch_clients(&[]));
     movable(&store.close());
 }

@@ -60,7 +60,7 @@ async fn a_database_of_the_first_layout_is_brought_up_to_date() {
     let store = Store::open(directory.path()).await.unwrap();
     assert_eq!(store.revision_for("a").await.unwrap(), 7, "what was there stays");
     assert_eq!(store.keys().await.unwrap(), []);
-    assert_eq!(store.sessions(None, None).await.unwrap(), []);
+    assert_eq!(store.clients(None, None).await.unwrap(), []);
     store.record_calls(&[record(1)]).await.unwrap();
 }
 

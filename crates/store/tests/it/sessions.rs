@@ -1,132 +1,109 @@
-//! Sessions of the gateway.
+//! Sessions, their snapshots and messages.
 
 use pretty_assertions::assert_eq;
-use switchboard_store::{Store, StoredSession};
+use switchboard_store::{SessionSnapshot, Store, StoredClient, StoredSession};
 
-fn session(kind: &str, id: &str, seen: i64) -> StoredSession {
+fn session(id: &str, owner: &str) -> StoredSession {
     StoredSession {
         id: id.into(),
-        kind: kind.into(),
-        owner: "local".into(),
-        state: format!("{{\"of\":\"{id}\"}}"),
+        kind: "endpoint".into(),
+        owner: owner.into(),
+        title: Some("Planning".into()),
+        provider: Some("anthropic".into()),
+        model: None,
+        state: "{\"servers\":[\"crm\"]}".into(),
+        tools_revision: 7,
+        snapshot: Some("d1".into()),
         created_at_ms: 1,
-        last_seen_at_ms: seen,
+        updated_at_ms: 2,
     }
 }
 
-/// Kind and last use of all sessions.
-async fn seen(store: &Store) -> Vec<(String, i64)> {
-    let all = store.sessions(None, None).await.unwrap();
-    let mut seen: Vec<_> = all.into_iter().map(|one| (one.kind, one.last_seen_at_ms)).collect();
-    seen.sort();
-    seen
+fn snapshot(digest: &str) -> SessionSnapshot {
+    SessionSnapshot { digest: digest.into(), tools: format!("[\"{digest}\"]") }
 }
 
 #[tokio::test]
-async fn what_was_put_is_found_by_its_id_and_can_be_put_back() {
-    let store = Store::in_memory().await.unwrap();
-    store.put_sessions(&[]).await.unwrap();
-    for kind in ["client", "endpoint", "principal"] {
-        let id = format!("id of {kind}");
-        store.put_sessions(&[session(kind, &id, 5)]).await.unwrap();
-        let found = store.session(&id).await.unwrap().unwrap();
-        assert_eq!(found, session(kind, &id, 5));
-        let changed =
-            StoredSession { state: "{}".into(), last_seen_at_ms: 6, created_at_ms: 3, ..found };
-        store.put_sessions(std::slice::from_ref(&changed)).await.unwrap();
-        let wanted = StoredSession { created_at_ms: 1, ..changed };
-        assert_eq!(store.session(&id).await.unwrap(), Some(wanted));
-    }
-    assert_eq!(store.sessions(None, None).await.unwrap().len(), 3);
-    assert_eq!(store.session("unknown").await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn nobody_gets_in_with_what_stands_in_the_database() {
+async fn a_session_comes_back_as_it_was_put_with_the_tools_that_it_saw() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    let secret = "11111111-2222-3333-4444-555555555555";
-    let plain = StoredSession { state: "{}".into(), ..session("client", secret, 5) };
-    store.put_sessions(&[plain]).await.unwrap();
-    store.touch_sessions(&[(secret.into(), 6)]).await.unwrap();
-    let listed = store.sessions(Some("local"), Some("client")).await.unwrap();
-    assert_eq!((listed.len(), listed[0].last_seen_at_ms), (1, 6));
-    assert!(!listed[0].id.contains(secret));
-    assert_eq!(store.session(&listed[0].id).await.unwrap(), None);
-    assert!(store.session(secret).await.unwrap().is_some());
-
-    // Nor can somebody take its place with an endpoint of that name.
-    store.put_sessions(&[session("endpoint", &listed[0].id, 9)]).await.unwrap();
-    assert_eq!(store.session(secret).await.unwrap().unwrap().last_seen_at_ms, 6);
+    store.put_sessions(&[session("a", "local")], &[snapshot("d1")]).await.unwrap();
     store.close().await;
-    let bytes = std::fs::read(directory.path().join("switchboard.db")).unwrap();
-    assert!(!bytes.windows(secret.len()).any(|some| some == secret.as_bytes()));
+
+    let store = Store::open(directory.path()).await.unwrap();
+    assert_eq!(store.session("a").await.unwrap(), Some(session("a", "local")));
+    assert_eq!(store.snapshot("d1").await.unwrap().as_deref(), Some("[\"d1\"]"));
+    assert_eq!(store.session("b").await.unwrap(), None);
+    assert_eq!(store.snapshot("d2").await.unwrap(), None);
+    let changed = StoredSession { tools_revision: 8, created_at_ms: 5, ..session("a", "local") };
+    store.put_sessions(std::slice::from_ref(&changed), &[]).await.unwrap();
+    let kept = StoredSession { created_at_ms: 1, ..changed };
+    assert_eq!(store.session("a").await.unwrap(), Some(kept));
 }
 
 #[tokio::test]
-async fn sessions_are_listed_by_owner_and_kind() {
+async fn owners_see_their_own_and_many_fit_into_one_write() {
     let store = Store::in_memory().await.unwrap();
-    let other = StoredSession { owner: "key:1".into(), ..session("client", "c", 1) };
-    store
-        .put_sessions(&[session("client", "a", 1), session("endpoint", "b", 1), other])
-        .await
-        .unwrap();
-    for (owner, kind, wanted) in [
-        (None, None, 3),
-        (Some("local"), None, 2),
-        (None, Some("client"), 2),
-        (Some("key:1"), Some("client"), 1),
-        (Some("key:1"), Some("endpoint"), 0),
-    ] {
-        let found = store.sessions(owner, kind).await.unwrap().len();
-        assert_eq!(found, wanted, "{owner:?} {kind:?}");
-    }
+    let many: Vec<_> = (0..1001)
+        .map(|n| session(&format!("{n:04}"), if n % 2 == 0 { "even" } else { "odd" }))
+        .collect();
+    store.put_sessions(&many, &[]).await.unwrap();
+    let found = store.sessions(Some("odd")).await.unwrap();
+    assert_eq!((found.len(), found[0].id.as_str()), (500, "0001"));
+    assert_eq!(store.sessions(None).await.unwrap(), many);
+    let ids: Vec<_> = many.iter().map(|one| one.id.clone()).collect();
+    assert_eq!(store.delete_sessions(&ids).await.unwrap(), 1001);
+    assert_eq!(store.delete_sessions(&ids).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn sessions_go_by_either_form_of_their_id() {
+async fn a_snapshot_stays_for_as_long_as_a_session_names_it() {
     let store = Store::in_memory().await.unwrap();
-    let all = [session("client", "a", 1), session("client", "b", 1), session("endpoint", "c", 1)];
-    store.put_sessions(&all).await.unwrap();
-    assert_eq!(store.delete_sessions(&[]).await.unwrap(), 0);
-    let ids = ["a".to_owned(), "c".to_owned(), "unknown".to_owned()];
-    assert_eq!(store.delete_sessions(&ids).await.unwrap(), 2);
-    let listed = store.sessions(None, None).await.unwrap().remove(0).id;
-    assert_eq!(store.delete_sessions(&[listed]).await.unwrap(), 1);
-    assert_eq!(store.sessions(None, None).await.unwrap(), []);
+    let other = StoredSession { snapshot: Some("d2".into()), ..session("b", "local") };
+    let both = [session("a", "local"), other];
+    store.put_sessions(&both, &[snapshot("d1"), snapshot("d2")]).await.unwrap();
+    assert_eq!(store.prune_snapshots().await.unwrap(), 0);
+    store.delete_sessions(&["b".into()]).await.unwrap();
+    assert_eq!(store.prune_snapshots().await.unwrap(), 1);
+    assert_eq!(store.snapshot("d2").await.unwrap(), None);
+    assert!(store.snapshot("d1").await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn use_is_noted_forwards_only_and_idle_sessions_of_a_kind_expire() {
+async fn messages_go_behind_those_that_are_there_and_leave_with_their_session() {
     let store = Store::in_memory().await.unwrap();
-    let all =
-        [session("client", "a", 10), session("endpoint", "e", 10), session("principal", "p", 10)];
-    store.put_sessions(&all).await.unwrap();
-    let note = |id: &str, at_ms| (id.to_owned(), at_ms);
-    store.touch_sessions(&[]).await.unwrap();
-    store
-        .touch_sessions(&[note("a", 30), note("a", 20), note("e", 5), note("p", 15), note("x", 99)])
-        .await
-        .unwrap();
-    let word = |kind: &str, at_ms| (kind.to_owned(), at_ms);
-    assert_eq!(
-        seen(&store).await,
-        [word("client", 30), word("endpoint", 10), word("principal", 15)]
-    );
-    assert_eq!(store.expire_sessions("client", 30).await.unwrap(), 0);
-    assert_eq!(store.expire_sessions("client", 31).await.unwrap(), 1);
-    assert_eq!(store.expire_sessions("client", 31).await.unwrap(), 0);
-    assert_eq!(seen(&store).await, [word("endpoint", 10), word("principal", 15)]);
+    store.put_sessions(&[session("a", "local")], &[]).await.unwrap();
+    let texts =
+        |from: u32, to: u32| (from..to).map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>();
+    assert!(store.append_messages("a", 0, &texts(0, 2)).await.unwrap());
+    assert!(!store.append_messages("a", 0, &texts(9, 10)).await.unwrap(), "somebody was quicker");
+    assert!(store.append_messages("a", 2, &texts(2, 3)).await.unwrap());
+    assert_eq!(store.messages("a").await.unwrap(), texts(0, 3));
+    assert!(store.append_messages("unknown", 0, &texts(0, 1)).await.is_err());
+    store.delete_sessions(&["a".into()]).await.unwrap();
+    assert_eq!(store.messages("a").await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn more_sessions_than_one_statement_holds() {
+async fn the_session_of_a_client_goes_when_its_client_is_gone() {
     let store = Store::in_memory().await.unwrap();
-    let many: Vec<_> = (0..1203).map(|n| session("client", &format!("s{n}"), 1)).collect();
-    store.put_sessions(&many).await.unwrap();
-    let notes: Vec<_> = many.iter().map(|one| (one.id.clone(), 2)).collect();
-    store.touch_sessions(&notes).await.unwrap();
-    assert!(seen(&store).await.iter().all(|(_, at_ms)| *at_ms == 2));
-    let ids: Vec<_> = many.into_iter().map(|one| one.id).collect();
-    assert_eq!(store.delete_sessions(&ids).await.unwrap(), 1203);
+    let of_client = |id: &str| StoredSession { kind: "client".into(), ..session(id, "local") };
+    let sessions = [of_client("lonely"), of_client("used"), session("endpoint", "local")];
+    store.put_sessions(&sessions, &[]).await.unwrap();
+    let client = StoredClient {
+        id: "secret".into(),
+        kind: "client".into(),
+        owner: "local".into(),
+        session: Some("used".into()),
+        state: "{}".into(),
+        created_at_ms: 1,
+        last_seen_at_ms: 1,
+    };
+    store.put_clients(&[client]).await.unwrap();
+    assert_eq!(store.expire_client_sessions("client", 2).await.unwrap(), 0, "changed just now");
+    assert_eq!(store.expire_client_sessions("client", 3).await.unwrap(), 1);
+    assert_eq!(store.session("lonely").await.unwrap(), None);
+    store.delete_clients(&["secret".into()]).await.unwrap();
+    assert_eq!(store.expire_client_sessions("client", 3).await.unwrap(), 1);
+    assert_eq!(store.sessions(None).await.unwrap().len(), 1);
 }

@@ -1,0 +1,343 @@
+//! All sessions: made, found, changed, listed and ended.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use base64::Engine;
+use switchboard_model::ServerName;
+use switchboard_store::{Store, StoredSession};
+use switchboard_view::{Scope, Selection, Switched, View};
+
+use crate::change::Change;
+use crate::error::SessionError;
+use crate::keeper::{Keeper, now_ms};
+use crate::kept;
+use crate::session::{Beginning, Draft, Session, SessionKind};
+use crate::stage::{Look, Stage};
+
+/// Ids of sessions of clients begin so.
+const CLIENT_PREFIX: &str = "mcp-";
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub id: String,
+    pub kind: SessionKind,
+    pub owner: String,
+    pub draft: Draft,
+    pub revision: u64,
+    pub created_at_ms: i64,
+    pub updated_at_ms: i64,
+}
+
+impl Summary {
+    /// What there is to say about a session that somebody holds.
+    pub fn of(session: &Session) -> Self {
+        let now = session.now();
+        Self {
+            id: session.id.to_string(),
+            kind: session.kind,
+            owner: session.owner.to_string(),
+            draft: now.draft,
+            revision: now.revision,
+            created_at_ms: session.created_at_ms,
+            updated_at_ms: now.updated_at_ms,
+        }
+    }
+}
+
+/// The sessions of this process and those that the store keeps for it.
+#[derive(Debug)]
+pub struct Sessions {
+    stage: ArcSwap<Stage>,
+    /// Sessions that somebody uses just now.
+    present: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    pub keeper: Keeper,
+    open_scope: Arc<Scope>,
+}
+
+impl Sessions {
+    pub fn new(store: Store, stage: Arc<Stage>) -> Self {
+        Self {
+            stage: ArcSwap::new(stage),
+            present: Mutex::default(),
+            keeper: Keeper::start(store),
+            open_scope: Arc::default(),
+        }
+    }
+
+    pub fn stage(&self) -> Arc<Stage> {
+        self.stage.load_full()
+    }
+
+    fn present(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has every session look at what there is now. Those that see something else take a step.
+    pub fn set_stage(&self, stage: Arc<Stage>) {
+        self.stage.store(stage);
+        let present: Vec<_> = self.present().values().cloned().collect();
+        for session in present {
+            self.look(&session);
+        }
+    }
+
+    /// What a session sees now.
+    pub fn look(&self, session: &Arc<Session>) -> Arc<Look> {
+        let (look, is_new) = session.look_at(&self.stage.load());
+        if is_new {
+            self.keeper.put_session(session);
+        }
+        look
+    }
+
+    /// What a session sees through a narrower scope, in the session's own order.
+    pub fn look_through(&self, scope: &Arc<Scope>, session: &Arc<Session>) -> Arc<Look> {
+        let look = self.look(session);
+        if Arc::ptr_eq(scope, &session.scope) || *scope == session.scope {
+            return look;
+        }
+        let (selection, past) = session.seen();
+        self.stage.load().look(scope, &selection, &past)
+    }
+
+    /// What a scope alone sees: of who has no session.
+    pub fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
+        let stage = self.stage.load();
+        stage.look(scope, &Arc::new(first_selection(&stage, scope)), &Arc::default())
+    }
+
+    /// Makes a session for somebody. Without a name it gets one that cannot be guessed.
+    pub async fn create(
+        &self,
+        name: Option<&str>,
+        owner: &str,
+        limit: usize,
+        change: Change,
+    ) -> Result<Arc<Session>, SessionError> {
+        let id = name.map_or_else(random_text, str::to_owned);
+        let is_reserved = id.starts_with(CLIENT_PREFIX);
+        if name.is_some() && (!ServerName::is_valid(&id) || is_reserved) {
+            return Err(SessionError::BadName(id));
+        }
+        if self.find(&id).await?.is_some() {
+            return Err(SessionError::Taken(id));
+        }
+        let is_made = |summary: &Summary| summary.kind == SessionKind::Endpoint;
+        if self.list(Some(owner)).await?.iter().filter(|one| is_made(one)).count() >= limit {
+            return Err(SessionError::TooMany);
+        }
+        let stage = self.stage();
+        let mut draft =
+            Draft { selection: first_selection(&stage, &self.open_scope), ..Draft::default() };
+        let whole =
+            stage.look(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
+        change.apply(&stage, &whole.view, &mut draft)?;
+        let session = self.begin(&stage, &id, SessionKind::Endpoint, owner, None, draft);
+        match self.present().entry(session.id.clone()) {
+            // Two may have asked for one name at the same moment.
+            std::collections::hash_map::Entry::Occupied(_) => return Err(SessionError::Taken(id)),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(session.clone());
+            }
+        }
+        self.keeper.put_session(&session);
+        self.keeper.flush().await;
+        Ok(session)
+    }
+
+    fn begin(
+        &self,
+        stage: &Stage,
+        id: &str,
+        kind: SessionKind,
+        owner: &str,
+        scope: Option<Arc<Scope>>,
+        draft: Draft,
+    ) -> Arc<Session> {
+        let now = now_ms();
+        let beginning = Beginning {
+            id: id.into(),
+            kind,
+            owner: owner.into(),
+            scope: scope.unwrap_or_else(|| self.open_scope.clone()),
+            draft,
+            past: Arc::default(),
+            revision: 1,
+            created_at_ms: now,
+            updated_at_ms: now,
+        };
+        Session::begin(stage, beginning)
+    }
+
+    /// The session of a legacy client that has just come.
+    pub fn for_client(&self, client: &str, owner: &str, scope: Arc<Scope>) -> Arc<Session> {
+        let stage = self.stage();
+        let selection = first_selection(&stage, &scope);
+        let draft = Draft { selection, ..Draft::default() };
+        let id = client_session_id(client);
+        let session = self.begin(&stage, &id, SessionKind::Client, owner, Some(scope), draft);
+        self.present().insert(session.id.clone(), session.clone());
+        self.keeper.put_session(&session);
+        session
+    }
+
+    /// The state that everybody with one credential shares, where the configuration wants that.
+    pub async fn for_principal(&self, owner: &str) -> Arc<Session> {
+        let id = format!("principal:{owner}");
+        if let Ok(Some(session)) = self.find(&id).await {
+            return session;
+        }
+        let stage = self.stage();
+        let selection = first_selection(&stage, &self.open_scope);
+        let draft = Draft { selection, ..Draft::default() };
+        let session = self.begin(&stage, &id, SessionKind::Principal, owner, None, draft);
+        self.present().entry(session.id.clone()).or_insert(session).clone()
+    }
+
+    /// The session of this id, from the store where it is asleep.
+    pub async fn find(&self, id: &str) -> Result<Option<Arc<Session>>, SessionError> {
+        let present = self.present().get(id).cloned();
+        if present.is_some() {
+            return Ok(present);
+        }
+        // What was noted a moment ago may not be written yet.
+        self.keeper.flush().await;
+        let Some(stored) = self.keeper.store.session(id).await? else { return Ok(None) };
+        let session = self.wake(&stored).await?;
+        // Two may wake it at the same time; the first one counts.
+        Ok(Some(self.present().entry(session.id.clone()).or_insert(session).clone()))
+    }
+
+    async fn wake(&self, stored: &StoredSession) -> Result<Arc<Session>, SessionError> {
+        let tools = match &stored.snapshot {
+            Some(digest) => self.keeper.store.snapshot(digest).await?,
+            None => None,
+        };
+        let session = Session::begin(&self.stage(), kept::revived(stored, tools.as_deref()));
+        // What changed while it was asleep is one step.
+        let is_same = stored.snapshot.as_deref() == Some(session.now().look.digest());
+        if !is_same && stored.snapshot.is_some() {
+            session.note_unseen_step();
+            self.keeper.put_session(&session);
+        }
+        Ok(session)
+    }
+
+    /// The session of this id if it belongs to `owner`; anybody's for `None`.
+    pub async fn of(&self, id: &str, owner: Option<&str>) -> Result<Arc<Session>, SessionError> {
+        let found = self.find(id).await?;
+        found
+            .filter(|session| owner.is_none_or(|owner| *session.owner == *owner))
+            .ok_or_else(|| SessionError::Unknown(id.to_owned()))
+    }
+
+    /// Changes a session in one step. `expected` is the revision that the caller has seen.
+    pub fn change(
+        &self,
+        session: &Arc<Session>,
+        expected: Option<u64>,
+        change: Change,
+    ) -> Result<(), SessionError> {
+        let stage = self.stage();
+        let id = session.id.clone();
+        let decide = |view: &View, draft: &mut Draft| {
+            change.apply(&stage, view, draft)?;
+            draft.selection.owner = (!draft.servers.is_empty()).then_some(id);
+            Ok(())
+        };
+        self.changed(session, session.change(&stage, expected, decide))
+    }
+
+    /// Switches toolsets as a meta-tool wants it, seen through the scope of who asks.
+    pub fn switch(
+        &self,
+        session: &Arc<Session>,
+        scope: &Arc<Scope>,
+        decide: impl FnOnce(&View) -> Result<Switched, String>,
+    ) -> Result<Switched, SessionError> {
+        let stage = self.stage();
+        let decide = |view: &View, draft: &mut Draft| {
+            let seen = stage.look(scope, view.selection(), view.past());
+            let switched = decide(&seen.view).map_err(SessionError::Refused)?;
+            draft.selection = switched.selection.clone();
+            Ok(switched)
+        };
+        self.changed(session, session.change(&stage, None, decide))
+    }
+
+    fn changed<T>(
+        &self,
+        session: &Arc<Session>,
+        outcome: Result<(T, bool), SessionError>,
+    ) -> Result<T, SessionError> {
+        let (answer, is_to_write) = outcome?;
+        if is_to_write {
+            self.keeper.put_session(session);
+        }
+        Ok(answer)
+    }
+
+    /// The sessions of an owner, or all, oldest first.
+    pub async fn list(&self, owner: Option<&str>) -> Result<Vec<Summary>, SessionError> {
+        self.keeper.flush().await;
+        let stored = self.keeper.store.sessions(owner).await?;
+        Ok(stored.iter().map(|stored| self.summary(stored)).collect())
+    }
+
+    fn summary(&self, stored: &StoredSession) -> Summary {
+        let present = self.present().get(stored.id.as_str()).cloned();
+        present.map_or_else(
+            || Summary {
+                id: stored.id.clone(),
+                kind: SessionKind::read(&stored.kind),
+                owner: stored.owner.clone(),
+                draft: kept::draft_of(stored),
+                revision: stored.tools_revision,
+                created_at_ms: stored.created_at_ms,
+                updated_at_ms: stored.updated_at_ms,
+            },
+            |session| Summary::of(&session),
+        )
+    }
+
+    /// Ends a session.
+    pub fn end(&self, id: &str) {
+        self.present().remove(id);
+        self.keeper.delete_session(id);
+    }
+
+    /// Lets go of sessions that nobody uses; the store has them.
+    pub fn let_go(&self) {
+        self.present().retain(|_, session| Arc::strong_count(session) > 1);
+    }
+}
+
+/// What is chosen where nobody has chosen yet.
+fn first_selection(stage: &Stage, scope: &Scope) -> Selection {
+    let is_dynamic = scope.mode(&stage.exposure) == switchboard_model::ExposureMode::Dynamic;
+    let first = if is_dynamic { scope.first_sets(&stage.exposure) } else { Vec::new() };
+    Selection::of_sets(first)
+}
+
+/// The id of a client is a secret that lets its holder in; the id of its session may be shown.
+fn client_session_id(client: &str) -> String {
+    let hash = blake3::derive_key("switchboard session of a client", client.as_bytes());
+    let hash = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash);
+    format!("{CLIENT_PREFIX}{}", hash.chars().take(24).collect::<String>())
+}
+
+/// 144 bits from the system, as text that fits a header.
+pub fn random_text() -> String {
+    let mut bytes = [0u8; 18];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without randomness nothing here is safe; an id that cannot be repeated is the least bad answer.
+        let now = jiff::Timestamp::now().as_nanosecond().to_le_bytes();
+        for (to, from) in bytes.iter_mut().zip(now) {
+            *to = from;
+        }
+    }
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}

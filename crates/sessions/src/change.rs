@@ -1,0 +1,190 @@
+//! Changes that people make, checked against what there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use switchboard_model::{ExposureMode, ServerName};
+use switchboard_view::{Selection, View, unknown_tool};
+
+use crate::error::SessionError;
+use crate::session::{Draft, OwnServer};
+use crate::stage::Stage;
+
+/// What somebody wants to be different. What is left out stays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Change {
+    pub title: Option<Option<String>>,
+    pub provider: Option<Option<String>>,
+    pub model: Option<Option<String>>,
+    /// `Some(None)` binds the session to all servers.
+    pub servers: Option<Option<BTreeSet<String>>>,
+    pub toolsets: BTreeMap<String, bool>,
+    /// By exposed or canonical name; `None` leaves the tool to its toolsets again.
+    pub tools: BTreeMap<String, Option<bool>>,
+    /// For each provider the only tools that it is shown; `None` shows it all again.
+    pub allow: BTreeMap<String, Option<Vec<String>>>,
+    /// `None` takes the server away.
+    pub own_servers: BTreeMap<String, Option<OwnServer>>,
+}
+
+/// Longer titles and names of models are somebody's mistake.
+const MAX_TEXT: usize = 512;
+/// Patterns that one provider's list may have.
+const MAX_PATTERNS: usize = 1024;
+
+impl Change {
+    /// Lays the change over a draft, or says what is wrong with it.
+    pub(crate) fn apply(
+        self,
+        stage: &Stage,
+        view: &View,
+        draft: &mut Draft,
+    ) -> Result<(), SessionError> {
+        let about = &mut draft.about;
+        for (text, place, what) in [
+            (self.title, &mut about.title, "title"),
+            (self.provider, &mut about.provider, "provider"),
+            (self.model, &mut about.model, "model"),
+        ] {
+            let Some(text) = text else { continue };
+            if text.as_ref().is_some_and(|text| text.len() > MAX_TEXT) {
+                return refuse(format!("the {what} is longer than {MAX_TEXT} bytes"));
+            }
+            *place = text.filter(|text| !text.is_empty());
+        }
+        if let Some(servers) = self.servers {
+            if let Some(servers) = &servers {
+                check_servers(stage, &draft.selection, servers)?;
+            }
+            draft.selection.servers = servers;
+        }
+        for (set, is_on) in self.toolsets {
+            switch_set(stage, view, &mut draft.selection, set, is_on)?;
+        }
+        for (tool, is_on) in self.tools {
+            switch_tool(view, &mut draft.selection, &tool, is_on)?;
+        }
+        for (provider, patterns) in self.allow {
+            if patterns.as_ref().is_some_and(|patterns| patterns.len() > MAX_PATTERNS) {
+                return refuse(format!("{provider}: more than {MAX_PATTERNS} patterns"));
+            }
+            match patterns {
+                Some(patterns) => drop(draft.selection.allow.insert(provider, patterns)),
+                None => drop(draft.selection.allow.remove(&provider)),
+            }
+        }
+        for (name, server) in self.own_servers {
+            own_server(stage, draft, name, server)?;
+        }
+        Ok(())
+    }
+}
+
+fn refuse<T>(reason: String) -> Result<T, SessionError> {
+    Err(SessionError::Refused(reason))
+}
+
+fn check_servers(
+    stage: &Stage,
+    selection: &Selection,
+    servers: &BTreeSet<String>,
+) -> Result<(), SessionError> {
+    let local = switchboard_model::LOCAL_SERVER;
+    let is_known = |name: &String| {
+        stage.servers.contains(name)
+            || (name == local && stage.index.has_server(&ServerName::local()))
+            // What was bound stays, also when the configuration has lost it meanwhile.
+            || selection.servers.as_ref().is_some_and(|bound| bound.contains(name))
+    };
+    match servers.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known = match stage.servers.as_slice() {
+                [] => "none is configured".to_owned(),
+                known => format!("there are: {}", known.join(", ")),
+            };
+            refuse(format!("there is no MCP server '{name}' here; {known}"))
+        }
+    }
+}
+
+fn switch_set(
+    stage: &Stage,
+    view: &View,
+    selection: &mut Selection,
+    set: String,
+    is_on: bool,
+) -> Result<(), SessionError> {
+    let mode = view.mode();
+    if selection.is_on(&set, mode) == is_on {
+        return Ok(());
+    }
+    // A set that the configuration has lost can still be switched off.
+    if is_on && view.toolset(&set).is_none() {
+        let known = match view.set_names() {
+            [] => "there are none here".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        };
+        return refuse(format!("there is no toolset '{set}' here; {known}"));
+    }
+    if is_on && mode == ExposureMode::Dynamic {
+        let is_there = |name: &&str| stage.index.toolset(name).is_some();
+        let active = selection.switched_on().filter(is_there).count();
+        if let Some(max) = stage.index.max_active_toolsets().filter(|max| active >= *max) {
+            return refuse(format!(
+                "toolset '{set}' cannot be enabled: at most {max} may be active (max_active_toolsets); disable one first"
+            ));
+        }
+    }
+    if !is_on && mode == ExposureMode::Dynamic {
+        selection.toolsets.remove(&set);
+    } else {
+        selection.toolsets.insert(set, is_on);
+    }
+    Ok(())
+}
+
+fn switch_tool(
+    view: &View,
+    selection: &mut Selection,
+    tool: &str,
+    is_on: Option<bool>,
+) -> Result<(), SessionError> {
+    // A switch outlives its tool, and can be taken back then too.
+    if is_on.is_none() && selection.tools.remove(tool).is_some() {
+        return Ok(());
+    }
+    let entry =
+        view.reach(tool).map_err(|nearest| SessionError::Refused(unknown_tool(tool, &nearest)))?;
+    let name = entry.tool.name.as_str().to_owned();
+    match is_on {
+        Some(is_on) => drop(selection.tools.insert(name, is_on)),
+        None => drop(selection.tools.remove(&name)),
+    }
+    Ok(())
+}
+
+fn own_server(
+    stage: &Stage,
+    draft: &mut Draft,
+    name: String,
+    server: Option<OwnServer>,
+) -> Result<(), SessionError> {
+    let Some(server) = server else {
+        if draft.servers.remove(&name).is_none() {
+            return refuse(format!("the session has no server '{name}' of its own"));
+        }
+        return Ok(());
+    };
+    if !ServerName::is_valid(&name) || name == switchboard_model::LOCAL_SERVER {
+        return refuse(format!(
+            "'{name}' cannot name a server: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, not `local`"
+        ));
+    }
+    if stage.servers.contains(&name) {
+        return refuse(format!(
+            "there is an MCP server '{name}' in the configuration: bind it, or choose another name"
+        ));
+    }
+    draft.servers.insert(name, server);
+    Ok(())
+}

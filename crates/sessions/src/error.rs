@@ -1,0 +1,45 @@
+//! Why a session cannot be had, or not be changed like that.
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionError {
+    Unknown(String),
+    Taken(String),
+    BadName(String),
+    TooMany,
+    /// Somebody else changed the tools since the caller looked.
+    Stale {
+        expected: u64,
+        current: u64,
+    },
+    /// The change names something that there is not, or that cannot be.
+    Refused(String),
+    Store(String),
+}
+
+impl std::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown(id) => write!(f, "there is no session '{id}'"),
+            Self::Taken(id) => write!(f, "there is a session '{id}' already"),
+            Self::BadName(id) => write!(
+                f,
+                "'{id}' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit"
+            ),
+            Self::TooMany => f.write_str("there are too many sessions; end some first"),
+            Self::Stale { expected, current } => write!(
+                f,
+                "the tools of this session are at revision {current}, not {expected}: look again, then change them"
+            ),
+            Self::Refused(reason) | Self::Store(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+impl From<switchboard_store::StoreError> for SessionError {
+    fn from(error: switchboard_store::StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}

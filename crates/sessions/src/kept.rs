@@ -1,0 +1,166 @@
+//! Between sessions and the store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_model::{CanonicalName, Secret, ServerName};
+use switchboard_store::{SessionSnapshot, StoredSession};
+use switchboard_view::{Declared, Past, Scope, Selection, read_declared, snapshot_tools};
+
+use crate::session::{About, Beginning, Draft, Now, OwnServer, Session, SessionKind};
+use crate::stage::Look;
+
+/// What has no column of its own.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct KeptState {
+    selection: Selection,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    servers: BTreeMap<String, KeptServer>,
+    /// Earlier names: exposed name, server, tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retired: Vec<(String, String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<KeptScope>,
+    /// Where an earlier version kept the toolsets.
+    #[serde(skip_serializing)]
+    enabled: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptServer {
+    url: String,
+    #[serde(default)]
+    sse: bool,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct KeptScope {
+    server: Option<String>,
+    toolsets: Vec<Vec<String>>,
+    tools: Option<Vec<String>>,
+    read_only: bool,
+    dynamic: bool,
+}
+
+pub(crate) fn stored(session: &Session, now: &Now) -> StoredSession {
+    let draft = &now.draft;
+    let retired = now.look.view.past().retired().iter().map(|one| {
+        let (server, tool) = (one.tool.server().to_string(), one.tool.tool().to_owned());
+        (one.name.to_string(), server, tool)
+    });
+    let state = KeptState {
+        selection: draft.selection.clone(),
+        servers: draft.servers.iter().map(|(name, own)| (name.clone(), kept_server(own))).collect(),
+        retired: retired.collect(),
+        scope: (*session.scope != Scope::default()).then(|| kept_scope(&session.scope)),
+        enabled: Vec::new(),
+    };
+    StoredSession {
+        id: session.id.to_string(),
+        kind: session.kind.as_str().into(),
+        owner: session.owner.to_string(),
+        title: draft.about.title.clone(),
+        provider: draft.about.provider.clone(),
+        model: draft.about.model.clone(),
+        state: serde_json::to_string(&state).unwrap_or_default(),
+        tools_revision: now.revision,
+        snapshot: Some(now.look.digest().to_owned()),
+        created_at_ms: session.created_at_ms,
+        updated_at_ms: now.updated_at_ms,
+    }
+}
+
+pub(crate) fn snapshot(look: &Look) -> SessionSnapshot {
+    let tools = snapshot_tools(&look.view).to_string();
+    SessionSnapshot { digest: look.digest().to_owned(), tools }
+}
+
+/// What the row of a session says about it, without its tools.
+pub(crate) fn draft_of(stored: &StoredSession) -> Draft {
+    let state: KeptState = serde_json::from_str(&stored.state).unwrap_or_default();
+    draft(stored, state).0
+}
+
+fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<Declared>, Scope) {
+    let mut selection = state.selection;
+    selection.toolsets.extend(state.enabled.into_iter().map(|set| (set, true)));
+    let servers: BTreeMap<_, _> =
+        state.servers.into_iter().map(|(name, kept)| (name, own_server(kept))).collect();
+    if !servers.is_empty() {
+        selection.owner = Some(stored.id.as_str().into());
+    }
+    let retired = state.retired.into_iter().map(|(name, server, tool)| Declared {
+        name: name.into(),
+        tool: CanonicalName::new(&ServerName::new(server), &tool),
+    });
+    let about = About {
+        title: stored.title.clone(),
+        provider: stored.provider.clone(),
+        model: stored.model.clone(),
+    };
+    let scope = state.scope.unwrap_or_default();
+    let scope = Scope {
+        server: scope.server,
+        toolsets: scope.toolsets,
+        tools: scope.tools,
+        read_only: scope.read_only,
+        dynamic: scope.dynamic,
+    };
+    (Draft { about, selection, servers }, retired.collect(), scope)
+}
+
+/// A session as it was, with the tools that it saw.
+pub(crate) fn revived(stored: &StoredSession, tools: Option<&str>) -> Beginning {
+    let state: KeptState = serde_json::from_str(&stored.state).unwrap_or_default();
+    let (draft, retired, scope) = draft(stored, state);
+    let tools: Value = tools.and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default();
+    let declared = read_declared(&tools);
+    // Nothing to keep in its place is the same for all, so that they share what they see.
+    let is_new = declared.is_empty() && retired.is_empty();
+    let past = if is_new { Past::default() } else { Past::new(declared, retired) };
+    Beginning {
+        id: stored.id.as_str().into(),
+        kind: SessionKind::read(&stored.kind),
+        owner: stored.owner.as_str().into(),
+        scope: Arc::new(scope),
+        draft,
+        past: Arc::new(past),
+        revision: stored.tools_revision.max(1),
+        created_at_ms: stored.created_at_ms,
+        updated_at_ms: stored.updated_at_ms,
+    }
+}
+
+fn kept_server(own: &OwnServer) -> KeptServer {
+    let headers = own.headers.iter();
+    KeptServer {
+        url: own.url.clone(),
+        sse: own.is_sse,
+        headers: headers.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+    }
+}
+
+fn own_server(kept: KeptServer) -> OwnServer {
+    let headers = kept.headers.into_iter();
+    OwnServer {
+        url: kept.url,
+        is_sse: kept.sse,
+        headers: headers.map(|(name, value)| (name, Secret::new(value))).collect(),
+    }
+}
+
+fn kept_scope(scope: &Scope) -> KeptScope {
+    KeptScope {
+        server: scope.server.clone(),
+        toolsets: scope.toolsets.clone(),
+        tools: scope.tools.clone(),
+        read_only: scope.read_only,
+        dynamic: scope.dynamic,
+    }
+}

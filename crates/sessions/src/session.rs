@@ -1,0 +1,325 @@
+//! One session: what is chosen in it, what it sees, and how that came to be.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use switchboard_model::Secret;
+use switchboard_view::{Difference, Past, Scope, Selection, View};
+use tokio::sync::watch;
+
+use crate::error::SessionError;
+use crate::keeper::now_ms;
+use crate::stage::{Look, Stage};
+
+/// Steps that are remembered, for listeners who come back.
+const KEPT_STEPS: usize = 64;
+/// Of these, steps whose tools are remembered too, for deltas. Looks may be large where nobody shares them.
+const KEPT_LOOKS: usize = 8;
+
+/// Whose session it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionKind {
+    /// Of one legacy client; ends with it.
+    Client,
+    /// Made by somebody, for a chat or as an endpoint that clients of both eras may share.
+    Endpoint,
+    /// Of everybody who shows the same credential.
+    Principal,
+}
+
+impl SessionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Endpoint => "endpoint",
+            Self::Principal => "principal",
+        }
+    }
+
+    pub(crate) fn read(word: &str) -> Self {
+        match word {
+            "client" => Self::Client,
+            "principal" => Self::Principal,
+            _ => Self::Endpoint,
+        }
+    }
+}
+
+/// What people say about a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    pub title: Option<String>,
+    /// The provider that it talks to, and the model there.
+    pub provider: Option<String>,
+    pub model: Option<String>,
+}
+
+/// An MCP server that a session brings with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnServer {
+    pub url: String,
+    /// The legacy transport, where the server has no other.
+    pub is_sse: bool,
+    /// Sent with every request to it, and shown to nobody.
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// What a change may touch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Draft {
+    pub about: About,
+    pub selection: Selection,
+    pub servers: BTreeMap<String, OwnServer>,
+}
+
+/// Why the tools of a session changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Somebody changed the session.
+    Session,
+    /// The servers, or the configuration, have others now.
+    Catalog,
+}
+
+impl Cause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Catalog => "catalog",
+        }
+    }
+}
+
+/// One step of the revision.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The revision that it led to.
+    pub revision: u64,
+    pub cause: Cause,
+    pub difference: Arc<Difference>,
+    pub at_ms: i64,
+    /// What was seen before it, while that is remembered.
+    before: Option<Arc<Look>>,
+}
+
+/// What a session is at one moment.
+#[derive(Debug, Clone)]
+pub struct Now {
+    pub draft: Draft,
+    pub look: Arc<Look>,
+    pub revision: u64,
+    pub updated_at_ms: i64,
+}
+
+/// A chat, or a connected MCP client.
+#[derive(Debug)]
+pub struct Session {
+    pub id: Arc<str>,
+    pub kind: SessionKind,
+    pub owner: Arc<str>,
+    pub created_at_ms: i64,
+    /// What it narrows itself to; nothing unless it is the session of one client.
+    pub scope: Arc<Scope>,
+    state: Mutex<State>,
+    /// The revision, for who waits for the next one. Few sessions are waited for.
+    news: OnceLock<watch::Sender<u64>>,
+}
+
+#[derive(Debug)]
+struct State {
+    about: About,
+    servers: BTreeMap<String, OwnServer>,
+    look: Arc<Look>,
+    /// The stage that `look` is from.
+    stage: u64,
+    revision: u64,
+    updated_at_ms: i64,
+    steps: VecDeque<Step>,
+}
+
+/// What a session begins with.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) id: Arc<str>,
+    pub(crate) kind: SessionKind,
+    pub(crate) owner: Arc<str>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) draft: Draft,
+    pub(crate) past: Arc<Past>,
+    pub(crate) revision: u64,
+    pub(crate) created_at_ms: i64,
+    pub(crate) updated_at_ms: i64,
+}
+
+impl Session {
+    pub(crate) fn begin(stage: &Stage, beginning: Beginning) -> Arc<Self> {
+        let selection = Arc::new(beginning.draft.selection);
+        let look = stage.look(&beginning.scope, &selection, &beginning.past);
+        Arc::new(Self {
+            id: beginning.id,
+            kind: beginning.kind,
+            owner: beginning.owner,
+            created_at_ms: beginning.created_at_ms,
+            scope: beginning.scope,
+            state: Mutex::new(State {
+                about: beginning.draft.about,
+                servers: beginning.draft.servers,
+                look,
+                stage: stage.serial(),
+                revision: beginning.revision,
+                updated_at_ms: beginning.updated_at_ms,
+                steps: VecDeque::new(),
+            }),
+            news: OnceLock::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it is now, as far as it has looked.
+    pub fn now(&self) -> Now {
+        let state = self.state();
+        Now {
+            draft: state.draft(),
+            look: state.look.clone(),
+            revision: state.revision,
+            updated_at_ms: state.updated_at_ms,
+        }
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.state().revision
+    }
+
+    /// Looks at a stage; `true` when that made a step, which is to be written down.
+    pub(crate) fn look_at(&self, stage: &Stage) -> (Arc<Look>, bool) {
+        let mut state = self.state();
+        let is_new = self.renew(&mut state, stage);
+        (state.look.clone(), is_new)
+    }
+
+    /// The order and the earlier names for a narrower view of this session, with what is chosen.
+    pub(crate) fn seen(&self) -> (Arc<Selection>, Arc<Past>) {
+        let view = &self.state().look.clone().view;
+        (view.selection().clone(), view.past().clone())
+    }
+
+    fn renew(&self, state: &mut State, stage: &Stage) -> bool {
+        // An older stage, still in somebody's hands, is nothing to go back to.
+        if state.stage >= stage.serial() {
+            return false;
+        }
+        state.stage = stage.serial();
+        let selection = state.look.view.selection().clone();
+        let look = stage.look(&self.scope, &selection, state.look.view.past());
+        self.step(state, look, Cause::Catalog, false)
+    }
+
+    /// Changes what is chosen in one step: two changes at the same time never undo each other. `expected` is the
+    /// revision that the caller has seen. The flag says whether anything is to be written down.
+    pub(crate) fn change<T>(
+        &self,
+        stage: &Stage,
+        expected: Option<u64>,
+        decide: impl FnOnce(&View, &mut Draft) -> Result<T, SessionError>,
+    ) -> Result<(T, bool), SessionError> {
+        let mut state = self.state();
+        let is_renewed = self.renew(&mut state, stage);
+        if let Some(expected) = expected.filter(|expected| *expected != state.revision) {
+            return Err(SessionError::Stale { expected, current: state.revision });
+        }
+        let before = state.draft();
+        let mut draft = before.clone();
+        let answer = decide(&state.look.view, &mut draft)?;
+        if draft == before {
+            return Ok((answer, is_renewed));
+        }
+        state.about = draft.about;
+        state.servers = draft.servers;
+        state.updated_at_ms = now_ms();
+        if draft.selection != before.selection {
+            let past = state.look.view.past().clone();
+            let look = stage.look(&self.scope, &Arc::new(draft.selection), &past);
+            self.step(&mut state, look, Cause::Session, true);
+        }
+        Ok((answer, true))
+    }
+
+    /// Takes another look, and a step of the revision where that shows something else (or must).
+    fn step(&self, state: &mut State, look: Arc<Look>, cause: Cause, must: bool) -> bool {
+        let is_same = Arc::ptr_eq(&look, &state.look) || look.view.lists_same(&state.look.view);
+        if is_same && !must {
+            state.look = look;
+            return false;
+        }
+        let difference = look.view.since(&state.look.view);
+        let before = std::mem::replace(&mut state.look, look);
+        state.revision += 1;
+        state.updated_at_ms = now_ms();
+        if state.steps.len() == KEPT_STEPS {
+            state.steps.pop_front();
+        }
+        let place = state.steps.len().checked_sub(KEPT_LOOKS);
+        if let Some(older) = place.and_then(|at| state.steps.get_mut(at)) {
+            older.before = None;
+        }
+        state.steps.push_back(Step {
+            revision: state.revision,
+            cause,
+            difference: Arc::new(difference),
+            at_ms: state.updated_at_ms,
+            before: Some(before),
+        });
+        if let Some(news) = self.news.get() {
+            news.send_replace(state.revision);
+        }
+        true
+    }
+
+    /// A step that was made while the session was asleep; nobody knows any more what it was.
+    pub(crate) fn note_unseen_step(&self) {
+        let mut state = self.state();
+        state.revision += 1;
+        state.updated_at_ms = now_ms();
+    }
+
+    /// Follows the revision.
+    pub fn follow(&self) -> watch::Receiver<u64> {
+        let news = self.news.get_or_init(|| watch::Sender::new(0));
+        // Taken under the lock: a step is either seen here or told afterwards.
+        let state = self.state();
+        news.send_replace(state.revision);
+        news.subscribe()
+    }
+
+    /// The steps after a revision, oldest first; `None` when they are no longer all remembered.
+    pub fn steps_after(&self, revision: u64) -> Option<Vec<Step>> {
+        let state = self.state();
+        let first = state.steps.front().map_or(state.revision + 1, |step| step.revision);
+        if revision > state.revision || revision + 1 < first {
+            return None;
+        }
+        Some(state.steps.iter().filter(|step| step.revision > revision).cloned().collect())
+    }
+
+    /// What was seen at a revision, while that is remembered.
+    pub fn look_of(&self, revision: u64) -> Option<Arc<Look>> {
+        let state = self.state();
+        if revision == state.revision {
+            return Some(state.look.clone());
+        }
+        state.steps.iter().find(|step| step.revision == revision + 1)?.before.clone()
+    }
+}
+
+impl State {
+    fn draft(&self) -> Draft {
+        Draft {
+            about: self.about.clone(),
+            selection: Selection::clone(self.look.view.selection()),
+            servers: self.servers.clone(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What there is to see just now, and what is made of it for everybody who sees the same.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use switchboard_model::Exposure;
+use switchboard_view::{Index, ListEra, Past, Scope, Selection, View, ViewKey};
+
+/// Views that are kept although nobody looks at them just now.
+const KEPT_LOOKS: usize = 1024;
+
+static STAGES: AtomicU64 = AtomicU64::new(1);
+
+/// One catalog under one configuration. Immutable; replaced whole when anything in it changes.
+#[derive(Debug)]
+pub struct Stage {
+    serial: u64,
+    pub index: Arc<Index>,
+    pub exposure: Exposure,
+    /// Names of all configured servers, connected or not.
+    pub servers: Vec<String>,
+    looks: Mutex<HashMap<ViewKey, Arc<Look>>>,
+}
+
+impl Stage {
+    pub fn new(index: Arc<Index>, exposure: Exposure, servers: Vec<String>) -> Self {
+        let serial = STAGES.fetch_add(1, Ordering::Relaxed);
+        Self { serial, index, exposure, servers, looks: Mutex::default() }
+    }
+
+    /// Tells two stages apart.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// What this scope and these choices see; shared with everybody who sees the same.
+    pub fn look(
+        &self,
+        scope: &Arc<Scope>,
+        selection: &Arc<Selection>,
+        past: &Arc<Past>,
+    ) -> Arc<Look> {
+        let key =
+            ViewKey { scope: scope.clone(), selection: selection.clone(), past: past.clone() };
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(look) = looks.get(&key) {
+            return look.clone();
+        }
+        if looks.len() >= KEPT_LOOKS {
+            looks.retain(|_, look| Arc::strong_count(look) > 1);
+        }
+        let view = View::new(self.index.clone(), &self.exposure, &key);
+        let look = Arc::new(Look { view, digest: OnceLock::new() });
+        if looks.len() < KEPT_LOOKS {
+            looks.insert(key, look.clone());
+        }
+        look
+    }
+}
+
+/// A view, and what is made of it once for all who share it.
+#[derive(Debug)]
+pub struct Look {
+    pub view: View,
+    digest: OnceLock<String>,
+}
+
+impl Look {
+    /// Tells two lists of tools apart, also over restarts.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.view.list(ListEra::Legacy));
+            for entry in self.view.tools() {
+                hasher.update(entry.tool.name.as_str().as_bytes());
+                hasher.update(&[0]);
+            }
+            hasher.finalize().to_hex().chars().take(32).collect()
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Legacy clients of the gateway, so that a restart does not make them begin again.
+//!
+//! The id of a `client` session is all that its client has to show, so whoever reads the database must not find
+//! it there. Such a session is stored under a hash of its id, and there is no way to be let in with the hash.
+
+use std::collections::HashMap;
+
+use sqlx::QueryBuilder;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+
+use crate::rows::client_from_row;
+use crate::{Store, StoreError};
+
+/// The kind whose ids are secrets.
+const CLIENT: &str = "client";
+/// How many rows go into one statement: far within what `SQLite` lets one statement bind.
+const ROWS_AT_ONCE: usize = 500;
+
+/// The connection of a legacy client, as far as it outlives a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredClient {
+    /// Ids are unique within their kind. Of a `client`, [`Store::clients`] gives a hash in its place.
+    pub id: String,
+    /// `client`, `endpoint` or `principal`.
+    pub kind: String,
+    /// The principal that it belongs to.
+    pub owner: String,
+    /// The session that it belongs to.
+    pub session: Option<String>,
+    /// JSON that only the gateway understands.
+    pub state: String,
+    /// When it was first put here.
+    pub created_at_ms: i64,
+    /// When it was last used.
+    pub last_seen_at_ms: i64,
+}
+
+impl Store {
+    /// Keeps sessions, all or none of them, with the ids that clients have. What was there under the same kind and
+    /// id is replaced, except for the time of its creation.
+    pub async fn put_clients(&self, sessions: &[StoredClient]) -> Result<(), StoreError> {
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        let mut write = self.write("keep sessions").await?;
+        for some in sessions.chunks(ROWS_AT_ONCE) {
+            let mut insert = QueryBuilder::<Sqlite>::new(
+                "INSERT INTO gateway_sessions (id, kind, owner, session, state, created_at_ms, last_seen_at_ms) ",
+            );
+            insert.push_values(some, |mut row, session| {
+                row.push_bind(stored_id(&session.kind, &session.id))
+                    .push_bind(&session.kind)
+                    .push_bind(&session.owner)
+                    .push_bind(&session.session)
+                    .push_bind(&session.state)
+                    .push_bind(session.created_at_ms)
+                    .push_bind(session.last_seen_at_ms);
+            });
+            insert.push(
+                " ON CONFLICT (id, kind) DO UPDATE SET owner = excluded.owner, session = excluded.session,
+                     state = excluded.state, last_seen_at_ms = excluded.last_seen_at_ms",
+            );
+            insert.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
+        }
+        write.commit().await
+    }
+
+    /// The session with this id, with the id as it was asked for, so that it can be put back. Should a client and
+    /// an endpoint ever have the same id, the client's.
+    pub async fn client(&self, id: &str) -> Result<Option<StoredClient>, StoreError> {
+        let found = sqlx::query(
+            "SELECT * FROM gateway_sessions WHERE (kind = 'client' AND id = $1) OR (kind <> 'client' AND id = $2)
+             ORDER BY kind LIMIT 1",
+        )
+        .bind(hashed(id))
+        .bind(id)
+        .try_map(|row: SqliteRow| client_from_row(&row))
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.fault("read a session", error))?;
+        Ok(found.map(|session| StoredClient { id: id.to_owned(), ..session }))
+    }
+
+    /// The sessions of an owner, of a kind, or all, oldest first. Ids of clients are hashes here.
+    pub async fn clients(
+        &self,
+        owner: Option<&str>,
+        kind: Option<&str>,
+    ) -> Result<Vec<StoredClient>, StoreError> {
+        let mut query = QueryBuilder::<Sqlite>::new("SELECT * FROM gateway_sessions WHERE 1 = 1");
+        if let Some(owner) = owner {
+            query.push(" AND owner = ").push_bind(owner);
+        }
+        if let Some(kind) = kind {
+            query.push(" AND kind = ").push_bind(kind);
+        }
+        query.push(" ORDER BY created_at_ms, id, kind");
+        query
+            .build()
+            .try_map(|row: SqliteRow| client_from_row(&row))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.fault("read sessions", error))
+    }
+
+    /// Forgets sessions and says how many there were. Takes ids as clients have them and as
+    /// [`Store::clients`] gives them.
+    pub async fn delete_clients(&self, ids: &[String]) -> Result<u64, StoreError> {
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut write = self.write("forget sessions").await?;
+        let mut deleted = 0;
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let mut delete =
+                QueryBuilder::<Sqlite>::new("DELETE FROM gateway_sessions WHERE id IN (");
+            let mut listed = delete.separated(", ");
+            for id in some {
+                listed.push_bind(id).push_bind(hashed(id));
+            }
+            delete.push(")");
+            let done = delete.build().execute(write.on()).await;
+            deleted += done.map_err(|error| write.fault(error))?.rows_affected();
+        }
+        write.commit().await?;
+        Ok(deleted)
+    }
+
+    /// Forgets the sessions of a kind that were last seen before this moment and says how many there were.
+    pub async fn expire_clients(&self, kind: &str, seen_before_ms: i64) -> Result<u64, StoreError> {
+        let mut write = self.write("expire sessions").await?;
+        let expired =
+            sqlx::query("DELETE FROM gateway_sessions WHERE kind = $1 AND last_seen_at_ms < $2")
+                .bind(kind)
+                .bind(seen_before_ms)
+                .execute(write.on())
+                .await
+                .map_err(|error| write.fault(error))?
+                .rows_affected();
+        write.commit().await?;
+        Ok(expired)
+    }
+
+    /// Notes when sessions were last used, by the ids that clients have. Never goes back in time; unknown ids
+    /// change nothing.
+    pub async fn touch_clients(&self, seen: &[(String, i64)]) -> Result<(), StoreError> {
+        // One row per session: which one of two rows an update would take is not said.
+        let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
+        for (id, at_ms) in seen {
+            let known = latest.entry(id).or_insert(*at_ms);
+            *known = (*known).max(*at_ms);
+        }
+        if latest.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<(String, bool, i64)> = latest
+            .into_iter()
+            .flat_map(|(id, at_ms)| [(hashed(id), true, at_ms), (id.to_owned(), false, at_ms)])
+            .collect();
+        let mut write = self.write("note the use of sessions").await?;
+        for some in rows.chunks(ROWS_AT_ONCE) {
+            let mut update = QueryBuilder::<Sqlite>::new("WITH seen (id, of_client, at_ms) AS (");
+            update.push_values(some, |mut row, (id, of_client, at_ms)| {
+                row.push_bind(id).push_bind(of_client).push_bind(at_ms);
+            });
+            update.push(
+                ") UPDATE gateway_sessions SET last_seen_at_ms = seen.at_ms FROM seen
+                 WHERE gateway_sessions.id = seen.id AND (gateway_sessions.kind = 'client') = seen.of_client
+                     AND gateway_sessions.last_seen_at_ms < seen.at_ms",
+            );
+            update.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
+        }
+        write.commit().await
+    }
+}
+
+/// What stands in the column `id`.
+fn stored_id(kind: &str, id: &str) -> String {
+    if kind == CLIENT { hashed(id) } else { id.to_owned() }
+}
+
+/// Ids are random and long, so a plain hash cannot be searched through.
+fn hashed(id: &str) -> String {
+    format!("blake3:{}", blake3::hash(id.as_bytes()).to_hex())
+}

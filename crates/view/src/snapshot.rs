@@ -1,0 +1,60 @@
+//! A view as a session keeps it: enough to know its tools again, and what each provider calls them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchboard_model::{CanonicalName, ServerName};
+
+use crate::index::Entry;
+use crate::past::Declared;
+use crate::view::View;
+
+/// The tools of a view, in their order. All providers see one name: what each of them takes, all of them take.
+pub fn snapshot_tools(view: &View) -> Value {
+    view.tools().filter_map(one).collect()
+}
+
+fn one(entry: &Entry) -> Option<Value> {
+    let (tool, name) = (&entry.tool, entry.name.as_deref()?);
+    let server = tool.name.server();
+    let mut one = json!({
+        "canonical_name": tool.name.as_str(),
+        "provider_exposed_name": {"gemini": name, "openai": name, "anthropic": name},
+        "connector_id": connector_id(server),
+        "mcp_tool_name": tool.name.tool(),
+        "server": server.as_str(),
+        "parameters": tool.descriptor.input_schema.parse(),
+    });
+    if let (Some(one), Some(description)) = (one.as_object_mut(), &tool.descriptor.description) {
+        one.insert("description".into(), description.as_str().into());
+    }
+    Some(one)
+}
+
+/// An id that is the same on every machine, in the shape that tools which read snapshots expect.
+fn connector_id(server: &ServerName) -> String {
+    let hash = blake3::hash(format!("switchboard server {server}").as_bytes()).to_hex();
+    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
+    // Version 8 of a UUID is what an application makes in its own way.
+    format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+/// The tools that a kept snapshot declares; entries of another kind are left out.
+pub fn read_declared(tools: &Value) -> Vec<Declared> {
+    #[derive(Deserialize)]
+    struct Kept {
+        provider_exposed_name: Names,
+        mcp_tool_name: String,
+        server: String,
+    }
+    #[derive(Deserialize)]
+    struct Names {
+        openai: String,
+    }
+    let tools = tools.as_array().into_iter().flatten();
+    let kept = tools.filter_map(|tool| Kept::deserialize(tool).ok());
+    kept.map(|kept| Declared {
+        name: kept.provider_exposed_name.openai.into(),
+        tool: CanonicalName::new(&ServerName::new(kept.server), &kept.mcp_tool_name),
+    })
+    .collect()
+}
