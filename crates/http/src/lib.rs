@@ -1,10 +1,13 @@
 //! The board over HTTP: health, metrics, a JSON API and a page for people.
 
+mod answers;
 mod calls;
 mod doorman;
+mod extract;
 mod health;
 mod inspect;
 mod mcp;
+mod openapi;
 mod page;
 pub mod present;
 mod problem;
@@ -13,6 +16,7 @@ mod same_host;
 mod server;
 mod sessions;
 
+pub use openapi::openapi_text;
 pub use ready::BoardPlace;
 pub use same_host::Doors;
 pub use server::{ServeOptions, is_loopback, router, serve};
