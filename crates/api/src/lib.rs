@@ -6,8 +6,12 @@ mod server;
 mod session;
 mod tool;
 
-pub use call::{CallBody, CallView, RecordList, RecordView};
+pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
 pub use server::{Readiness, ServerList, ServerView};
-pub use session::{NewSession, SessionList, SessionView, ToolsetList, ToolsetView};
+pub use session::{
+    Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
+    RevisionEvent, SessionChange, SessionList, SessionTool, SessionTools, SessionToolset,
+    SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
+};
 pub use tool::{LimitsView, ToolList, ToolView};

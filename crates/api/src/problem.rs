@@ -1,17 +1,26 @@
 //! Errors as RFC 9457 has them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// `type` is this and the kind; it names the problem and need not lead anywhere.
 pub const PROBLEM_TYPE_BASE: &str = "urn:switchboard:problem:";
 
 /// An error, for programs (`kind`) and for people (`detail`, `hint`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
+    /// `urn:switchboard:problem:` and a word to branch on.
     #[serde(rename = "type")]
+    #[schema(example = "urn:switchboard:problem:unknown_tool")]
     pub kind_uri: String,
+    /// The word, to read.
+    #[schema(example = "unknown tool")]
     pub title: String,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599, example = 404)]
     pub status: u16,
+    /// What is wrong, for people.
+    #[schema(example = "there is no tool 'demo.ech'")]
     pub detail: String,
     /// The way out, when there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

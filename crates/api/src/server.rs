@@ -1,33 +1,45 @@
 //! Servers and how they are doing.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// One configured server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerView {
     pub name: String,
     /// `ready`, `connecting` or `unavailable`.
     pub state: String,
+    /// `streamable_http`, `sse` or `stdio`.
     pub transport: String,
     /// Its URL or command, without credentials.
     pub place: String,
     /// `strict` or `dynamic`.
     pub mode: String,
+    /// Whether the start fails without it.
     pub required: bool,
     /// `legacy` or `modern`, once it is known.
+    #[schema(required)]
     pub era: Option<String>,
     /// The protocol version that was agreed on.
+    #[schema(required)]
     pub protocol: Option<String>,
     /// What the server calls itself. For display only.
+    #[schema(required)]
     pub reported_name: Option<String>,
+    #[schema(required)]
     pub reported_version: Option<String>,
     /// Tools that it lists.
     pub offered_tools: usize,
     /// Tools that policy admits.
     pub tools: usize,
     /// How long connecting and listing took.
+    #[schema(required)]
     pub connect_ms: Option<u64>,
+    /// Why it is unavailable.
+    #[schema(required)]
     pub error: Option<String>,
+    /// The way out of the error, when there is one.
+    #[schema(required)]
     pub hint: Option<String>,
     /// The last of its error output, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,17 +47,19 @@ pub struct ServerView {
 }
 
 /// All servers, in the order of the configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerList {
     pub servers: Vec<ServerView>,
 }
 
 /// What `/readyz` answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     /// `ready`, or `degraded` while a server is away.
     pub status: String,
+    /// The revision of the catalog.
     pub revision: u64,
+    /// How many tools it has.
     pub tools: usize,
     /// Servers that cannot be reached just now.
     pub unavailable: Vec<String>,

@@ -2,16 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// One tool of the catalog.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolView {
     /// The canonical name, `server.tool`.
     pub name: String,
     pub server: String,
     /// The name that the server uses.
     pub tool: String,
+    #[schema(required)]
     pub title: Option<String>,
+    #[schema(required)]
     pub description: Option<String>,
     /// Whether its server can be reached just now.
     pub available: bool,
@@ -20,28 +23,42 @@ pub struct ToolView {
     /// Where its limits come from: `explicit`, `merged` or `default`.
     pub configured: String,
     pub limits: LimitsView,
+    /// The set that it is switched with.
     pub toolset: String,
+    /// The name that MCP clients see instead of the usual one.
+    #[schema(required)]
     pub expose_as: Option<String>,
     /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
     pub input_schema: Value,
+    /// The JSON Schema of its structured results, where it has one.
+    #[schema(required, value_type = Option<Object>)]
     pub output_schema: Option<Value>,
+    /// What its server says about it: whether it only reads, and the like.
+    #[schema(required, value_type = Option<Object>)]
     pub annotations: Option<Value>,
 }
 
 /// The limits under which a tool runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsView {
+    /// How many calls of it may run at the same time.
     pub max_instances: u32,
     /// A duration as a person writes it, such as `30s`.
     pub timeout: String,
+    /// How long a call may wait for its slots.
     pub queue_timeout: String,
+    /// How long a running call may stay silent.
+    #[schema(required)]
     pub inactivity_timeout: Option<String>,
+    /// Larger results are kept, and answered with their beginning.
     pub max_result_bytes: u64,
 }
 
 /// The catalog at one revision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolList {
+    /// Changes when the tools or their limits do.
     pub revision: u64,
     pub tools: Vec<ToolView>,
 }

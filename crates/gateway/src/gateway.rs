@@ -8,9 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use switchboard_model::{Exposure, GatewayPlan, Plan};
 use switchboard_runtime::{Board, ServerNews};
-use switchboard_sessions::{
-    Change, Look, Session, SessionError, SessionKind, Sessions, random_text,
-};
+use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -143,6 +141,11 @@ impl Gateway {
         usize::try_from(self.board.plan().gateway.max_body_bytes).unwrap_or(usize::MAX)
     }
 
+    /// Completes when streams are to end.
+    pub fn stopping(&self) -> tokio_util::sync::WaitForCancellationFutureOwned {
+        self.stop.clone().cancelled_owned()
+    }
+
     /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
     pub fn end_streams(&self) {
         self.stop.cancel();
@@ -187,17 +190,6 @@ impl Gateway {
     /// Tells everybody whom it concerns that a session has been changed.
     pub fn session_changed(&self, session: &Arc<Session>) {
         self.look_again(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
-    }
-
-    /// Makes a session for somebody, within the limits of the configuration.
-    pub async fn new_session(
-        &self,
-        name: Option<&str>,
-        owner: &str,
-        change: Change,
-    ) -> Result<Arc<Session>, SessionError> {
-        let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
-        self.sessions.create(name, owner, limit, change).await
     }
 
     /// Ends a session; its clients are told that it is gone.

@@ -25,7 +25,9 @@ mod modern;
 mod outcome;
 mod parked;
 mod seal;
+mod session_calls;
 
 pub use body::GatewayBody;
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
+pub use session_calls::{SessionCall, SessionReply};

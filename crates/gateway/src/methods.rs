@@ -112,9 +112,10 @@ impl Gateway {
                 self.call(asker, entry, arguments.map(str::to_owned), request).await
             }
             Found::Meta(meta) => self.call_meta(asker, meta, view, request).await,
-            Found::Disabled { entry, sets } => {
-                Replying::now(Outcome::tool_error(asker.era(), disabled(entry, &sets, &asker)))
-            }
+            Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
+                asker.era(),
+                disabled_text(view, entry, &sets, asker.session.is_some()),
+            )),
             Found::Unknown { nearest } => {
                 Replying::error(code::INVALID_PARAMS, unknown_tool(&name, &nearest))
             }
@@ -354,17 +355,33 @@ pub(crate) fn instructions(view: &View) -> &'static str {
     }
 }
 
-fn disabled(entry: &Entry, sets: &[&str], asker: &Asker) -> String {
+/// Says why a tool that is known cannot be called, and how that can be changed.
+pub(crate) fn disabled_text(
+    view: &View,
+    entry: &Entry,
+    sets: &[&str],
+    has_session: bool,
+) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
+    let is_switched_off = view.selection().tools.get(entry.tool.name.as_str()) == Some(&false);
+    if is_switched_off || sets.is_empty() {
+        return format!(
+            "tool '{name}' is switched off in this session; `switchboard session enable` switches it on again"
+        );
+    }
     let which = match sets {
         [one] => format!("toolset '{one}', which is not"),
         many => format!("the toolsets {}, none of which is", many.join(", ")),
     };
     let first = sets.first().copied().unwrap_or_default();
-    let way_out = if asker.session.is_some() {
-        format!("call enable_toolset with {{\"toolsetName\":\"{first}\"}} first, or use call_tool")
-    } else {
-        "run it with call_tool".to_owned()
+    let way_out = match (view.mode(), has_session) {
+        (ExposureMode::Dynamic, true) => {
+            format!(
+                "call enable_toolset with {{\"toolsetName\":\"{first}\"}} first, or use call_tool"
+            )
+        }
+        (ExposureMode::Dynamic, false) => "run it with call_tool".to_owned(),
+        _ => "`switchboard session enable` switches one on".to_owned(),
     };
     format!("tool '{name}' is in {which} enabled in this session: {way_out}")
 }

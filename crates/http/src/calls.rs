@@ -1,8 +1,7 @@
 //! Calling tools, and what is left of calls.
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Extension, Path, Query};
+use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -12,40 +11,89 @@ use switchboard_model::{CallId, Face};
 use switchboard_runtime::CallRequest;
 use switchboard_store::CallFilter;
 
-use crate::inspect::{may_reach, unknown_tool};
+use crate::answers::{
+    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, StoreFailed,
+    TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
+};
+use crate::extract::{FromBody, FromPath, FromQuery};
+use crate::inspect::{ToolName, may_reach, unknown_tool};
 use crate::present;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadyGateway};
 
 /// The most of a kept result that one request reads.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
+/// The most records that one request reads.
+const MAX_RECORDS: u32 = 1000;
+/// Longer than every name and id that a record can hold.
+const MAX_WORD: usize = 512;
+/// Every number up to here is the same number in every language that reads JSON.
+const MAX_OFFSET: u64 = (1 << 53) - 1;
 
-/// Calls a tool. A client that goes away cancels the call.
+/// Call a tool
+///
+/// Waits for a slot, runs the tool and answers with its result. A tool that answers with an error has status 200 and
+/// `outcome` `tool_error`. A result that is larger than the tool's `max_result_bytes` is kept: then `result` has its
+/// beginning and `result_handle` names the whole. Closing the connection cancels the call.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tools/{name}/call",
+    operation_id = "callTool",
+    tag = "tools",
+    params(ToolName),
+    request_body(content = CallBody, description = "The arguments."),
+    responses(
+        (
+            status = 200,
+            description = "The tool answered.",
+            body = CallView,
+            links(("whole" = (operation_id = "readResult", parameters(("handle" = "$response.body#/result_handle")))))
+        ),
+        Guarded,
+        TakesBody,
+        UnknownTool,
+        InvalidArguments,
+        CallFaulted,
+        UpstreamFailed,
+        CallUnavailable,
+        CallTimedOut,
+    )
+)]
 pub(crate) async fn call(
     Ready(board): Ready,
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
-    tool: Result<Path<String>, PathRejection>,
-    body: Result<Json<CallBody>, JsonRejection>,
+    FromPath(ToolName { name }): FromPath<ToolName>,
+    FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    let Path(tool) = tool?;
-    if !may_reach(&gateway, &principal, &tool) {
-        return Err(unknown_tool(&tool));
+    if !may_reach(&gateway, &principal, &name) {
+        return Err(unknown_tool(&name));
     }
-    let Json(body) = body?;
-    let request = CallRequest { tool, arguments: body.arguments, face: Face::Http, progress: None };
+    let arguments = body.arguments;
+    let request = CallRequest { tool: name, arguments, face: Face::Http, progress: None };
     let report = board.call(request).await;
-    present::call(&report).map(Json).map_err(|error| ProblemResponse::of_call(error, &report.id))
+    present::call(&report)
+        .map(Json)
+        .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)))
 }
 
 /// Which records to show.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RecentQuery {
+    /// How many.
     #[serde(default = "twenty")]
+    #[param(minimum = 1, maximum = 1000, default = 20)]
     limit: u32,
+    /// Only calls of this tool: its canonical name, or the name that the caller used.
+    #[param(max_length = 512, nullable = false)]
     tool: Option<String>,
+    /// Only calls that ended so, such as `ok`, `tool_error` or `timeout`.
+    #[param(max_length = 512, nullable = false)]
     outcome: Option<String>,
+    /// Only calls older than this one: the id of the last record of the page before.
+    #[param(max_length = 512, nullable = false)]
     before: Option<String>,
 }
 
@@ -53,13 +101,49 @@ fn twenty() -> u32 {
     20
 }
 
+impl RecentQuery {
+    fn check(&self) -> Result<(), ProblemResponse> {
+        if self.limit == 0 || self.limit > MAX_RECORDS {
+            return Err(bad_query(format!("`limit` is 1 to {MAX_RECORDS}")));
+        }
+        for (name, word) in
+            [("tool", &self.tool), ("outcome", &self.outcome), ("before", &self.before)]
+        {
+            if word.as_ref().is_some_and(|word| word.chars().count() > MAX_WORD) {
+                return Err(bad_query(format!("`{name}` has at most {MAX_WORD} characters")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad_query(detail: String) -> ProblemResponse {
+    ProblemResponse::new("bad_request", StatusCode::BAD_REQUEST, detail)
+}
+
+/// List recent calls
+///
+/// The newest records first, also those of calls that failed. Needs the role `operator`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/calls",
+    operation_id = "listCalls",
+    tag = "calls",
+    params(RecentQuery),
+    responses(
+        (status = 200, description = "The records.", body = RecordList),
+        Guarded,
+        BadRequest,
+        StoreFailed,
+    )
+)]
 pub(crate) async fn recent(
     Ready(board): Ready,
-    query: Result<Query<RecentQuery>, QueryRejection>,
+    FromQuery(query): FromQuery<RecentQuery>,
 ) -> Result<Json<RecordList>, ProblemResponse> {
-    let Query(query) = query?;
+    query.check()?;
     let filter = CallFilter {
-        limit: query.limit.min(1000),
+        limit: query.limit,
         tool: query.tool,
         outcome: query.outcome,
         before: query.before.map(CallId),
@@ -69,30 +153,71 @@ pub(crate) async fn recent(
     Ok(Json(RecordList { calls: calls.iter().map(present::record).collect() }))
 }
 
+/// The kept result that is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ResultHandle {
+    /// The handle from `result_handle` of the call.
+    #[param(min_length = 1, example = "result-0190f3c2")]
+    handle: String,
+}
+
 /// Which part of a kept result to read.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SliceQuery {
+    /// The first byte.
     #[serde(default)]
+    #[param(maximum = 9_007_199_254_740_991_u64, default = 0)]
     offset: u64,
+    /// How many bytes; at most 8 MiB are answered.
+    #[param(maximum = 9_007_199_254_740_991_u64, nullable = false)]
     length: Option<u64>,
 }
 
+/// Read a kept result
+///
+/// A result that was too large for the answer of its call is kept for a day. One request reads at most 8 MiB of it;
+/// `x-result-bytes` says how long the whole is.
+#[utoipa::path(
+    get,
+    path = "/api/v1/results/{handle}",
+    operation_id = "readResult",
+    tag = "calls",
+    params(ResultHandle, SliceQuery),
+    responses(
+        (
+            status = 200,
+            description = "The bytes: JSON when they are the whole result, else a slice of that text.",
+            content((Object = "application/json"), (Vec<u8> = "application/octet-stream")),
+            headers(("x-result-bytes" = u64, description = "How many bytes the whole result has."))
+        ),
+        Guarded,
+        BadRequest,
+        UnknownResult,
+        StoreFailed,
+    )
+)]
 pub(crate) async fn result(
     Ready(board): Ready,
-    handle: Result<Path<String>, PathRejection>,
-    query: Result<Query<SliceQuery>, QueryRejection>,
+    FromPath(ResultHandle { handle }): FromPath<ResultHandle>,
+    FromQuery(query): FromQuery<SliceQuery>,
 ) -> Result<Response, ProblemResponse> {
-    let Path(handle) = handle?;
-    let Query(query) = query?;
+    if query.offset > MAX_OFFSET || query.length.is_some_and(|length| length > MAX_OFFSET) {
+        return Err(bad_query(format!("`offset` and `length` are at most {MAX_OFFSET}")));
+    }
     let length = query.length.unwrap_or(MAX_SLICE).min(MAX_SLICE);
     let slice = board.store().read_result(&handle, query.offset, length).await?;
     let Some(slice) = slice else {
         let detail = format!("there is no result '{handle}'; large results are kept for a day");
         return Err(ProblemResponse::new("unknown_result", StatusCode::NOT_FOUND, detail));
     };
+    // A part of a JSON text is no JSON.
+    let is_whole = u64::try_from(slice.bytes.len()).is_ok_and(|length| length == slice.total);
+    let kind = if is_whole { "application/json" } else { "application/octet-stream" };
     let headers = [
-        (header::CONTENT_TYPE.as_str(), "application/json".to_owned()),
+        (header::CONTENT_TYPE.as_str(), kind.to_owned()),
         ("x-result-bytes", slice.total.to_string()),
     ];
     Ok((headers, slice.bytes).into_response())

@@ -6,21 +6,59 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use switchboard_api::Readiness;
 
+use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
 use crate::present;
 use crate::ready::Ready;
 use crate::server::Shared;
 
-/// The process lives.
+/// The process lives
+///
+/// Says `ok` as soon as it listens, also while the board still connects its servers.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "getHealth",
+    tag = "health",
+    responses(
+        (status = 200, description = "It lives.", body = String, content_type = "text/plain", example = "ok\n"),
+        ForbiddenHost,
+    ),
+    security()
+)]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The board serves. A server that is away degrades it and does not make it unready: its own tools say so.
+/// The board serves
+///
+/// A server that is away degrades the board and does not make it unready: the tools of that server say so themselves.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "getReadiness",
+    tag = "health",
+    responses((status = 200, description = "It serves.", body = Readiness), ForbiddenHost, Starting),
+    security()
+)]
 pub(crate) async fn readyz(Ready(board): Ready) -> Json<Readiness> {
     Json(present::readiness(&board))
 }
 
-/// The page that Prometheus reads.
+/// Metrics for Prometheus
+///
+/// Needs the role `operator`.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    tag = "health",
+    responses(
+        (status = 200, description = "In the text format of Prometheus.", body = String, content_type = "text/plain"),
+        Unauthorized,
+        Forbidden,
+        Starting,
+    )
+)]
 pub(crate) async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], shared.metrics.render())

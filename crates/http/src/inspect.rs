@@ -1,22 +1,63 @@
 //! Servers and tools, to look at.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Extension, Path};
+use axum::extract::Extension;
 use axum::http::StatusCode;
+use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
 use switchboard_auth::{Principal, Role};
 use switchboard_gateway::Gateway;
 
+use crate::answers::{BadRequest, Guarded, UnknownTool};
+use crate::extract::FromPath;
 use crate::present;
 use crate::problem::ProblemResponse;
 use crate::ready::{Ready, ReadyGateway};
 
+/// The tool that is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ToolName {
+    /// The canonical name `server.tool`, or the bare name.
+    #[param(min_length = 1, example = "demo.echo")]
+    pub(crate) name: String,
+}
+
+/// List the servers
+///
+/// All configured MCP servers and how they are doing, in the order of the configuration.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers",
+    operation_id = "listServers",
+    tag = "servers",
+    responses((status = 200, description = "All servers.", body = ServerList), Guarded)
+)]
 pub(crate) async fn servers(Ready(board): Ready) -> Json<ServerList> {
     Json(present::servers(&board))
 }
 
-/// A client sees the tools that it may call, an operator all of them.
+/// List the tools
+///
+/// The catalog at its current revision. A client sees the tools that it may call, an operator all of them.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools",
+    operation_id = "listTools",
+    tag = "tools",
+    responses(
+        (
+            status = 200,
+            description = "The catalog.",
+            body = ToolList,
+            links(
+                ("one" = (operation_id = "getTool", parameters(("name" = "$response.body#/tools/0/name")))),
+                ("call" = (operation_id = "callTool", parameters(("name" = "$response.body#/tools/0/name"))))
+            )
+        ),
+        Guarded,
+    )
+)]
 pub(crate) async fn tools(
     Ready(board): Ready,
     ReadyGateway(gateway): ReadyGateway,
@@ -37,13 +78,28 @@ pub(crate) fn unknown_tool(name: &str) -> ProblemResponse {
     ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, detail)
 }
 
+/// Show one tool
+///
+/// With its limits and the schema of its arguments. Names that nearly fit are in `hint` of the problem, for operators.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools/{name}",
+    operation_id = "getTool",
+    tag = "tools",
+    params(ToolName),
+    responses(
+        (status = 200, description = "The tool.", body = ToolView),
+        Guarded,
+        BadRequest,
+        UnknownTool,
+    )
+)]
 pub(crate) async fn tool(
     Ready(board): Ready,
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
-    name: Result<Path<String>, PathRejection>,
+    FromPath(ToolName { name }): FromPath<ToolName>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
-    let Path(name) = name?;
     let found = present::tool(&board, &name);
     if found.is_ok() && !may_reach(&gateway, &principal, &name) {
         return Err(unknown_tool(&name));

@@ -1,18 +1,25 @@
 //! The board over HTTP: health, metrics, a JSON API and a page for people.
 
+mod answers;
 mod calls;
 mod doorman;
+mod extract;
 mod health;
 mod inspect;
 mod mcp;
+mod openapi;
 mod page;
 pub mod present;
+pub mod present_sessions;
 mod problem;
 mod ready;
 mod same_host;
 mod server;
+mod session_events;
+mod session_tools;
 mod sessions;
 
+pub use openapi::openapi_text;
 pub use ready::BoardPlace;
 pub use same_host::Doors;
 pub use server::{ServeOptions, is_loopback, router, serve};

@@ -86,7 +86,7 @@ pub fn tool(board: &Board, name: &str) -> Result<ToolView, Option<String>> {
     }
 }
 
-fn unavailable_servers(board: &Board) -> Vec<String> {
+pub(crate) fn unavailable_servers(board: &Board) -> Vec<String> {
     board
         .servers()
         .into_iter()

@@ -27,11 +27,11 @@ impl ProblemResponse {
     }
 
     /// A call that has no result.
-    pub(crate) fn of_call(error: &CallError, call: &CallId) -> Self {
+    pub(crate) fn of_call(error: &CallError, call: Option<&CallId>) -> Self {
         let mut problem =
             Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
         problem.hint.clone_from(&error.hint);
-        problem.call = Some(call.to_string());
+        problem.call = call.map(ToString::to_string);
         Self(problem)
     }
 }

@@ -10,17 +10,24 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, get};
 use axum::serve::ListenerExt;
 use switchboard_auth::Gatekeeper;
 use switchboard_telemetry::MetricsPage;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use crate::openapi::Document;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
 use crate::same_host::Doors;
-use crate::{calls, doorman, health, inspect, mcp, page, problem, same_host, sessions};
+use crate::{
+    calls, doorman, health, inspect, mcp, openapi, page, problem, same_host, session_events,
+    session_tools, sessions,
+};
 
 /// The largest request body. Arguments of a tool call fit many times over.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -69,20 +76,9 @@ pub fn router(options: &ServeOptions) -> Router {
 }
 
 fn api(shared: &Shared) -> Router<Shared> {
-    Router::new()
+    let (documented, _document) = documented_routes().split_for_parts();
+    documented
         .route("/", get(page::index))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .route("/api/v1/servers", get(inspect::servers))
-        .route("/api/v1/tools", get(inspect::tools))
-        .route("/api/v1/tools/{name}", get(inspect::tool))
-        .route("/api/v1/tools/{name}/call", post(calls::call))
-        .route("/api/v1/calls", get(calls::recent))
-        .route("/api/v1/results/{handle}", get(calls::result))
-        .route("/api/v1/toolsets", get(sessions::toolsets))
-        .route("/api/v1/sessions", get(sessions::list).post(sessions::create))
-        .route("/api/v1/sessions/{id}", delete(sessions::end))
         .route("/.well-known/oauth-protected-resource", get(doorman::resource_metadata))
         .route("/.well-known/oauth-protected-resource/{*path}", get(doorman::resource_metadata))
         .fallback(problem::not_found)
@@ -91,6 +87,35 @@ fn api(shared: &Shared) -> Router<Shared> {
         .layer(axum::middleware::from_fn(refuse_large_bodies))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), doorman::check))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), same_host::check))
+}
+
+/// The routes that the API document describes. A path, its method and all that can be said about it stand at the
+/// handler; methods of one path belong into one `routes!`.
+pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(inspect::servers))
+        .routes(routes!(inspect::tools))
+        .routes(routes!(inspect::tool))
+        .routes(routes!(calls::call))
+        .routes(routes!(calls::recent))
+        .routes(routes!(calls::result))
+        .routes(routes!(sessions::toolsets))
+        .routes(routes!(sessions::list, sessions::create))
+        .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(sessions::bind))
+        .routes(routes!(sessions::put_server, sessions::delete_server))
+        .routes(routes!(sessions::snapshot))
+        .routes(routes!(session_tools::list))
+        .routes(routes!(session_tools::switch_tool))
+        .routes(routes!(session_tools::call))
+        .routes(routes!(session_tools::toolsets))
+        .routes(routes!(session_tools::switch_toolset))
+        .routes(routes!(session_events::follow))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(openapi::document))
+        .routes(routes!(page::api_docs))
 }
 
 /// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.

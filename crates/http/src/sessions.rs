@@ -1,16 +1,60 @@
-//! Session endpoints and toolsets over the API.
+//! Sessions and toolsets over the API.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Extension, Path};
+use axum::extract::Extension;
 use axum::http::StatusCode;
-use switchboard_api::{NewSession, SessionList, SessionView, ToolsetList, ToolsetView};
+use serde::Deserialize;
+use switchboard_api::{
+    Bindings, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList, SessionView,
+    ToolsetList, ToolsetView,
+};
 use switchboard_auth::{Principal, Role};
-use switchboard_sessions::{Change, SessionError, Summary};
+use switchboard_gateway::Gateway;
+use switchboard_sessions::{Session, SessionError, Summary};
 
+use crate::answers::{
+    BadRequest, Guarded, SessionConflict, StaleRevision, StoreFailed, TakesBody, TooManySessions,
+    UnknownSession, WrongShape,
+};
+use crate::extract::{FromBody, FromPath};
+use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::ReadyGateway;
 
+/// The session that is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SessionId {
+    /// The id of the session.
+    #[param(min_length = 1, max_length = 256, example = "work")]
+    pub(crate) id: String,
+}
+
+/// The server of a session that is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ServerOfSession {
+    /// The id of the session.
+    #[param(min_length = 1, max_length = 256, example = "work")]
+    pub(crate) id: String,
+    /// The name that the session gives the server.
+    #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", example = "notes")]
+    pub(crate) server: String,
+}
+
+/// List the toolsets
+///
+/// The toolsets that MCP clients may switch, how many tools each has, and what clients see at first and why.
+#[utoipa::path(
+    get,
+    path = "/api/v1/toolsets",
+    operation_id = "listToolsets",
+    tag = "sessions",
+    responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
+)]
 pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<ToolsetList> {
     let exposure = gateway.exposure();
     let sets = gateway.toolsets().into_iter();
@@ -22,49 +66,295 @@ pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<Toolse
     })
 }
 
-/// An operator sees all sessions, others their own.
+/// List the sessions
+///
+/// Those that somebody made, and those of connected MCP clients. An operator sees all of them, others their own.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions",
+    operation_id = "listSessions",
+    tag = "sessions",
+    responses((status = 200, description = "Those that may be seen.", body = SessionList), Guarded, StoreFailed)
+)]
 pub(crate) async fn list(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
     let sessions = gateway.sessions().list(owner(&principal)).await?;
-    Ok(Json(SessionList { sessions: sessions.into_iter().map(view).collect() }))
+    Ok(Json(SessionList { sessions: sessions.into_iter().map(present::session).collect() }))
 }
 
+/// Make a session
+///
+/// For a chat, or for MCP clients, which connect to its `path`. It stays until it is deleted, also over restarts, and
+/// belongs to the credentials that made it.
+#[utoipa::path(
+    post,
+    path = "/api/v1/sessions",
+    operation_id = "createSession",
+    tag = "sessions",
+    request_body(content = NewSession, description = "What it is to be; `{}` will do."),
+    responses(
+        (
+            status = 201,
+            description = "It is made.",
+            body = SessionView,
+            links(
+                ("end" = (operation_id = "endSession", parameters(("id" = "$response.body#/id")))),
+                ("show" = (operation_id = "getSession", parameters(("id" = "$response.body#/id")))),
+                ("change" = (operation_id = "changeSession", parameters(("id" = "$response.body#/id")))),
+                ("tools" = (operation_id = "listSessionTools", parameters(("id" = "$response.body#/id")))),
+            )
+        ),
+        Guarded,
+        TakesBody,
+        SessionConflict,
+        WrongShape,
+        TooManySessions,
+        StoreFailed,
+    )
+)]
 pub(crate) async fn create(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
-    body: Result<Json<NewSession>, JsonRejection>,
+    FromBody(wanted): FromBody<NewSession>,
 ) -> Result<(StatusCode, Json<SessionView>), ProblemResponse> {
-    let Json(wanted) = body?;
-    let session =
-        gateway.new_session(wanted.id.as_deref(), &principal.id, Change::default()).await?;
-    Ok((StatusCode::CREATED, Json(view(Summary::of(&session)))))
+    let id = wanted.id.clone();
+    let beginning = present::beginning(wanted);
+    let session = gateway.new_session(id.as_deref(), &principal.id, beginning).await?;
+    Ok((StatusCode::CREATED, Json(present::session(Summary::of(&session)))))
 }
 
-pub(crate) async fn end(
+/// Show a session
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "getSession",
+    tag = "sessions",
+    params(SessionId),
+    responses(
+        (status = 200, description = "The session.", body = SessionView),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
+    Json(meant.view())
+}
+
+/// Change a session
+///
+/// What is left out stays. All of it happens in one step of `tools_revision`, or not at all. With the revision that the
+/// caller has seen, a change that somebody else made meanwhile is not overlooked.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "changeSession",
+    tag = "sessions",
+    params(SessionId),
+    request_body(content = SessionChange, description = "What is to be different."),
+    responses(
+        (status = 200, description = "It is changed.", body = SessionView),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        StaleRevision,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn change(
+    meant: Meant,
+    FromBody(wanted): FromBody<SessionChange>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    meant.change(wanted).await
+}
+
+/// Bind a session to servers
+///
+/// From then on it sees the tools of these servers only; `null` shows it those of all again.
+#[utoipa::path(
+    put,
+    path = "/api/v1/sessions/{id}/bindings",
+    operation_id = "bindSession",
+    tag = "sessions",
+    params(SessionId),
+    request_body(content = Bindings, description = "The servers."),
+    responses(
+        (status = 200, description = "It is bound.", body = SessionView),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        StaleRevision,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn bind(
+    meant: Meant,
+    FromBody(wanted): FromBody<Bindings>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    let Bindings { servers, tools_revision } = wanted;
+    let servers = Some(servers);
+    meant.change(SessionChange { servers, tools_revision, ..SessionChange::default() }).await
+}
+
+/// Give a session a server of its own
+///
+/// Only this session sees its tools. It is reached over HTTP, where `security.egress` allows it.
+#[utoipa::path(
+    put,
+    path = "/api/v1/sessions/{id}/servers/{server}",
+    operation_id = "putSessionServer",
+    tag = "sessions",
+    params(ServerOfSession),
+    request_body(content = OwnServerBody, description = "Where it is."),
+    responses(
+        (status = 200, description = "It has it; the tools come when the server has answered.", body = SessionView),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn put_server(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<StatusCode, ProblemResponse> {
-    let Path(id) = id?;
-    let session = gateway.sessions().of(&id, owner(&principal)).await?;
-    gateway.end_session(&session).await;
-    Ok(StatusCode::NO_CONTENT)
+    FromPath(ServerOfSession { id, server }): FromPath<ServerOfSession>,
+    FromBody(body): FromBody<OwnServerBody>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    let own_servers = BTreeMap::from([(server, Some(body))]);
+    let meant = Meant::new(gateway, &id, &principal).await?;
+    meant.change(SessionChange { own_servers, ..SessionChange::default() }).await
 }
 
-fn owner(principal: &Principal) -> Option<&str> {
-    (principal.role < Role::Operator).then_some(&principal.id)
+/// Take a server of its own from a session
+#[utoipa::path(
+    delete,
+    path = "/api/v1/sessions/{id}/servers/{server}",
+    operation_id = "deleteSessionServer",
+    tag = "sessions",
+    params(ServerOfSession),
+    responses(
+        (status = 200, description = "It no longer has it.", body = SessionView),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn delete_server(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    FromPath(ServerOfSession { id, server }): FromPath<ServerOfSession>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    let own_servers = BTreeMap::from([(server, None)]);
+    let meant = Meant::new(gateway, &id, &principal).await?;
+    meant.change(SessionChange { own_servers, ..SessionChange::default() }).await
 }
 
-fn view(session: Summary) -> SessionView {
-    SessionView {
-        path: format!("/mcp/sessions/{}", session.id),
-        id: session.id,
-        owner: session.owner,
-        enabled_toolsets: session.draft.selection.switched_on().map(str::to_owned).collect(),
-        created_at_ms: session.created_at_ms,
+/// Show the registry snapshot of a session
+///
+/// Its tools in the compact shape in which they are kept: canonical names, the name that each provider sees, parameters.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/snapshot",
+    operation_id = "getSessionSnapshot",
+    tag = "sessions",
+    params(SessionId),
+    responses(
+        (status = 200, description = "The snapshot.", body = RegistrySnapshot),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn snapshot(meant: Meant) -> Json<RegistrySnapshot> {
+    Json(present::snapshot(&meant.now()))
+}
+
+/// End a session
+///
+/// Its clients are told that it is gone. An operator ends any, others their own.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "endSession",
+    tag = "sessions",
+    params(SessionId),
+    responses(
+        (status = 204, description = "It is gone."),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn end(meant: Meant) -> StatusCode {
+    meant.gateway.end_session(&meant.session).await;
+    StatusCode::NO_CONTENT
+}
+
+/// The session that the path names, for who may see it: an operator any, others their own.
+pub(crate) struct Meant {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Meant {
+    pub(crate) async fn new(
+        gateway: Arc<Gateway>,
+        id: &str,
+        principal: &Principal,
+    ) -> Result<Self, ProblemResponse> {
+        let session = gateway.session(id, owner(principal)).await?;
+        Ok(Self { gateway, session })
     }
+
+    /// What it is now.
+    pub(crate) fn now(&self) -> switchboard_sessions::Now {
+        self.gateway.sessions().look(&self.session);
+        self.session.now()
+    }
+
+    pub(crate) fn view(&self) -> SessionView {
+        self.gateway.sessions().look(&self.session);
+        present::session(Summary::of(&self.session))
+    }
+
+    pub(crate) async fn change(
+        &self,
+        wanted: SessionChange,
+    ) -> Result<Json<SessionView>, ProblemResponse> {
+        let (expected, change) = present::change(wanted);
+        self.gateway.change_session(&self.session, expected, change).await?;
+        Ok(Json(self.view()))
+    }
+}
+
+impl axum::extract::FromRequestParts<crate::server::Shared> for Meant {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        shared: &crate::server::Shared,
+    ) -> Result<Self, ProblemResponse> {
+        let ReadyGateway(gateway) = ReadyGateway::from_request_parts(parts, shared).await?;
+        let FromPath(SessionId { id }) = FromPath::from_request_parts(parts, shared).await?;
+        // The doorman has put it there before any handler runs.
+        let principal = parts.extensions.get::<Principal>().cloned();
+        let principal = principal.ok_or_else(|| SessionError::Unknown(id.clone()))?;
+        Self::new(gateway, &id, &principal).await
+    }
+}
+
+pub(crate) fn owner(principal: &Principal) -> Option<&str> {
+    (principal.role < Role::Operator).then_some(&principal.id)
 }
 
 impl From<SessionError> for ProblemResponse {

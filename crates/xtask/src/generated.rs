@@ -15,7 +15,10 @@ pub fn generated_files() -> Vec<GeneratedFile> {
     let schema = switchboard_config::json_schema();
     // A JSON value always serialises.
     let schema = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    vec![GeneratedFile { path: "schema/switchboard.schema.json", text: format!("{schema}\n") }]
+    vec![
+        GeneratedFile { path: "schema/switchboard.schema.json", text: format!("{schema}\n") },
+        GeneratedFile { path: "docs/openapi.json", text: switchboard_http::openapi_text() },
+    ]
 }
 
 /// The directory of the root manifest.

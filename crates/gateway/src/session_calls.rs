@@ -1,0 +1,153 @@
+//! Sessions as people and turns use them: found, changed, and their tools called.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use switchboard_model::{CallError, CallErrorKind, Face, ToolResult};
+use switchboard_runtime::{CallReport, CallRequest, Progress};
+use switchboard_sessions::{Change, Session, SessionError};
+use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
+use tokio::sync::mpsc;
+
+use crate::gateway::Gateway;
+use crate::methods::disabled_text;
+
+/// A call of a tool that a session sees.
+#[derive(Debug)]
+pub struct SessionCall {
+    /// The exposed name, also one of an earlier revision, or the canonical one.
+    pub tool: String,
+    /// A JSON object; `null` counts as an empty one.
+    pub arguments: Value,
+    pub face: Face,
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum SessionReply {
+    /// A tool of the catalog was called.
+    Called(CallReport),
+    /// A tool about tools has answered.
+    Meta(MetaTool, ToolResult),
+    /// Nothing was called.
+    Refused(CallError),
+}
+
+impl Gateway {
+    /// Makes a session for somebody, within the limits of the configuration.
+    pub async fn new_session(
+        &self,
+        name: Option<&str>,
+        owner: &str,
+        change: Change,
+    ) -> Result<Arc<Session>, SessionError> {
+        let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
+        self.sessions.create(name, owner, limit, change).await
+    }
+
+    /// The session of this id if it belongs to `owner`; anybody's for `None`.
+    pub async fn session(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+    ) -> Result<Arc<Session>, SessionError> {
+        self.sessions.of(id, owner).await
+    }
+
+    /// Changes a session in one step and tells everybody whom it concerns.
+    pub async fn change_session(
+        &self,
+        session: &Arc<Session>,
+        expected: Option<u64>,
+        change: Change,
+    ) -> Result<(), SessionError> {
+        self.sessions.change(session, expected, change)?;
+        self.session_changed(session);
+        // What was acknowledged is not lost.
+        self.sessions.keeper.flush().await;
+        Ok(())
+    }
+
+    /// Calls a tool as the session sees it.
+    pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
+        let look = self.sessions.look(session);
+        let view = &look.view;
+        match view.find(&call.tool) {
+            Found::Tool(entry) => self.call_entry(entry, call).await,
+            Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
+            Found::Disabled { entry, sets } => {
+                let text = disabled_text(view, entry, &sets, true);
+                SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+            }
+            // Who knows the canonical name means that tool; what is switched off stays so.
+            Found::Unknown { nearest } => match view.reach(&call.tool) {
+                Ok(entry) if view.shows(entry) => self.call_entry(entry, call).await,
+                _ => {
+                    let text = unknown_tool(&call.tool, &nearest);
+                    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+                }
+            },
+        }
+    }
+
+    async fn call_entry(&self, entry: &Entry, call: SessionCall) -> SessionReply {
+        let request = CallRequest {
+            tool: entry.tool.name.to_string(),
+            arguments: call.arguments,
+            face: call.face,
+            progress: call.progress,
+        };
+        SessionReply::Called(self.board.call(request).await)
+    }
+
+    async fn meta_in(
+        &self,
+        session: &Arc<Session>,
+        view: &View,
+        meta: MetaTool,
+        call: SessionCall,
+    ) -> SessionReply {
+        let arguments = match &call.arguments {
+            Value::Object(arguments) => arguments.clone(),
+            Value::Null => Map::new(),
+            _ => {
+                let text = format!("the arguments of {} must be a JSON object", meta.name());
+                return SessionReply::Meta(meta, ToolResult::error(text));
+            }
+        };
+        let switch = |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
+            let switched =
+                self.sessions.switch(session, &session.scope, |view| decide(view, &arguments));
+            let switched = switched.map_err(|error| error.to_string())?;
+            self.session_changed(session);
+            Ok(view.switched_text(&switched, Some(ListEra::Modern)))
+        };
+        let answer = match meta {
+            MetaTool::EnableToolset => switch(View::enable),
+            MetaTool::DisableToolset => switch(View::disable),
+            MetaTool::ListToolsets => Ok(view.toolsets_text()),
+            MetaTool::DescribeToolset => view.toolset_text(&arguments),
+            MetaTool::SearchTools => view.search_text(&arguments),
+            MetaTool::DescribeTool => view.tool_text(&arguments, ListEra::Modern),
+            MetaTool::CallTool => {
+                let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+                match view.reach(name) {
+                    Err(nearest) => Err(unknown_tool(name, &nearest)),
+                    Ok(entry) => {
+                        let given = arguments.get("arguments").cloned().unwrap_or_default();
+                        return self
+                            .call_entry(entry, SessionCall { arguments: given, ..call })
+                            .await;
+                    }
+                }
+            }
+        };
+        SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
+    }
+}
+
+/// An answer as text and as structure.
+fn structured(json: String) -> ToolResult {
+    ToolResult { structured: serde_json::from_str(&json).ok(), ..ToolResult::text(json) }
+}

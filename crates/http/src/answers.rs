@@ -1,0 +1,160 @@
+//! The problems that operations answer with, for the API document: each once, with examples, and named by the
+//! operations that can have it: `responses((status = 200, ...), Guarded, UnknownTool)`.
+
+use std::collections::BTreeMap;
+
+use switchboard_api::Problem;
+use utoipa::IntoResponses;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Content, ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+type Responses = BTreeMap<String, RefOr<Response>>;
+
+/// `Name STATUS "what it means" { kind: "an example of its detail" }`: a type to name in `responses(...)`.
+macro_rules! answers {
+    ($($name:ident $status:literal $about:literal { $($kind:ident: $detail:literal,)+ })+) => {
+        $(
+            pub(crate) struct $name;
+
+            impl IntoResponses for $name {
+                fn responses() -> Responses {
+                    let answer = Ref::from_response_name(stringify!($name));
+                    BTreeMap::from([(stringify!($status).to_owned(), answer.into())])
+                }
+            }
+        )+
+
+        /// All of them, by name, as the document holds them.
+        pub(crate) fn all() -> Vec<(&'static str, Response)> {
+            vec![$(
+                (stringify!($name), answer($status, $about, &[$((stringify!($kind), $detail)),+])),
+            )+]
+        }
+    };
+}
+
+answers! {
+    BadRequest 400 "The path, the query or the body cannot be read." {
+        bad_request: "Failed to parse the request body as JSON: EOF while parsing an object at line 1 column 1",
+    }
+    Unauthorized 401 "There are no credentials, or they are not good. `WWW-Authenticate` says more." {
+        unauthorized: "credentials are needed: send an API key or a token as `Authorization: Bearer ...`",
+    }
+    Forbidden 403 "The credentials do not suffice, or the request comes from a page of another site." {
+        forbidden: "this needs the role operator, and the credentials have client",
+        unauthorized: "the token lacks a scope that is needed here",
+        forbidden_host: "the Origin header names another site; `security.allowed_origins` may add it",
+    }
+    ForbiddenHost 403 "The request names another host, or comes from a page of another site." {
+        forbidden_host: "the Host header does not name this machine; `security.allowed_hosts` may add names",
+    }
+    UnknownTool 404 "There is no tool of that name, or not for these credentials." {
+        unknown_tool: "there is no tool 'demo.ech'",
+    }
+    UnknownResult 404 "There is no such result, or it is not kept any more." {
+        unknown_result: "there is no result 'result-1'; large results are kept for a day",
+    }
+    UnknownSession 404 "There is no such session, or it is not yours." {
+        unknown_session: "there is no session 'work'",
+    }
+    UnknownInSession 404 "There is no such session, or it does not see such a tool." {
+        unknown_session: "there is no session 'work'",
+        unknown_tool: "there is no tool 'demo__ech' here; did you mean demo__echo?",
+    }
+    SessionConflict 409 "Another session has this id." {
+        session_exists: "there is a session 'work' already",
+    }
+    StaleRevision 409 "The tools have changed since the caller looked. Nothing was changed." {
+        stale_revision: "the tools of this session are at revision 8, not 7: look again, then change them",
+    }
+    BodyTooLarge 413 "The body is larger than 4 MiB." {
+        bad_request: "the body is larger than 4194304 bytes",
+    }
+    NotJson 415 "The body is not said to be JSON." {
+        bad_request: "Expected request with `Content-Type: application/json`",
+    }
+    WrongShape 422 "The body is JSON, and not what is wanted here." {
+        bad_request: "'my work' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit",
+    }
+    InvalidArguments 422 "The arguments do not fit the tool's schema, or the body is not what is wanted. Nothing was sent." {
+        invalid_arguments: "the arguments of tool 'echo' of MCP server 'demo' do not fit: missing required argument `text`",
+        bad_request: "Failed to deserialize the JSON body into the target type: unknown field `argument`, expected `arguments` at line 1 column 11",
+    }
+    TooManySessions 429 "The credentials have as many sessions as they may have." {
+        too_many_sessions: "there are too many sessions; end some first",
+    }
+    StoreFailed 500 "A fault of Switchboard or of its store. The log says more." {
+        store: "the store failed; the log says why",
+    }
+    CallFaulted 500 "A fault of Switchboard or of its store. The log says more." {
+        internal_error: "tool 'echo' of MCP server 'demo' gave no result: a fault of Switchboard",
+    }
+    UpstreamFailed 502 "The server answered with a protocol error or nonsense." {
+        upstream_error: "tool 'echo' of MCP server 'demo' gave no result: the server answered with error -32000: broken",
+    }
+    Starting 503 "The board is still connecting its servers, or the keys of the token's issuer cannot be had." {
+        starting: "the board is still connecting its servers; try again in a moment",
+        unauthorized: "the keys of the issuer cannot be had just now",
+    }
+    CallUnavailable 503 "The call did not get through: the server is away, no slot became free, or the board starts or stops." {
+        unavailable: "tool 'echo' of MCP server 'demo' is unavailable: the connection was lost",
+        queue_timeout: "tool 'echo' of MCP server 'demo' waited longer than its queue_timeout of 30s and was not run: all 5 of its max_instances are in use",
+        cancelled: "the call was cancelled because the board is shutting down",
+        starting: "the board is still connecting its servers; try again in a moment",
+        unauthorized: "the keys of the issuer cannot be had just now",
+    }
+    CallTimedOut 504 "The tool ran too long, or was silent too long, and was cancelled." {
+        timeout: "tool 'wait' of MCP server 'demo' was running longer than its timeout of 30s and was cancelled",
+        inactivity_timeout: "tool 'wait' of MCP server 'demo' was running but gave no sign of life for its inactivity_timeout of 5s and was cancelled",
+    }
+}
+
+/// `Name: Answer, Answer;`: several answers under one name.
+macro_rules! bundles {
+    ($($(#[$about:meta])+ $name:ident: $($answer:ty),+;)+) => {
+        $(
+            $(#[$about])+
+            pub(crate) struct $name;
+
+            impl IntoResponses for $name {
+                fn responses() -> Responses {
+                    [$(<$answer>::responses()),+].into_iter().flatten().collect()
+                }
+            }
+        )+
+    };
+}
+
+bundles! {
+    /// What every operation can answer that asks for credentials and needs the board.
+    Guarded: Unauthorized, Forbidden, Starting;
+    /// What every operation can answer that takes a body.
+    TakesBody: BadRequest, BodyTooLarge, NotJson;
+}
+
+fn answer(status: u16, about: &str, examples: &[(&str, &str)]) -> Response {
+    let mut response = ResponseBuilder::new()
+        .description(about)
+        .content("application/problem+json", problem_content(status, examples));
+    if status == 401 {
+        let text = ObjectBuilder::new().schema_type(Type::String).build();
+        let about = "How to be let in (RFC 9110), and where to get a token (RFC 9728).";
+        let header = HeaderBuilder::new().schema(Some(text)).description(Some(about)).build();
+        response = response.header("WWW-Authenticate", header);
+    }
+    response.build()
+}
+
+fn problem_content(status: u16, examples: &[(&str, &str)]) -> Content {
+    let examples = examples.iter().map(|(kind, detail)| {
+        let problem = serde_json::to_value(Problem::new(kind, status, *detail)).ok();
+        let example = ExampleBuilder::new().summary(kind.replace('_', " ")).value(problem).build();
+        ((*kind).to_owned(), RefOr::T(example))
+    });
+    ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .examples_from_iter(examples)
+        .build()
+}

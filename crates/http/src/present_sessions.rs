@@ -1,0 +1,186 @@
+//! Sessions in the shapes of the API, and changes the other way.
+
+use std::sync::Arc;
+
+use switchboard_api::{
+    CallView, NewSession, OwnServerBody, OwnServerView, OwnTransport, Problem, RegistrySnapshot,
+    RevisionEvent, SessionCallBody, SessionChange, SessionTool, SessionTools, SessionToolset,
+    SessionToolsets, SessionView,
+};
+use switchboard_gateway::{Gateway, SessionCall, SessionReply};
+use switchboard_model::{Face, Secret, redact_url};
+use switchboard_runtime::Board;
+use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
+use switchboard_view::snapshot_tools;
+
+use crate::present::{self, unavailable_servers};
+use crate::problem::ProblemResponse;
+
+/// A session, without the secrets of its servers.
+pub fn session(session: Summary) -> SessionView {
+    let (about, selection) = (session.draft.about, session.draft.selection);
+    let switched = |wanted: bool| {
+        let sets = selection.toolsets.iter().filter(|(_, is_on)| **is_on == wanted);
+        sets.map(|(set, _)| set.clone()).collect()
+    };
+    SessionView {
+        path: format!("/mcp/sessions/{}", session.id),
+        id: session.id,
+        kind: session.kind.as_str().into(),
+        owner: session.owner,
+        title: about.title,
+        provider: about.provider,
+        model: about.model,
+        servers: selection.servers.as_ref().map(|servers| servers.iter().cloned().collect()),
+        enabled_toolsets: switched(true),
+        disabled_toolsets: switched(false),
+        tools: selection.tools.clone(),
+        allow: selection.allow.clone(),
+        own_servers: session
+            .draft
+            .servers
+            .iter()
+            .map(|(name, own)| (name.clone(), own_view(own)))
+            .collect(),
+        tools_revision: session.revision,
+        created_at_ms: session.created_at_ms,
+        updated_at_ms: session.updated_at_ms,
+    }
+}
+
+fn own_view(own: &OwnServer) -> OwnServerView {
+    let url = url::Url::parse(&own.url).map_or_else(|_| "***".into(), |url| redact_url(&url));
+    OwnServerView {
+        url,
+        transport: if own.is_sse { OwnTransport::Sse } else { OwnTransport::StreamableHttp },
+        headers: own.headers.keys().cloned().collect(),
+    }
+}
+
+fn own_server(body: OwnServerBody) -> OwnServer {
+    let headers = body.headers.into_iter();
+    OwnServer {
+        url: body.url,
+        is_sse: body.transport == OwnTransport::Sse,
+        headers: headers.map(|(name, value)| (name, Secret::new(value))).collect(),
+    }
+}
+
+/// What a new session is to have.
+pub fn beginning(wanted: NewSession) -> Change {
+    Change {
+        title: wanted.title.map(Some),
+        provider: wanted.provider.map(Some),
+        model: wanted.model.map(Some),
+        servers: wanted.servers.map(|servers| Some(servers.into_iter().collect())),
+        toolsets: wanted.toolsets,
+        tools: wanted.tools.into_iter().map(|(tool, is_on)| (tool, Some(is_on))).collect(),
+        allow: wanted.allow.into_iter().map(|(to, tools)| (to, Some(tools))).collect(),
+        own_servers: wanted
+            .own_servers
+            .into_iter()
+            .map(|(name, body)| (name, Some(own_server(body))))
+            .collect(),
+    }
+}
+
+/// What is to change, and the revision that the caller has seen.
+pub fn change(wanted: SessionChange) -> (Option<u64>, Change) {
+    let own = wanted.own_servers.into_iter();
+    let change = Change {
+        title: wanted.title,
+        provider: wanted.provider,
+        model: wanted.model,
+        servers: wanted.servers.map(|servers| servers.map(|list| list.into_iter().collect())),
+        toolsets: wanted.toolsets,
+        tools: wanted.tools,
+        allow: wanted.allow,
+        own_servers: own.map(|(name, body)| (name, body.map(own_server))).collect(),
+    };
+    (wanted.tools_revision, change)
+}
+
+/// The tools that a session sees.
+pub fn session_tools(board: &Board, now: &Now) -> SessionTools {
+    let away = unavailable_servers(board);
+    let tools = now.look.view.tools().map(|entry| {
+        let (tool, server) = (&entry.tool, entry.tool.name.server().to_string());
+        SessionTool {
+            name: entry.name.as_deref().unwrap_or_default().to_owned(),
+            canonical_name: tool.name.to_string(),
+            available: !away.contains(&server),
+            server,
+            tool: tool.name.tool().to_owned(),
+            description: tool.descriptor.description.clone(),
+            input_schema: tool.descriptor.input_schema.parse(),
+        }
+    });
+    SessionTools { tools_revision: now.revision, tools: tools.collect() }
+}
+
+/// The toolsets that a session can switch.
+pub fn session_toolsets(now: &Now) -> SessionToolsets {
+    let view = &now.look.view;
+    let sets = view.set_names().iter().filter_map(|name| view.toolset(name));
+    let sets = sets.map(|set| SessionToolset {
+        name: set.name.clone(),
+        description: set.description.clone(),
+        when_to_use: set.when_to_use.clone(),
+        enabled: view.is_on(&set.name),
+        tools: view.members(set).count(),
+    });
+    SessionToolsets {
+        tools_revision: now.revision,
+        exposure: view.mode().as_str().into(),
+        toolsets: sets.collect(),
+    }
+}
+
+/// The tools as they are kept.
+pub fn snapshot(now: &Now) -> RegistrySnapshot {
+    let updated = jiff::Timestamp::from_millisecond(now.updated_at_ms).unwrap_or_default();
+    RegistrySnapshot {
+        revision: now.revision,
+        tools: snapshot_tools(&now.look.view),
+        updated_at: updated.to_string(),
+    }
+}
+
+/// One step of the revision.
+pub fn step(step: &Step) -> RevisionEvent {
+    let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect();
+    RevisionEvent {
+        tools_revision: step.revision,
+        cause: step.cause.as_str().into(),
+        added: names(&step.difference.added),
+        removed: names(&step.difference.removed),
+        changed: names(&step.difference.changed),
+        at_ms: step.at_ms,
+    }
+}
+
+/// Calls a tool as a session sees it.
+pub async fn call(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    tool: String,
+    body: SessionCallBody,
+    face: Face,
+) -> Result<CallView, Problem> {
+    let call = SessionCall { tool, arguments: body.arguments, face, progress: None };
+    match gateway.call_in(session, call).await {
+        SessionReply::Called(report) => present::call(&report)
+            .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
+        SessionReply::Refused(error) => Err(ProblemResponse::of_call(&error, None).0),
+        SessionReply::Meta(tool, result) => Ok(CallView {
+            id: String::new(),
+            tool: tool.name().into(),
+            revision: session.now().look.view.index().revision(),
+            outcome: if result.is_error { "tool_error" } else { "ok" }.into(),
+            result: result.to_value(),
+            wait_ms: 0,
+            run_ms: 0,
+            result_handle: None,
+        }),
+    }
+}

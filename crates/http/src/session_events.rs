@@ -1,0 +1,103 @@
+//! The revisions of a session as a stream.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::{Stream, StreamExt, stream};
+use serde_json::json;
+use switchboard_sessions::Session;
+use tokio::sync::watch;
+
+use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
+use crate::present_sessions as present;
+use crate::sessions::{Meant, SessionId};
+
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Follow the revisions of a session
+///
+/// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
+/// is one event `revision`, whose data is a `RevisionEvent`. The id of an event is the revision: who comes back with it
+/// in `Last-Event-ID` is told every step in between first, or `reset` when they are no longer all known.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/events",
+    operation_id = "followSession",
+    tag = "sessions",
+    params(
+        SessionId,
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+    ),
+    responses(
+        (status = 200, description = "The stream.", body = String, content_type = "text/event-stream"),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn follow(meant: Meant, headers: HeaderMap) -> impl IntoResponse {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
+    meant.gateway.sessions().look(&meant.session);
+    let ended = meant.gateway.stopping();
+    let events = events(meant.session, last).take_until(ended);
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+/// Where a follower stands.
+struct Following {
+    session: Arc<Session>,
+    news: watch::Receiver<u64>,
+    /// The revision that was told last.
+    told: u64,
+}
+
+fn events(
+    session: Arc<Session>,
+    last: Option<u64>,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let news = session.follow();
+    let current = session.revision();
+    // Who comes back is told what it missed, where that is still known.
+    let known = last.filter(|last| session.steps_after(*last).is_some());
+    let first = match (last, known) {
+        (Some(_), Some(_)) => None,
+        (None, _) => Some(named("current", current)),
+        (Some(_), None) => Some(named("reset", current)),
+    };
+    let following = Following { session, news, told: known.unwrap_or(current) };
+    let steps = stream::unfold(following, |mut following| async move {
+        let event = following.next().await?;
+        Some((Ok(event), following))
+    });
+    stream::iter(first.map(Ok)).chain(steps)
+}
+
+impl Following {
+    /// The next step, once there is one.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let Some(steps) = self.session.steps_after(self.told) else {
+                // It was too slow for what is remembered.
+                self.told = self.session.revision();
+                return Some(named("reset", self.told));
+            };
+            if let Some(step) = steps.first() {
+                self.told = step.revision;
+                let data = serde_json::to_string(&present::step(step)).unwrap_or_default();
+                let event = Event::default().event("revision").id(step.revision.to_string());
+                return Some(event.data(data));
+            }
+            self.news.changed().await.ok()?;
+        }
+    }
+}
+
+fn named(name: &str, revision: u64) -> Event {
+    let data = json!({"tools_revision": revision}).to_string();
+    Event::default().event(name).id(revision.to_string()).data(data)
+}

@@ -1,0 +1,189 @@
+//! The tools of a session: to look at, to switch, to call.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::Extension;
+use serde::Deserialize;
+use switchboard_api::{
+    CallView, SessionCallBody, SessionChange, SessionTools, SessionToolsets, SessionView, Switch,
+};
+use switchboard_auth::Principal;
+use switchboard_model::Face;
+use switchboard_sessions::SessionError;
+
+use crate::answers::{
+    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments,
+    StaleRevision, StoreFailed, TakesBody, UnknownInSession, UnknownSession, UpstreamFailed,
+    WrongShape,
+};
+use crate::extract::{FromBody, FromPath};
+use crate::present_sessions as present;
+use crate::problem::ProblemResponse;
+use crate::ready::{Ready, ReadyGateway};
+use crate::sessions::{Meant, SessionId};
+
+/// A tool of a session.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ToolOfSession {
+    /// The id of the session.
+    #[param(min_length = 1, max_length = 256, example = "work")]
+    pub(crate) id: String,
+    /// The name under which the session shows the tool, or its canonical name.
+    #[param(min_length = 1, max_length = 512, example = "demo__echo")]
+    pub(crate) tool: String,
+}
+
+/// A toolset of a session.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ToolsetOfSession {
+    /// The id of the session.
+    #[param(min_length = 1, max_length = 256, example = "work")]
+    pub(crate) id: String,
+    /// The name of the toolset.
+    #[param(min_length = 1, max_length = 256, example = "demo")]
+    pub(crate) toolset: String,
+}
+
+/// List the tools of a session
+///
+/// In the order in which every model and client is shown them: what was declared keeps its place, new tools come behind.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/tools",
+    operation_id = "listSessionTools",
+    tag = "sessions",
+    params(SessionId),
+    responses(
+        (status = 200, description = "Its tools.", body = SessionTools),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn list(Ready(board): Ready, meant: Meant) -> Json<SessionTools> {
+    Json(present::session_tools(&board, &meant.now()))
+}
+
+/// List the toolsets of a session
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/toolsets",
+    operation_id = "listSessionToolsets",
+    tag = "sessions",
+    params(SessionId),
+    responses(
+        (status = 200, description = "Those that it can switch.", body = SessionToolsets),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn toolsets(meant: Meant) -> Json<SessionToolsets> {
+    Json(present::session_toolsets(&meant.now()))
+}
+
+/// Switch a toolset of a session
+///
+/// MCP clients of the session are told that their tools have changed.
+#[utoipa::path(
+    put,
+    path = "/api/v1/sessions/{id}/toolsets/{toolset}",
+    operation_id = "switchSessionToolset",
+    tag = "sessions",
+    params(ToolsetOfSession),
+    request_body(content = Switch, description = "On or off."),
+    responses(
+        (status = 200, description = "It is switched.", body = SessionView),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        StaleRevision,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn switch_toolset(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    FromPath(ToolsetOfSession { id, toolset }): FromPath<ToolsetOfSession>,
+    FromBody(Switch { enabled, tools_revision }): FromBody<Switch>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    let meant = Meant::new(gateway, &id, &principal).await?;
+    let Some(enabled) = enabled else {
+        let reason = "a toolset is on or off: `enabled` must be true or false";
+        return Err(SessionError::Refused(reason.into()).into());
+    };
+    let toolsets = BTreeMap::from([(toolset, enabled)]);
+    meant.change(SessionChange { toolsets, tools_revision, ..SessionChange::default() }).await
+}
+
+/// Switch a single tool of a session
+///
+/// Whatever its toolsets are. `null` leaves it to them again.
+#[utoipa::path(
+    put,
+    path = "/api/v1/sessions/{id}/tools/{tool}",
+    operation_id = "switchSessionTool",
+    tag = "sessions",
+    params(ToolOfSession),
+    request_body(content = Switch, description = "On, off, or as its toolsets are."),
+    responses(
+        (status = 200, description = "It is switched.", body = SessionView),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        StaleRevision,
+        WrongShape,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn switch_tool(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    FromPath(ToolOfSession { id, tool }): FromPath<ToolOfSession>,
+    FromBody(Switch { enabled, tools_revision }): FromBody<Switch>,
+) -> Result<Json<SessionView>, ProblemResponse> {
+    let meant = Meant::new(gateway, &id, &principal).await?;
+    let tools = BTreeMap::from([(tool, enabled)]);
+    meant.change(SessionChange { tools, tools_revision, ..SessionChange::default() }).await
+}
+
+/// Call a tool of a session
+///
+/// As `POST /api/v1/tools/{name}/call`, with what the session sees: a tool that it does not see is not called, a name of
+/// an earlier revision still leads to its tool, and the tools about tools work too. With `provider` the arguments are
+/// taken as that provider's model gave them: keys that had to be renamed for it get their own names back.
+#[utoipa::path(
+    post,
+    path = "/api/v1/sessions/{id}/tools/{tool}/call",
+    operation_id = "callSessionTool",
+    tag = "sessions",
+    params(ToolOfSession),
+    request_body(content = SessionCallBody, description = "The arguments."),
+    responses(
+        (status = 200, description = "The tool answered.", body = CallView),
+        Guarded,
+        TakesBody,
+        UnknownInSession,
+        InvalidArguments,
+        CallFaulted,
+        UpstreamFailed,
+        CallUnavailable,
+        CallTimedOut,
+    )
+)]
+pub(crate) async fn call(
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+    FromPath(ToolOfSession { id, tool }): FromPath<ToolOfSession>,
+    FromBody(body): FromBody<SessionCallBody>,
+) -> Result<Json<CallView>, ProblemResponse> {
+    let meant = Meant::new(gateway, &id, &principal).await?;
+    let called = present::call(&meant.gateway, &meant.session, tool, body, Face::Http).await;
+    called.map(Json).map_err(ProblemResponse)
+}
