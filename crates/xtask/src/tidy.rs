@@ -18,7 +18,7 @@ pub struct Package {
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
     &["schema", "config", "registry", "protocol"],
-    &["view", "mcp", "store"],
+    &["view", "render", "mcp", "store"],
     &["auth", "runtime", "sessions"],
     &["gateway"],
     &["http"],
@@ -34,7 +34,8 @@ const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: no network, clock, disk or task below them.
-const PURE: &[&str] = &["model", "api", "schema", "config", "registry", "protocol", "view"];
+const PURE: &[&str] =
+    &["model", "api", "schema", "config", "registry", "protocol", "view", "render"];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
 

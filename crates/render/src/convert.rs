@@ -1,0 +1,261 @@
+//! A server's JSON Schema, of any draft, as a provider takes it.
+//!
+//! The result accepts at least what the original accepts, because the board checks the arguments against the original
+//! anyway: a keyword that a provider does not know is dropped, never guessed. Exceptions are those that models need to
+//! make sense of a schema at all: variants are merged into one object that names the parameters of all of them, and
+//! positions of a tuple become one union.
+//!
+//! A schema may be hostile. References are followed inside of the document only, cycles are cut, and everything is paid
+//! from a [`Budget`]: when it runs out, the walk is done again with less depth, and at last the tool is refused.
+
+mod budget;
+mod dialect;
+mod keywords;
+mod merge;
+mod open;
+mod references;
+mod subset;
+mod variants;
+mod vocabulary;
+
+use serde_json::{Map, Value};
+use switchboard_protocol::{MAX_DEPTH, is_too_deep};
+
+use crate::Quarantine;
+use crate::arguments::{KeyRule, Shape};
+use crate::rewrite::{Journal, Path};
+use budget::{Budget, EFFORTS, Effort};
+
+pub(crate) use vocabulary::Vocabulary;
+
+/// A larger schema is not even read.
+pub(crate) const MAX_SCHEMA_BYTES: usize = 1 << 20;
+/// A larger declaration is simplified: every request of every turn would carry it.
+pub(crate) const MAX_DECLARED_BYTES: usize = 64 << 10;
+
+/// What a provider wants of a schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) keys: KeyRule,
+    pub(crate) keys_apply: KeysApply,
+}
+
+/// Where the rule of keys holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeysApply {
+    ToParameters,
+    Everywhere,
+}
+
+/// A schema as the provider takes it.
+#[derive(Debug)]
+pub(crate) struct Converted {
+    pub(crate) schema: Map<String, Value>,
+    pub(crate) text: String,
+    pub(crate) shape: Shape,
+    pub(crate) journal: Journal,
+    /// Sentences that the schema can no longer say, for the description.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Whether a schema is about the arguments themselves or about something in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Root,
+    Below,
+}
+
+/// One schema on its way: what is left of it, and what its arguments need on their way back.
+#[derive(Debug, Default)]
+struct Made {
+    map: Map<String, Value>,
+    shape: Shape,
+}
+
+/// Where the walk is.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    at: Path<'a>,
+    depth: usize,
+    level: Level,
+}
+
+/// The walk through one schema.
+#[derive(Debug)]
+struct Walk<'s> {
+    rules: Rules,
+    effort: Effort,
+    /// The whole document, for references.
+    source: &'s Value,
+    active: Vec<references::Entered>,
+    budget: Budget,
+    journal: Journal,
+    notes: Vec<String>,
+}
+
+/// Makes a provider's schema of a server's, or says why there is none.
+pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quarantine> {
+    if text.len() > MAX_SCHEMA_BYTES {
+        return Err(Quarantine::new(format!(
+            "its schema has {} KiB; at most {} KiB are read",
+            text.len() >> 10,
+            MAX_SCHEMA_BYTES >> 10
+        )));
+    }
+    for effort in EFFORTS {
+        if let Some(converted) = attempt(text, rules, effort)? {
+            return Ok(converted);
+        }
+    }
+    Err(Quarantine::new(format!(
+        "its schema stays larger than {} KiB or {} parts, even with everything but its parameters cut away",
+        MAX_DECLARED_BYTES >> 10,
+        budget::MAX_NODES
+    )))
+}
+
+/// `None` when the budget of this effort does not suffice.
+fn attempt(text: &str, rules: Rules, effort: Effort) -> Result<Option<Converted>, Quarantine> {
+    let root = read_root(text)?;
+    let has_references = ["$ref\"", "$dynamicRef\"", "$recursiveRef\""];
+    let source = if has_references.iter().any(|key| text.contains(key)) {
+        Value::Object(root.clone())
+    } else {
+        Value::Null
+    };
+    let mut walk = Walk {
+        rules,
+        effort,
+        source: &source,
+        active: vec![references::Entered::root()],
+        budget: Budget::default(),
+        journal: Journal::default(),
+        notes: Vec::new(),
+    };
+    let made = walk.root(root)?;
+    if walk.budget.is_exhausted() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(&made.map).unwrap_or_default();
+    if text.len() > MAX_DECLARED_BYTES {
+        return Ok(None);
+    }
+    let mut journal = walk.journal;
+    if effort != EFFORTS[0] {
+        journal.note(&Path::ROOT, effort.to_string(), "the whole would be too large to declare");
+    }
+    Ok(Some(Converted { schema: made.map, text, shape: made.shape, journal, notes: walk.notes }))
+}
+
+pub(crate) fn read_root(text: &str) -> Result<Map<String, Value>, Quarantine> {
+    let root = serde_json::from_str(text).map_err(|error| {
+        Quarantine::new(if is_too_deep(text.as_bytes()) {
+            format!("its schema is nested deeper than {MAX_DEPTH} levels")
+        } else {
+            format!("its schema is not JSON: {error}")
+        })
+    })?;
+    match root {
+        Value::Object(map) => Ok(map),
+        Value::Bool(true) | Value::Null => Ok(Map::new()),
+        Value::Bool(false) => Err(Quarantine::new("its schema is `false`: it refuses every call")),
+        Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Quarantine::new("its schema is neither an object nor a boolean"))
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// The schema of the arguments: always an object, without variants.
+    fn root(&mut self, map: Map<String, Value>) -> Result<Made, Quarantine> {
+        let at = Path::ROOT;
+        let (mut map, moved) = self.open(map, &at, Level::Root, references::Joined::Directly, 0);
+        let at = moved.as_deref().map_or(at, Path::At);
+        check_root_type(&map)?;
+        self.merge_variants(&mut map, &at, 0);
+        for keyword in ["enum", "const", "not"] {
+            if map.shift_remove(keyword).is_some() {
+                let here = Path::Key(&at, keyword);
+                self.journal.note(
+                    &here,
+                    format!("`{keyword}` dropped"),
+                    "providers refuse it at the root of the arguments",
+                );
+            }
+        }
+        let old = map.insert("type".into(), Value::from("object"));
+        if old.as_ref().and_then(Value::as_str) != Some("object") {
+            let here = Path::Key(&at, "type");
+            self.journal.note(&here, "set to `object`", "arguments are always an object");
+        }
+        map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        let made = self.keywords(map, Place { at, depth: 0, level: Level::Root });
+        Ok(made)
+    }
+
+    fn node(&mut self, schema: Value, place: Place<'_>) -> Made {
+        if !self.budget.node() {
+            return Made::default();
+        }
+        let mut map = match schema {
+            Value::Object(map) => map,
+            Value::Bool(flag) => return self.of_flag(flag, place),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                self.journal.note(&place.at, "replaced by anything", "this is not a schema");
+                return self.finish(Made::default(), place);
+            }
+        };
+        let origin = merge::take_origin(&mut map);
+        let at = origin.as_deref().map_or(place.at, Path::At);
+        if place.depth > self.effort.depth {
+            let made = Made { map: references::shallow(&map), shape: Shape::default() };
+            self.journal.note(&at, "cut", "the schema is nested deeper than is declared");
+            return self.complete(made, place);
+        }
+        let before = self.active.len();
+        let (map, moved) = self.open(map, &at, place.level, references::Joined::Directly, 0);
+        let at = moved.as_deref().map_or(at, Path::At);
+        let made = self.keywords(map, Place { at, ..place });
+        self.active.truncate(before);
+        made
+    }
+
+    fn of_flag(&mut self, flag: bool, place: Place<'_>) -> Made {
+        let mut made = Made::default();
+        if !flag && self.rules.vocabulary == Vocabulary::Full {
+            made.map.insert("not".into(), Value::Object(Map::new()));
+        }
+        self.journal.note(
+            &place.at,
+            format!("`{flag}` written as an object"),
+            "not every provider takes boolean schemas",
+        );
+        self.finish(made, place)
+    }
+
+    /// The last step of every schema, when all below it is done.
+    fn finish(&mut self, made: Made, place: Place<'_>) -> Made {
+        match self.rules.vocabulary {
+            Vocabulary::Full | Vocabulary::Portable => made,
+            Vocabulary::Subset => self.subset(made, place),
+        }
+    }
+}
+
+pub(crate) fn check_root_type(map: &Map<String, Value>) -> Result<(), Quarantine> {
+    let is_object = match map.get("type") {
+        None => true,
+        Some(Value::String(name)) => {
+            vocabulary::type_name(name).is_none_or(|name| name == "object")
+        }
+        Some(Value::Array(names)) => names.is_empty() || names.iter().any(|name| name == "object"),
+        Some(_) => true,
+    };
+    if is_object {
+        return Ok(());
+    }
+    Err(Quarantine::new(
+        "its schema is not of an object, and the arguments of a call always are one",
+    ))
+}

@@ -1,0 +1,104 @@
+//! What a schema may cost.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Schemas that one declaration may hold.
+pub(super) const MAX_NODES: usize = 4_000;
+/// Values that may be copied or searched on the way.
+const MAX_WORK: usize = 200_000;
+
+/// How much of a schema is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Effort {
+    /// Levels below the arguments.
+    pub(super) depth: usize,
+    pub(super) texts: Texts,
+}
+
+/// Whether descriptions are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    Shown,
+    OfParameters,
+}
+
+/// From all to almost nothing: the first that fits is taken.
+pub(super) const EFFORTS: [Effort; 6] = [
+    Effort { depth: 32, texts: Texts::Shown },
+    Effort { depth: 12, texts: Texts::Shown },
+    Effort { depth: 6, texts: Texts::Shown },
+    Effort { depth: 4, texts: Texts::OfParameters },
+    Effort { depth: 2, texts: Texts::OfParameters },
+    Effort { depth: 1, texts: Texts::OfParameters },
+];
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let levels = if self.depth == 1 { "level" } else { "levels" };
+        write!(f, "cut to {} {levels}", self.depth)?;
+        match self.texts {
+            Texts::Shown => Ok(()),
+            Texts::OfParameters => f.write_str(", and texts below the parameters dropped"),
+        }
+    }
+}
+
+/// What is left. Once something could not be paid, the result is worth nothing and the walk ends soon.
+#[derive(Debug)]
+pub(super) struct Budget {
+    nodes: usize,
+    work: usize,
+    exhausted: bool,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { nodes: MAX_NODES, work: MAX_WORK, exhausted: false }
+    }
+}
+
+impl Budget {
+    /// Pays for one schema of the result.
+    pub(super) fn node(&mut self) -> bool {
+        match self.nodes.checked_sub(1) {
+            Some(left) if !self.exhausted => {
+                self.nodes = left;
+                true
+            }
+            _ => {
+                self.exhausted = true;
+                false
+            }
+        }
+    }
+
+    /// Pays for copying or searching `value`.
+    pub(super) fn copy_of(&mut self, value: &Value) -> bool {
+        let mut left = self.work;
+        let is_paid = !self.exhausted && pay(value, &mut left);
+        self.work = left;
+        self.exhausted |= !is_paid;
+        is_paid
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+}
+
+/// Depth is bounded by the parser that made the value.
+fn pay(value: &Value, left: &mut usize) -> bool {
+    let own = match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 1,
+    };
+    let Some(rest) = left.checked_sub(own) else { return false };
+    *left = rest;
+    match value {
+        Value::Array(values) => values.iter().all(|value| pay(value, left)),
+        Value::Object(members) => members.values().all(|value| pay(value, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}

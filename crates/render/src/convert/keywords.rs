@@ -1,0 +1,409 @@
+//! The keywords of one opened schema, each as the provider takes it.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::budget::Texts;
+use super::vocabulary::{Kind, is_plumbing, is_well_formed, kind_of, type_name};
+use super::{KeysApply, Level, Made, Place, Vocabulary, Walk};
+use crate::arguments::{KeyRule, Shape, shown_key};
+use crate::rewrite::Path;
+use crate::text::{Cleaned, clean};
+
+const NOT_TAKEN: &str = "the provider does not take it here";
+const SAYS_NOTHING: &str = "it says nothing to a model";
+
+/// The property keys of one schema.
+struct Names {
+    declared: HashSet<String>,
+    /// Original and shown.
+    renamed: Vec<(String, String)>,
+}
+
+impl Names {
+    fn shown(&self, name: String) -> String {
+        match self.renamed.iter().find(|(original, _)| *original == name) {
+            Some((_, shown)) => shown.clone(),
+            None => name,
+        }
+    }
+}
+
+impl Walk<'_> {
+    pub(super) fn keywords(&mut self, mut map: Map<String, Value>, place: Place<'_>) -> Made {
+        let names = self.names(&map, place.level);
+        self.loosen(&mut map, &names, place);
+        self.join_positions(&mut map, place);
+        let mut made = Made::default();
+        for (keyword, value) in map {
+            if self.budget.is_exhausted() {
+                return Made::default();
+            }
+            let here = Path::Key(&place.at, &keyword);
+            let Some(kind) = kind_of(&keyword) else {
+                if !is_plumbing(&keyword) {
+                    self.journal.note(&here, format!("`{keyword}` dropped"), SAYS_NOTHING);
+                }
+                continue;
+            };
+            if !self.rules.vocabulary.keeps(&keyword) {
+                self.journal.note(&here, format!("`{keyword}` dropped"), NOT_TAKEN);
+                continue;
+            }
+            if !is_well_formed(&keyword, kind, &value) {
+                let what = format!("`{keyword}` dropped");
+                self.journal.note(&here, what, "its value is not what JSON Schema allows there");
+                continue;
+            }
+            let there = Place { at: here, ..place };
+            if let Some(value) = self.value(&keyword, kind, value, there, &names, &mut made.shape) {
+                made.map.insert(keyword, value);
+            }
+        }
+        self.complete(made, place)
+    }
+
+    /// Objects name their properties and arrays their items, even if there is nothing to say.
+    pub(super) fn complete(&mut self, mut made: Made, place: Place<'_>) -> Made {
+        let has = |name: &str| match made.map.get("type") {
+            Some(Value::String(kind)) => kind == name,
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == name),
+            _ => false,
+        };
+        let (is_object, is_array) = (has("object"), has("array"));
+        for (is_missing, keyword) in [
+            (is_object && !made.map.contains_key("properties"), "properties"),
+            (is_array && !made.map.contains_key("items"), "items"),
+        ] {
+            if is_missing {
+                made.map.insert(keyword.into(), Value::Object(Map::new()));
+                let what = format!("empty `{keyword}` added");
+                self.journal.note(&place.at, what, "OpenAI refuses a schema without it");
+            }
+        }
+        if self.rules.vocabulary == Vocabulary::Subset
+            && made.map.get("items") == Some(&Value::Object(Map::new()))
+        {
+            let any = self.finish(Made::default(), place);
+            made.map.insert("items".into(), Value::Object(any.map));
+        }
+        self.finish(made, place)
+    }
+
+    fn rule(&self, level: Level) -> KeyRule {
+        match (self.rules.keys_apply, level) {
+            (KeysApply::Everywhere, _) | (KeysApply::ToParameters, Level::Root) => self.rules.keys,
+            (KeysApply::ToParameters, Level::Below) => KeyRule::Visible,
+        }
+    }
+
+    fn names(&self, map: &Map<String, Value>, level: Level) -> Names {
+        let rule = self.rule(level);
+        let mut names = Names { declared: HashSet::new(), renamed: Vec::new() };
+        let Some(Value::Object(properties)) = map.get("properties") else { return names };
+        let is_filtered = map.contains_key("required");
+        for (key, schema) in properties {
+            if let Some(shown) = shown_key(key, rule) {
+                names.renamed.push((key.clone(), shown));
+            }
+            if is_filtered && *schema != Value::Bool(false) {
+                names.declared.insert(key.clone());
+            }
+        }
+        names
+    }
+
+    /// What is about keys that are now others, or that nothing describes any more, cannot stay.
+    fn loosen(&mut self, map: &mut Map<String, Value>, names: &Names, place: Place<'_>) {
+        let keeps = self.rules.vocabulary.keeps("patternProperties");
+        let about_keys = ["patternProperties", "propertyNames", "unevaluatedProperties"];
+        let mut has_lost_patterns = false;
+        for keyword in about_keys {
+            if map.contains_key(keyword) && keeps && !names.renamed.is_empty() {
+                map.shift_remove(keyword);
+                let what = format!("`{keyword}` dropped");
+                let here = Path::Key(&place.at, keyword);
+                self.journal.note(&here, what, "properties are shown under other keys");
+                has_lost_patterns |= keyword == "patternProperties";
+            }
+        }
+        has_lost_patterns |= !keeps && map.contains_key("patternProperties");
+        if has_lost_patterns && map.shift_remove("additionalProperties").is_some() {
+            let here = Path::Key(&place.at, "additionalProperties");
+            let reason = "the patterns of `patternProperties` are properties, too";
+            self.journal.note(&here, "`additionalProperties` dropped", reason);
+        }
+    }
+
+    /// Positions of a tuple as one union of what any of them takes.
+    fn join_positions(&mut self, map: &mut Map<String, Value>, place: Place<'_>) {
+        if self.rules.vocabulary == Vocabulary::Full {
+            return;
+        }
+        let Some(Value::Array(mut schemas)) = map.shift_remove("prefixItems") else { return };
+        if let Some(rest @ (Value::Object(_) | Value::Bool(true))) = map.shift_remove("items") {
+            schemas.push(rest);
+        }
+        let mut union = Map::new();
+        if schemas.len() == 1 {
+            map.insert("items".into(), schemas.swap_remove(0));
+        } else {
+            super::merge::mark_positions(&mut schemas, &place.at.to_string());
+            union.insert("anyOf".into(), Value::Array(schemas));
+            map.insert("items".into(), Value::Object(union));
+        }
+        let here = Path::Key(&place.at, "prefixItems");
+        self.journal.note(&here, "positions joined into one `items`", "tuples are not taken");
+    }
+
+    fn value(
+        &mut self,
+        keyword: &str,
+        kind: Kind,
+        value: Value,
+        place: Place<'_>,
+        names: &Names,
+        shape: &mut Shape,
+    ) -> Option<Value> {
+        match kind {
+            Kind::Word
+            | Kind::Pattern
+            | Kind::Enum
+            | Kind::Const
+            | Kind::Number
+            | Kind::Count
+            | Kind::Flag
+            | Kind::List
+            | Kind::Anything => Some(value),
+            Kind::Prose => self.prose(value, place),
+            Kind::Type => self.types(value, place),
+            Kind::Required => self.required(value, names, place),
+            Kind::NamesMap => self.names_map(value, names),
+            Kind::Properties => Some(self.properties(value, names, place, shape)),
+            Kind::Schema | Kind::SchemaOrFlag => self.schema(keyword, kind, value, place, shape),
+            Kind::SameSchema => {
+                let made = self.node(value, below(place, place.level));
+                shape.absorb(made.shape);
+                Some(Value::Object(made.map))
+            }
+            Kind::SameSchemas => self.branches(value, place, shape),
+            Kind::Schemas => self.positions(value, place, shape),
+            Kind::SchemaMap | Kind::SameSchemaMap => {
+                Some(self.schema_map(kind, value, names, place, shape))
+            }
+        }
+    }
+
+    fn prose(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+        let Value::String(text) = value else { return None };
+        // The texts of parameters are one level below the arguments.
+        if self.effort.texts == Texts::OfParameters && place.depth > 1 {
+            return None;
+        }
+        match clean(&text) {
+            Cleaned::AsItWas => Some(Value::String(text)),
+            Cleaned::Changed { text, what } => {
+                self.journal.note(
+                    &place.at,
+                    what,
+                    "a person must be able to read what a model reads",
+                );
+                Some(Value::String(text))
+            }
+        }
+    }
+
+    fn types(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+        let given = match value {
+            Value::Array(names) => names,
+            value => vec![value],
+        };
+        let mut known: Vec<&'static str> = Vec::new();
+        for name in &given {
+            let found = name.as_str().and_then(type_name);
+            if found.is_none() || found != name.as_str() {
+                let what = match found {
+                    Some(found) => format!("type {name} written as `{found}`"),
+                    None => format!("type {name} dropped"),
+                };
+                self.journal.note(&place.at, what, "JSON Schema has no such type");
+            }
+            known.extend(found.filter(|name| !known.contains(name)));
+        }
+        match known.as_slice() {
+            [] => None,
+            [one] => Some(Value::from(*one)),
+            several => Some(Value::from(several)),
+        }
+    }
+
+    fn required(&mut self, value: Value, names: &Names, place: Place<'_>) -> Option<Value> {
+        let Value::Array(given) = value else { return None };
+        let mut seen = HashSet::new();
+        let mut kept = Vec::new();
+        for name in given {
+            match name {
+                Value::String(name) if names.declared.contains(&name) => {
+                    if seen.insert(name.clone()) {
+                        kept.push(Value::String(names.shown(name)));
+                    }
+                }
+                name => {
+                    let what = format!("{name} dropped");
+                    self.journal.note(&place.at, what, "no property of that name is declared");
+                }
+            }
+        }
+        (!kept.is_empty()).then_some(Value::Array(kept))
+    }
+
+    fn names_map(&mut self, value: Value, names: &Names) -> Option<Value> {
+        let Value::Object(given) = value else { return None };
+        let mut kept = Map::new();
+        for (key, value) in given {
+            let Value::Array(list) = value else { continue };
+            let mut seen = HashSet::new();
+            let list = list.into_iter().filter_map(|name| match name {
+                Value::String(name) if seen.insert(name.clone()) => Some(names.shown(name)),
+                _ => None,
+            });
+            kept.insert(names.shown(key), list.collect());
+        }
+        Some(Value::Object(kept))
+    }
+
+    fn properties(
+        &mut self,
+        value: Value,
+        names: &Names,
+        place: Place<'_>,
+        shape: &mut Shape,
+    ) -> Value {
+        let Value::Object(given) = value else { return Value::Object(Map::new()) };
+        let mut shown = Map::new();
+        for (key, schema) in given {
+            let here = Path::Key(&place.at, &key);
+            if schema == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
+                self.journal.note(&here, "dropped", "the schema forbids it");
+                continue;
+            }
+            let mut made = self.node(schema, below(Place { at: here, ..place }, Level::Below));
+            shape.property(&key, made.shape);
+            let renamed = names.renamed.iter().find(|(original, _)| *original == key);
+            if let Some((_, new)) = renamed {
+                shape.renamed(new, &key);
+                let reason = "the provider refuses the key; arguments are turned back";
+                self.journal.note(&here, format!("shown as `{new}`"), reason);
+                self.name(&mut made.map, &key);
+            }
+            let new = renamed.map_or(key, |(_, new)| new.clone());
+            shown.insert(new, Value::Object(made.map));
+        }
+        Value::Object(shown)
+    }
+
+    /// The old key as a title: it may be the only thing that says what the property is.
+    fn name(&mut self, map: &mut Map<String, Value>, key: &str) {
+        const MAX_TITLE: usize = 100;
+        let is_alone = self.rules.vocabulary == Vocabulary::Subset && map.contains_key("anyOf");
+        let visible =
+            key.chars().filter(|c| !crate::text::is_hidden(*c) && !c.is_whitespace() || *c == ' ');
+        let title: String = visible.take(MAX_TITLE).collect();
+        if !title.trim().is_empty() && !is_alone {
+            map.entry("title").or_insert(Value::String(title));
+        }
+    }
+
+    fn schema(
+        &mut self,
+        keyword: &str,
+        kind: Kind,
+        value: Value,
+        place: Place<'_>,
+        shape: &mut Shape,
+    ) -> Option<Value> {
+        let is_plain_flag = kind == Kind::SchemaOrFlag
+            || (self.rules.vocabulary == Vocabulary::Full && value == Value::Bool(false));
+        if value.is_boolean() && is_plain_flag {
+            return Some(value);
+        }
+        let made = self.node(value, below(place, Level::Below));
+        match keyword {
+            "items" | "contains" | "unevaluatedItems" => shape.item(made.shape),
+            "additionalProperties" | "unevaluatedProperties" => shape.other(made.shape),
+            _ => {}
+        }
+        Some(Value::Object(made.map))
+    }
+
+    fn branches(&mut self, value: Value, place: Place<'_>, shape: &mut Shape) -> Option<Value> {
+        let Value::Array(given) = value else { return None };
+        let mut kept = Vec::new();
+        let mut shapes = Vec::new();
+        let mut takes_texts = false;
+        for (index, schema) in given.into_iter().enumerate() {
+            let here = Path::Index(&place.at, index);
+            if schema == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
+                self.journal.note(&here, "dropped", "nothing can match it");
+                continue;
+            }
+            let made = self.node(schema, below(Place { at: here, ..place }, place.level));
+            takes_texts |= !made.shape.has_values()
+                && made.map.get("type").is_none_or(|kind| kind == "STRING");
+            kept.push(Value::Object(made.map));
+            shapes.push(made.shape);
+        }
+        for mut branch in shapes {
+            if takes_texts {
+                branch.forget_values();
+            }
+            shape.absorb(branch);
+        }
+        (!kept.is_empty()).then_some(Value::Array(kept))
+    }
+
+    fn positions(&mut self, value: Value, place: Place<'_>, shape: &mut Shape) -> Option<Value> {
+        let Value::Array(given) = value else { return None };
+        let mut kept = Vec::new();
+        for (index, schema) in given.into_iter().enumerate() {
+            let here = Path::Index(&place.at, index);
+            let made = self.node(schema, below(Place { at: here, ..place }, Level::Below));
+            shape.item(made.shape);
+            kept.push(Value::Object(made.map));
+        }
+        Some(Value::Array(kept))
+    }
+
+    fn schema_map(
+        &mut self,
+        kind: Kind,
+        value: Value,
+        names: &Names,
+        place: Place<'_>,
+        shape: &mut Shape,
+    ) -> Value {
+        let Value::Object(given) = value else { return Value::Object(Map::new()) };
+        let mut kept = Map::new();
+        for (key, schema) in given {
+            let here = Path::Key(&place.at, &key);
+            let at = Place { at: here, ..place };
+            if kind == Kind::SameSchemaMap {
+                let made = self.node(schema, below(at, place.level));
+                shape.absorb(made.shape);
+                kept.insert(names.shown(key), Value::Object(made.map));
+            } else if fancy_regex::Expr::parse_tree(&key).is_ok() {
+                let made = self.node(schema, below(at, Level::Below));
+                shape.other(made.shape);
+                kept.insert(key, Value::Object(made.map));
+            } else {
+                self.journal.note(&here, "dropped", "its key is not a regular expression");
+            }
+        }
+        Value::Object(kept)
+    }
+}
+
+fn below(place: Place<'_>, level: Level) -> Place<'_> {
+    Place { depth: place.depth + 1, level, ..place }
+}

@@ -1,0 +1,249 @@
+//! Two schemas of one value as one.
+
+use serde_json::{Map, Value};
+
+use super::vocabulary::{Kind, is_plumbing, kind_of};
+
+/// A member that no schema has: where a merged schema came from. It never leaves the walk.
+const ORIGIN: &str = "\u{0}origin";
+
+pub(super) fn take_origin(map: &mut Map<String, Value>) -> Option<String> {
+    match map.shift_remove(ORIGIN) {
+        Some(Value::String(origin)) => Some(origin),
+        _ => None,
+    }
+}
+
+/// Writes into the schemas below `map` where they come from, before they are moved elsewhere.
+pub(super) fn mark(map: &mut Map<String, Value>, origin: &str) {
+    for (keyword, value) in map {
+        match kind_of(keyword) {
+            Some(Kind::Schema | Kind::SameSchema | Kind::SchemaOrFlag) => {
+                mark_one(value, || format!("{origin}/{keyword}"));
+            }
+            Some(Kind::Properties | Kind::SchemaMap | Kind::SameSchemaMap) => {
+                for (key, value) in value.as_object_mut().into_iter().flatten() {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    mark_one(value, || format!("{origin}/{keyword}/{key}"));
+                }
+            }
+            Some(Kind::SameSchemas | Kind::Schemas) => {
+                for (index, value) in value.as_array_mut().into_iter().flatten().enumerate() {
+                    mark_one(value, || format!("{origin}/{keyword}/{index}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Positions of a tuple, before they become branches.
+pub(super) fn mark_positions(schemas: &mut [Value], origin: &str) {
+    for (index, schema) in schemas.iter_mut().enumerate() {
+        mark_one(schema, || format!("{origin}/prefixItems/{index}"));
+    }
+}
+
+fn mark_one(value: &mut Value, origin: impl FnOnce() -> String) {
+    if let Value::Object(map) = value
+        && !map.contains_key(ORIGIN)
+    {
+        map.insert(ORIGIN.into(), origin().into());
+    }
+}
+
+/// Equal but for where they came from.
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let known = |map: &Map<String, Value>| map.keys().filter(|key| *key != ORIGIN).count();
+            known(one) == known(other)
+                && one
+                    .iter()
+                    .filter(|(key, _)| *key != ORIGIN)
+                    .all(|(key, value)| other.get(key).is_some_and(|other| is_same(value, other)))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// Whether a schema says nothing but how it is called, so that one that it refers to can take its place.
+pub(super) fn is_only_annotated(map: &Map<String, Value>) -> bool {
+    map.keys().all(|key| is_annotation(key) || is_plumbing(key) || key.starts_with('$'))
+}
+
+fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
+    )
+}
+
+/// Adds `other` to `map`, so that both must hold. What cannot be said in one schema is given back.
+pub(super) fn merge(map: &mut Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
+    let mut left = Map::new();
+    for (keyword, value) in other {
+        if keyword == ORIGIN || is_plumbing(&keyword) {
+            continue;
+        }
+        match map.get_mut(&keyword) {
+            None => {
+                map.insert(keyword, value);
+            }
+            Some(known) if is_same(known, &value) || is_annotation(&keyword) => {}
+            Some(known) => {
+                if let Some(value) = both(&keyword, known, value) {
+                    left.insert(keyword, value);
+                }
+            }
+        }
+    }
+    left
+}
+
+/// Makes `known` hold for both, or gives `value` back.
+fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
+    match (keyword, known, value) {
+        ("properties", Value::Object(known), Value::Object(more)) => {
+            for (key, schema) in more {
+                let joined = match known.get_mut(&key).map(Value::take) {
+                    Some(before) if is_same(&before, &schema) => before,
+                    Some(before) => all_of(before, schema),
+                    None => schema,
+                };
+                known.insert(key, joined);
+            }
+            None
+        }
+        ("required", Value::Array(known), Value::Array(more)) => {
+            for name in more {
+                if !known.contains(&name) {
+                    known.push(name);
+                }
+            }
+            None
+        }
+        ("enum", Value::Array(known), Value::Array(more)) => {
+            let shared: Vec<Value> =
+                known.iter().filter(|value| more.contains(value)).cloned().collect();
+            if shared.is_empty() {
+                return Some(Value::Array(more));
+            }
+            *known = shared;
+            None
+        }
+        ("type", known, value) => {
+            let shared = shared_types(known, &value);
+            if shared.is_empty() {
+                return Some(value);
+            }
+            *known = Value::Array(shared);
+            None
+        }
+        ("additionalProperties", known, value) => {
+            // Closed wins: what it shuts out is told by the properties of both.
+            if value == Value::Bool(false) || *known == Value::Bool(true) {
+                *known = value;
+            }
+            None
+        }
+        (
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
+            known,
+            value,
+        ) => {
+            if value.as_f64() > known.as_f64() {
+                *known = value;
+            }
+            None
+        }
+        (
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties",
+            known,
+            value,
+        ) => {
+            if value.as_f64().is_some() && value.as_f64() < known.as_f64() {
+                *known = value;
+            }
+            None
+        }
+        (_, _, value) => Some(value),
+    }
+}
+
+fn all_of(one: Value, other: Value) -> Value {
+    let mut map = Map::new();
+    map.insert("allOf".into(), Value::Array(vec![one, other]));
+    Value::Object(map)
+}
+
+fn shared_types(one: &Value, other: &Value) -> Vec<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(names) => names.clone(),
+        value => vec![value.clone()],
+    };
+    let (one, other) = (list(one), list(other));
+    let within = |name: &Value, names: &[Value]| {
+        names.contains(name) || (name == "integer" && names.contains(&"number".into()))
+    };
+    let mut shared: Vec<Value> = one.iter().filter(|name| within(name, &other)).cloned().collect();
+    for name in other {
+        if within(&name, &one) && !shared.contains(&name) {
+            shared.push(name);
+        }
+    }
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(one: Value, other: Value, merged: Value, left: Value) {
+        let (Value::Object(mut one), Value::Object(other)) = (one, other) else { unreachable!() };
+        let rest = merge(&mut one, other);
+        assert_eq!((Value::Object(one), Value::Object(rest)), (merged, left));
+    }
+
+    #[test]
+    fn both_schemas_hold_after_a_merge() {
+        check(
+            json!({"type": "number", "minimum": 1, "description": "mine"}),
+            json!({"type": ["integer", "null"], "minimum": 3, "maximum": 9, "description": "theirs"}),
+            json!({"type": ["integer"], "minimum": 3, "description": "mine", "maximum": 9}),
+            json!({}),
+        );
+        check(
+            json!({"properties": {"a": {"type": "string"}, "b": true}, "required": ["a"]}),
+            json!({"properties": {"a": {"minLength": 1}, "c": {}}, "required": ["a", "c"]}),
+            json!({
+                "properties": {"a": {"allOf": [{"type": "string"}, {"minLength": 1}]}, "b": true, "c": {}},
+                "required": ["a", "c"],
+            }),
+            json!({}),
+        );
+        check(
+            json!({"enum": [1, 2, 3], "additionalProperties": {}}),
+            json!({"enum": [2, 3, 4], "additionalProperties": false}),
+            json!({"enum": [2, 3], "additionalProperties": false}),
+            json!({}),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_said_in_one_is_given_back() {
+        check(
+            json!({"pattern": "a", "type": "string", "enum": [1]}),
+            json!({"pattern": "b", "type": "number", "enum": [2]}),
+            json!({"pattern": "a", "type": "string", "enum": [1]}),
+            json!({"pattern": "b", "type": "number", "enum": [2]}),
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Opens a schema: puts what it refers to in its place, and merges what must hold together.
+
+use serde_json::{Map, Value};
+
+use super::dialect::modernise;
+use super::merge::{is_only_annotated, mark, merge, take_origin};
+use super::references::{Joined, shallow, take_reference};
+use super::{Level, Vocabulary, Walk};
+use crate::rewrite::Path;
+
+/// A chain of references longer than this leads nowhere.
+const MAX_HOPS: usize = 32;
+/// `allOf` in `allOf` deeper than this is not opened.
+const MAX_NESTING: usize = 12;
+
+impl Walk<'_> {
+    /// The schema without references and, where it must be, without `allOf`; and its place, when that is now another.
+    /// What it entered stays in `active` until the caller is done with the schema.
+    pub(super) fn open(
+        &mut self,
+        mut map: Map<String, Value>,
+        at: &Path<'_>,
+        level: Level,
+        joined: Joined,
+        nesting: usize,
+    ) -> (Map<String, Value>, Option<String>) {
+        modernise(&mut map, at, &mut self.journal);
+        let mut moved = None;
+        let mut hops = 0;
+        while let Some(reference) = take_reference(&mut map) {
+            hops += 1;
+            let is_followed = hops <= MAX_HOPS
+                && self.follow(&mut map, &reference, at, level, joined, &mut moved);
+            if !is_followed {
+                break;
+            }
+        }
+        self.open_all_of(&mut map, at, level, joined, nesting);
+        self.hoist_conditions(&mut map, at);
+        self.single_value(&mut map, at);
+        (map, moved)
+    }
+
+    /// Puts the target of a reference in its place. `false` when there is none to put there.
+    fn follow(
+        &mut self,
+        map: &mut Map<String, Value>,
+        reference: &str,
+        at: &Path<'_>,
+        level: Level,
+        joined: Joined,
+        moved: &mut Option<String>,
+    ) -> bool {
+        let here = Path::Key(at, "$ref");
+        let (pointer, target) = match self.resolve(reference) {
+            Ok(found) => found,
+            Err(reason) => {
+                let what = format!("reference to `{reference}` replaced by anything");
+                self.journal.note(&here, what, reason);
+                return false;
+            }
+        };
+        let Value::Object(target) = target else {
+            self.journal.note(&here, format!("`{reference}` put in its place"), INLINED);
+            return false;
+        };
+        if self.is_cycle(&pointer, joined) {
+            merge(map, shallow(target));
+            let what = format!("`{reference}` cut to its type");
+            self.journal.note(&here, what, "the schema refers to itself");
+            return false;
+        }
+        if !self.budget.copy_of(&Value::Null) || !self.pay_for(target) {
+            return false;
+        }
+        let mut target = target.clone();
+        self.journal.note(&here, format!("`{reference}` put in its place"), INLINED);
+        modernise(&mut target, &Path::At(&pointer), &mut self.journal);
+        if is_only_annotated(map) {
+            *moved = Some(pointer.clone());
+        }
+        mark(&mut target, &pointer);
+        let left = merge(map, target);
+        self.keep_or_note(map, left, at, level);
+        self.enter(pointer, joined);
+        true
+    }
+
+    fn pay_for(&mut self, map: &Map<String, Value>) -> bool {
+        map.values().all(|value| self.budget.copy_of(value))
+    }
+
+    /// What a merge could not say: a schema of its own where that is allowed, else it is lost.
+    fn keep_or_note(
+        &mut self,
+        map: &mut Map<String, Value>,
+        left: Map<String, Value>,
+        at: &Path<'_>,
+        level: Level,
+    ) {
+        if left.is_empty() {
+            return;
+        }
+        let is_kept = self.rules.vocabulary == Vocabulary::Full && level == Level::Below;
+        if is_kept {
+            let all = map.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(all) = all {
+                all.push(Value::Object(left));
+            }
+            return;
+        }
+        for keyword in left.keys() {
+            let what = format!("second `{keyword}` dropped");
+            self.journal.note(at, what, "the merged schema already has one");
+        }
+    }
+
+    fn open_all_of(
+        &mut self,
+        map: &mut Map<String, Value>,
+        at: &Path<'_>,
+        level: Level,
+        joined: Joined,
+        nesting: usize,
+    ) {
+        let Some(Value::Array(branches)) = map.get("allOf") else { return };
+        let is_kept = self.rules.vocabulary == Vocabulary::Full
+            && level == Level::Below
+            && branches.len() != 1;
+        if is_kept {
+            return;
+        }
+        let Some(Value::Array(branches)) = map.shift_remove("allOf") else { return };
+        let joined = if branches.len() == 1 { joined } else { Joined::Beside };
+        let here = Path::Key(at, "allOf");
+        self.journal.note(&here, "merged into one schema", "not every provider takes `allOf`");
+        for (index, branch) in branches.into_iter().enumerate() {
+            let Value::Object(mut branch) = branch else { continue };
+            let origin = take_origin(&mut branch).unwrap_or_else(|| format!("{here}/{index}"));
+            if nesting >= MAX_NESTING || !self.budget.node() {
+                self.journal.note(&Path::At(&origin), "dropped", "`allOf` is nested too deep");
+                continue;
+            }
+            let place = Path::At(&origin);
+            let (mut branch, moved) = self.open(branch, &place, level, joined, nesting + 1);
+            mark(&mut branch, moved.as_deref().unwrap_or(&origin));
+            let left = merge(map, branch);
+            self.keep_or_note(map, left, at, level);
+        }
+    }
+
+    /// Parameters that only a condition names would be hidden with it: they are shown as optional.
+    fn hoist_conditions(&mut self, map: &mut Map<String, Value>, at: &Path<'_>) {
+        if self.rules.vocabulary == Vocabulary::Full {
+            return;
+        }
+        let mut found = Vec::new();
+        for keyword in ["then", "else"] {
+            found.extend(
+                map.get_mut(keyword)
+                    .map(|branch| (format!("{at}/{keyword}"), branch))
+                    .map(|(origin, branch)| (origin, properties_of(branch))),
+            );
+        }
+        if let Some(Value::Object(schemas)) = map.get_mut("dependentSchemas") {
+            for (key, branch) in schemas {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                found.push((format!("{at}/dependentSchemas/{key}"), properties_of(branch)));
+            }
+        }
+        for (origin, properties) in found {
+            if properties.is_empty() {
+                continue;
+            }
+            let mut branch = Map::new();
+            branch.insert("properties".into(), Value::Object(properties));
+            mark(&mut branch, &origin);
+            let known = map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+            let (Some(known), Some(Value::Object(more))) =
+                (known.as_object_mut(), branch.shift_remove("properties"))
+            else {
+                continue;
+            };
+            for (key, schema) in more {
+                known.entry(key).or_insert(schema);
+            }
+            let place = Path::At(&origin);
+            self.journal.note(
+                &place,
+                "its properties shown as optional",
+                "conditions are not taken",
+            );
+        }
+    }
+
+    /// `const` is an `enum` of one.
+    fn single_value(&mut self, map: &mut Map<String, Value>, at: &Path<'_>) {
+        if self.rules.vocabulary == Vocabulary::Full {
+            return;
+        }
+        let Some(value) = map.shift_remove("const") else { return };
+        map.insert("enum".into(), Value::Array(vec![value]));
+        let here = Path::Key(at, "const");
+        self.journal.note(&here, "turned into an `enum`", "not every provider takes `const`");
+    }
+}
+
+const INLINED: &str = "not every provider follows references";
+
+fn properties_of(schema: &mut Value) -> Map<String, Value> {
+    match schema.get_mut("properties").map(Value::take) {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    }
+}

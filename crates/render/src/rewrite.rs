@@ -1,0 +1,94 @@
+//! What was changed on the way from a server's definition to a provider's, for people who ask why.
+
+use std::fmt;
+
+/// One change that was made to a schema or a description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Where: a JSON pointer in the server's schema. Empty for the whole.
+    pub path: String,
+    /// What was done.
+    pub what: String,
+    /// Why it had to be.
+    pub reason: &'static str,
+}
+
+/// More are counted and not kept: nobody reads them, and a hostile schema must not make them cost.
+const MAX_REWRITES: usize = 200;
+
+/// The rewrites of one tool.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    rewrites: Vec<Rewrite>,
+    more: usize,
+}
+
+impl Journal {
+    pub(crate) fn note(&mut self, at: &Path<'_>, what: impl Into<String>, reason: &'static str) {
+        if self.rewrites.len() < MAX_REWRITES {
+            self.rewrites.push(Rewrite { path: at.to_string(), what: what.into(), reason });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(crate) fn into_rewrites(mut self) -> Vec<Rewrite> {
+        if self.more > 0 {
+            self.rewrites.push(Rewrite {
+                path: String::new(),
+                what: format!("{} more rewrites", self.more),
+                reason: "only the first ones are listed",
+            });
+        }
+        self.rewrites
+    }
+}
+
+/// A place in the server's schema. A list of steps on the stack, because most places are never written down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Path<'a> {
+    /// A JSON pointer; the root is the empty one.
+    At(&'a str),
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    pub(crate) const ROOT: Path<'static> = Path::At("");
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(pointer) => f.write_str(pointer),
+            Self::Key(parent, key) => {
+                write!(f, "{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+            }
+            Self::Index(parent, index) => write!(f, "{parent}/{index}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_json_pointer() {
+        let properties = Path::Key(&Path::ROOT, "properties");
+        let key = Path::Key(&properties, "a/b~c");
+        assert_eq!(Path::Index(&key, 3).to_string(), "/properties/a~1b~0c/3");
+        assert_eq!(Path::ROOT.to_string(), "");
+    }
+
+    #[test]
+    fn rewrites_are_capped_and_the_rest_is_counted() {
+        let mut journal = Journal::default();
+        for _ in 0..MAX_REWRITES + 7 {
+            journal.note(&Path::ROOT, "x", "y");
+        }
+        let rewrites = journal.into_rewrites();
+        assert_eq!(rewrites.len(), MAX_REWRITES + 1);
+        assert_eq!(rewrites.last().unwrap().what, "7 more rewrites");
+    }
+}

@@ -1,0 +1,121 @@
+//! What declarations cost in tokens.
+//!
+//! Only OpenAI publishes the tokenizer of its models (`o200k_base`), and no provider publishes the text that it makes of
+//! declarations before it counts. So every number is an estimate; [`basis`](Provider::basis) says of which kind. What
+//! numbers are good for is to compare tools with each other and views over time.
+
+use serde::Serialize;
+
+use crate::{Provider, RenderedTool, Rendering};
+
+/// Where a number of tokens comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Basis {
+    pub tokenizer: &'static str,
+    pub precision: Precision,
+    /// The same in a sentence.
+    pub note: &'static str,
+}
+
+/// How far to trust a number of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// The tokenizer of the provider's models, on the JSON that is sent. What the provider makes of it is not published.
+    ExactForTheText,
+    /// Another provider's tokenizer.
+    Estimate,
+}
+
+/// What the tools of a rendering cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cost {
+    /// In the order of the rendering.
+    pub tools: Vec<usize>,
+    /// All of them, and what joins them.
+    pub total: usize,
+}
+
+/// Longer texts are not counted but guessed: counting takes time that nobody gets back.
+const MAX_COUNTED_BYTES: usize = 256 << 10;
+/// What a token of JSON has, about.
+const BYTES_PER_TOKEN: usize = 4;
+const TOKENIZER: &str = "o200k_base";
+
+impl Provider {
+    /// Which tokenizer the numbers for this provider come from, and whether it is the provider's own.
+    pub fn basis(self) -> Basis {
+        let (precision, note) = match self {
+            Self::OpenAi | Self::OpenAiChat => (
+                Precision::ExactForTheText,
+                "the tokenizer of OpenAI's current models, on the JSON that is sent; OpenAI rewrites declarations before it counts, so the bill differs a little",
+            ),
+            Self::Anthropic => (
+                Precision::Estimate,
+                "Anthropic publishes no tokenizer; OpenAI's o200k_base is used, and Claude models count more tokens for the same text",
+            ),
+            Self::Gemini | Self::GeminiParameters => (
+                Precision::Estimate,
+                "the tokenizer of Gemini is not used; OpenAI's o200k_base is, which counts similarly",
+            ),
+            Self::Mcp | Self::LangChain | Self::SemanticKernel => (
+                Precision::Estimate,
+                "the model behind it is not known; OpenAI's o200k_base is used on the JSON",
+            ),
+        };
+        Basis { tokenizer: TOKENIZER, precision, note }
+    }
+}
+
+impl RenderedTool {
+    /// Tokens of the entry. The first count of a process loads the tokenizer, which takes a fifth of a second.
+    pub fn tokens(&self) -> usize {
+        count(&self.json)
+    }
+}
+
+impl Rendering {
+    /// Tokens of every tool and of the whole.
+    pub fn cost(&self) -> Cost {
+        let tools: Vec<usize> = self.tools.iter().map(|tool| tool.tokens()).collect();
+        let (before, after) = self.provider.frame();
+        let frame = if tools.is_empty() { 1 } else { count(before) + count(after) };
+        // A comma between two entries mostly joins the brackets around it: it costs nothing of its own.
+        let total = frame + tools.iter().sum::<usize>();
+        Cost { tools, total }
+    }
+}
+
+fn count(text: &str) -> usize {
+    let counted =
+        (text.len() <= MAX_COUNTED_BYTES).then(|| tiktoken::get_encoding(TOKENIZER)).flatten();
+    counted.map_or(text.len() / BYTES_PER_TOKEN, |encoding| encoding.count(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_those_of_o200k_base() {
+        // Counted with OpenAI's own tiktoken.
+        assert_eq!(count("hello world"), 2);
+        assert_eq!(count(r#"{"type":"object","properties":{}}"#), 7);
+    }
+
+    #[test]
+    fn a_text_that_would_take_long_is_guessed() {
+        assert_eq!(count(&"x".repeat(1 << 20)), (1 << 20) / BYTES_PER_TOKEN);
+    }
+
+    #[test]
+    fn every_provider_says_what_its_numbers_are() {
+        for provider in Provider::ALL {
+            let basis = provider.basis();
+            assert!(
+                basis.note.contains("o200k_base") || basis.precision == Precision::ExactForTheText
+            );
+            assert!(tiktoken::get_encoding(basis.tokenizer).is_some());
+        }
+    }
+}
