@@ -41,10 +41,7 @@ pub(crate) async fn check(
 /// The role that a path needs; `None` where nobody is asked who they are.
 fn needed_role(path: &str) -> Option<Role> {
     let is_public = path.starts_with("/.well-known/")
-        || matches!(
-            path,
-            "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs"
-        );
+        || matches!(path, "/" | "/healthz" | "/readyz" | "/api/v1/openapi.json" | "/api/v1/docs");
     if is_public {
         return None;
     }
