@@ -25,8 +25,9 @@ test: ## Everything: format, lints, documentation, unit, integration, end-to-end
 	@scripts/test
 
 .PHONY: e2e-peers
-e2e-peers: ## Install the real MCP servers that the end-to-end tests talk to
+e2e-peers: ## Install the real MCP servers that the end-to-end tests talk to, and what checks the API
 	@e2e/install-peers.sh
+	@e2e/install-api-checkers.sh
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -103,6 +103,19 @@ test("the page and the keyboard get along", async () => {
   assert.ok(!(await page.locator("#try").evaluate((dialog) => dialog.open)));
 });
 
+test("the page of the API shows every operation and shape", async () => {
+  await page.goto(url);
+  await page.getByRole("link", { name: "API" }).click();
+  await page.locator("#callTool").waitFor();
+  const api = await (await page.request.get(`${url}/api/v1/openapi.json`)).json();
+  const operations = Object.values(api.paths).flatMap((item) => Object.values(item));
+  for (const { operationId, summary } of operations) assert.ok((await page.locator(`#${operationId}`).innerText()).includes(summary), operationId);
+  for (const name of Object.keys(api.components.schemas)) assert.equal(await page.locator(`#schema-${name}`).count(), 1, name);
+  const call = await page.locator("#callTool").innerText();
+  for (const word of ["POST", "/api/v1/tools/{name}/call", "CallBody", "422", "application/problem+json"]) assert.ok(call.includes(word), word);
+  assert.match(await page.locator("#listCalls").innerText(), /at least 1, at most 1000, default 20/);
+});
+
 test("nothing was refused by the policy and nothing threw", () => {
   const unexpected = complaints.filter((text) => !text.includes("422"));
   assert.deepEqual(unexpected, []);

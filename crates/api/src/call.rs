@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct CallBody {
     /// What the tool is given; `GET /api/v1/tools/{name}` has its schema. None is the same as an empty object.
     #[serde(default)]
-    #[schema(value_type = Option<Object>, example = json!({"text": "hello"}))]
+    #[schema(value_type = Option<Object>)]
     pub arguments: Value,
 }
 

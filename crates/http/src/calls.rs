@@ -41,7 +41,11 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
     operation_id = "callTool",
     tag = "tools",
     params(ToolName),
-    request_body(content = CallBody, description = "The arguments."),
+    request_body(
+        content = CallBody,
+        description = "The arguments.",
+        example = json!({"arguments": {"text": "hello"}})
+    ),
     responses(
         (
             status = 200,
@@ -102,18 +106,19 @@ fn twenty() -> u32 {
 }
 
 impl RecentQuery {
-    fn check(&self) -> Result<(), ProblemResponse> {
+    /// What is out of its bounds, if anything is.
+    fn excess(&self) -> Option<String> {
         if self.limit == 0 || self.limit > MAX_RECORDS {
-            return Err(bad_query(format!("`limit` is 1 to {MAX_RECORDS}")));
+            return Some(format!("`limit` is 1 to {MAX_RECORDS}"));
         }
         for (name, word) in
             [("tool", &self.tool), ("outcome", &self.outcome), ("before", &self.before)]
         {
             if word.as_ref().is_some_and(|word| word.chars().count() > MAX_WORD) {
-                return Err(bad_query(format!("`{name}` has at most {MAX_WORD} characters")));
+                return Some(format!("`{name}` has at most {MAX_WORD} characters"));
             }
         }
-        Ok(())
+        None
     }
 }
 
@@ -141,7 +146,9 @@ pub(crate) async fn recent(
     Ready(board): Ready,
     FromQuery(query): FromQuery<RecentQuery>,
 ) -> Result<Json<RecordList>, ProblemResponse> {
-    query.check()?;
+    if let Some(detail) = query.excess() {
+        return Err(bad_query(detail));
+    }
     let filter = CallFilter {
         limit: query.limit,
         tool: query.tool,

@@ -1,13 +1,18 @@
 //! What handlers take out of a request. A request that cannot be read is answered with a problem, never with
 //! the plain text of axum.
 
-use axum::extract::{FromRequest, FromRequestParts};
+use std::fmt;
+use std::marker::PhantomData;
+
+use axum::Json;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::problem::ProblemResponse;
 
-/// The JSON of a body.
-#[derive(Debug, FromRequest)]
-#[from_request(via(axum::Json), rejection(ProblemResponse))]
+/// The JSON object of a body.
+#[derive(Debug)]
 pub(crate) struct FromBody<T>(pub(crate) T);
 
 /// What stands in place of `{...}` in the path.
@@ -19,3 +24,62 @@ pub(crate) struct FromPath<T>(pub(crate) T);
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ProblemResponse))]
 pub(crate) struct FromQuery<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for FromBody<T> {
+    type Rejection = ProblemResponse;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ProblemResponse> {
+        let Json(ObjectOnly(body)) = Json::from_request(request, state).await?;
+        Ok(Self(body))
+    }
+}
+
+/// Serde reads a struct from a list as well, field by field, and takes `[]` for one whose fields all have defaults.
+/// Nobody who sends that means it.
+struct ObjectOnly<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = ObjectOnly<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(ObjectOnly)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_api::NewSession;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<Option<&str>, &str>) {
+        let read = serde_json::from_str(text).map(|ObjectOnly::<NewSession>(body)| body.id);
+        let read = read.map_err(|error| error.to_string());
+        let expected = expected.map(|id| id.map(str::to_owned)).map_err(str::to_owned);
+        assert_eq!(read, expected, "{text}");
+    }
+
+    #[test]
+    fn a_body_is_an_object_and_nothing_else() {
+        check("{}", Ok(None));
+        check(r#"{"id": "work"}"#, Ok(Some("work")));
+        check(r#"{"id": null}"#, Ok(None));
+        check("[]", Err("invalid type: sequence, expected an object at line 1 column 0"));
+        check(r#"["work"]"#, Err("invalid type: sequence, expected an object at line 1 column 0"));
+        check("null", Err("invalid type: null, expected an object at line 1 column 4"));
+        check(r#"{"ID": "work"}"#, Err("unknown field `ID`, expected `id` at line 1 column 5"));
+    }
+}

@@ -1,11 +1,11 @@
-//! The API document (OpenAPI 3.1): what the routes say about themselves, and what holds for all of them.
+//! The API document: what the routes say about themselves, and what holds for all of them.
 
 use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::IntoResponse;
+use utoipa::openapi::ComponentsBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Components, ComponentsBuilder};
 use utoipa::{Modify, OpenApi};
 
 use crate::answers::{self, ForbiddenHost};
@@ -45,7 +45,7 @@ impl Modify for Shared {
         let about = "An API key (`switchboard key add`), or a token of the authorization server that \
                      `security.jwt` names. A board without either asks nobody on loopback.";
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about));
-        let known = document.components.take().unwrap_or_else(Components::new);
+        let known = document.components.take().unwrap_or_default();
         let shared = ComponentsBuilder::from(known)
             .security_scheme("credentials", SecurityScheme::Http(bearer.build()))
             .responses_from_iter(answers::all());
@@ -63,7 +63,7 @@ pub fn openapi_text() -> String {
 
 /// This document
 ///
-/// OpenAPI 3.1, as JSON. Everybody may read it: it is the same for every board of one version.
+/// `OpenAPI` 3.1, as JSON. Everybody may read it: it is the same for every board of one version.
 #[utoipa::path(
     get,
     path = "/api/v1/openapi.json",

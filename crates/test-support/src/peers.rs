@@ -45,6 +45,16 @@ pub fn client(name: &str) -> PathBuf {
     path
 }
 
+/// The program of the linter for the API document; run it with [`node`].
+pub fn api_linter() -> PathBuf {
+    present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
+}
+
+/// Where the packages of the fuzzer for the API are, for the `PYTHONPATH` of [`python`].
+pub fn api_fuzzer() -> PathBuf {
+    present_checker(api_directory().join("python"))
+}
+
 /// The misbehaving stdio server of this crate.
 pub fn stdio_peer() -> PathBuf {
     own_program("switchboard-stdio-peer", "stdio-peer.rs")
@@ -99,9 +109,18 @@ fn directory() -> PathBuf {
     env::var_os("E2E_PEERS_DIR").map_or_else(|| workspace().join(".tools/e2e"), PathBuf::from)
 }
 
+fn api_directory() -> PathBuf {
+    env::var_os("E2E_API_DIR").map_or_else(|| workspace().join(".tools/api"), PathBuf::from)
+}
+
 fn workspace() -> PathBuf {
     let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_directory.ancestors().nth(2).expect("the crate is in crates/ of the workspace").to_owned()
+}
+
+fn present_checker(path: PathBuf) -> PathBuf {
+    assert!(path.exists(), "the checkers of the API are missing: run `make e2e-peers`");
+    path
 }
 
 fn present(path: PathBuf) -> PathBuf {

@@ -42,6 +42,7 @@ pages! {
     cli: "docs/reference/cli.md",
     configuration_reference: "docs/reference/configuration.md",
     environment: "docs/reference/environment.md",
+    api: "docs/api.md",
     http: "docs/reference/http.md",
     metrics: "docs/reference/metrics.md",
 }

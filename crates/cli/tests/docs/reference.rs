@@ -163,15 +163,41 @@ fn every_route_is_on_its_page() {
     let source =
         std::fs::read_to_string(workspace().join("crates/http/src/server.rs")).expect("the routes");
     let page = read("docs/reference/http.md");
-    let routes: Vec<_> = source
-        .split(".route(\"")
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once('"')?.0))
-        .collect();
+    let undocumented = source.split(".route(\"").skip(1);
+    let mut routes: Vec<_> =
+        undocumented.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect();
     assert!(routes.len() > 5, "the routes are where they were");
+    let document = api_document();
+    let paths = document["paths"].as_object().expect("the document has paths");
+    for (path, methods) in paths {
+        let methods = methods.as_object().expect("a path has methods").keys();
+        routes.extend(methods.map(|method| format!("{} `{path}", method.to_uppercase())));
+    }
     for route in routes {
         assert!(page.contains(&format!("{route}`")), "{route} is not documented");
     }
+}
+
+#[test]
+fn every_problem_of_the_document_is_on_the_page() {
+    let page = read("docs/reference/http.md");
+    let document = api_document();
+    let answers = document["components"]["responses"].as_object().expect("it has answers");
+    for (name, answer) in answers {
+        let examples = &answer["content"]["application/problem+json"]["examples"];
+        for (kind, example) in examples.as_object().expect("each has examples") {
+            let status = example["value"]["status"].to_string();
+            let row = page
+                .lines()
+                .find(|line| line.starts_with('|') && line.contains(&format!("`{kind}`")));
+            let row = row.unwrap_or_else(|| panic!("{kind} of {name} is not documented"));
+            assert!(row.contains(&status), "{kind} of {name} has status {status}: {row}");
+        }
+    }
+}
+
+fn api_document() -> Value {
+    serde_json::from_str(&read("docs/openapi.json")).expect("the document is JSON")
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! The API document and the API behind it: a linter reads the document, a fuzzer tries the API of a running
+//! board with what the document allows and with what it does not, and nothing is answered but what it says.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+
+mod problems;
+#[path = "../it/support.rs"]
+#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::json;
+use switchboard_test_support::peers;
+
+use crate::support::{Home, stdio, with, yaml};
+
+fn workspace_file(path: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
+    root.join(path)
+}
+
+#[track_caller]
+fn assert_content(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaint}");
+}
+
+#[test]
+fn a_linter_finds_nothing_in_the_document() {
+    let linted = Command::new(peers::node())
+        .arg(peers::api_linter())
+        .args(["lint", "--config"])
+        .arg(workspace_file("e2e/api/redocly.yaml"))
+        .arg(workspace_file("docs/openapi.json"))
+        .env("REDOCLY_TELEMETRY", "off")
+        .env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true")
+        .output()
+        .unwrap();
+    assert_content(&linted);
+}
+
+#[tokio::test]
+async fn a_board_serves_the_document_that_is_committed_to_everybody() {
+    let home = Home::new(yaml(&["{name: sum_numbers}"], &[]));
+    home.line("key add somebody").expect(0);
+    let serve = home.serve().await;
+    let served = serve.text("/api/v1/openapi.json").await;
+    let committed = std::fs::read_to_string(workspace_file("docs/openapi.json")).unwrap();
+    assert!(served == committed, "docs/openapi.json is out of date: run `cargo xtask generate`");
+    let page = serve.text("/api/v1/docs").await;
+    assert!(page.contains("<title>Switchboard API</title>"), "{page}");
+}
+
+/// `demo.wait` may run into its timeout, and the toggle changes the catalog: both are right and would be noise here.
+fn board_yaml() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_switchboard"));
+    let demo = stdio("demo", program, &["demo-server", "--stdio"]);
+    let demo = with(&demo, "tool_denylist: [wait, toggle_surprise]");
+    yaml(&["{name: sum_numbers}", "{name: demo.lorem, max_result_bytes: 1024}"], &[demo])
+}
+
+#[tokio::test]
+async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
+    let home = Home::new(board_yaml());
+    let added = home.line("key add fuzzer --role operator --json").expect(0).json();
+    let key = added["key"].as_str().unwrap();
+    let serve = home.serve().await;
+    let large = serve.http.post(serve.at("/api/v1/tools/demo.lorem/call")).bearer_auth(key);
+    let large = large.json(&json!({"arguments": {"bytes": 3000}})).send().await.unwrap();
+    let large: serde_json::Value = large.json().await.unwrap();
+    // The fuzzer leaves files where it runs and reads its settings there.
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("handles.txt"), format!("{}\n", large["result_handle"]))
+        .unwrap();
+    let settings = workspace_file("e2e/api/schemathesis.toml");
+    std::fs::copy(settings, place.path().join("schemathesis.toml")).unwrap();
+    let fuzzed = tokio::process::Command::new(peers::python())
+        .args(["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"])
+        .arg(serve.at("/api/v1/openapi.json"))
+        .env("PYTHONPATH", peers::api_fuzzer())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("SWITCHBOARD_KEY", key)
+        .current_dir(place.path())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    assert_content(&fuzzed);
+    let said = String::from_utf8_lossy(&fuzzed.stdout);
+    assert!(said.contains("No issues found"), "{said}");
+    let log = serve.stderr();
+    assert!(!log.contains("ERROR") && !log.contains("panicked"), "{log}");
+}
