@@ -2,12 +2,16 @@
 
 mod call;
 mod problem;
+mod rendering;
 mod server;
 mod session;
 mod tool;
 
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
+pub use rendering::{
+    NotShownView, RenderedToolView, RenderingView, RewriteView, TokenBasis, TokenCost,
+};
 pub use server::{Readiness, ServerList, ServerView};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,

@@ -16,6 +16,7 @@ mod ready;
 mod same_host;
 mod server;
 mod session_events;
+mod session_render;
 mod session_tools;
 mod sessions;
 

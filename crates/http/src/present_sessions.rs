@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderName;
+use serde_json::Value;
 use switchboard_api::{
-    CallView, NewSession, OwnServerBody, OwnServerView, OwnTransport, Problem, RegistrySnapshot,
-    RevisionEvent, SessionCallBody, SessionChange, SessionTool, SessionTools, SessionToolset,
-    SessionToolsets, SessionView,
+    CallView, NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, Problem,
+    RegistrySnapshot, RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionCallBody,
+    SessionChange, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
+    TokenBasis, TokenCost,
 };
 use switchboard_gateway::{Gateway, SessionCall, SessionReply};
 use switchboard_model::{Face, Secret, redact_url};
+use switchboard_render::{Delta, NotShown, Provider, RenderedTool, Rendering, UnknownProvider};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
 use switchboard_view::snapshot_tools;
@@ -159,6 +163,62 @@ pub fn step(step: &Step) -> RevisionEvent {
     }
 }
 
+/// Says which revision a bare rendering is of.
+pub const REVISION_HEADER: HeaderName = HeaderName::from_static("x-tools-revision");
+
+/// The tools of a session as a provider gets them.
+pub fn rendering(
+    session: &Session,
+    now: &Now,
+    provider: Provider,
+    explain: bool,
+    since: Option<u64>,
+) -> RenderingView {
+    let rendering = now.look.rendering(provider);
+    let (basis, cost) = (provider.basis(), rendering.cost());
+    let precision = serde_json::to_value(basis.precision).unwrap_or_default();
+    let explained = || {
+        let tools = rendering.tools.iter().zip(&cost.tools);
+        tools.map(|(tool, tokens)| rendered_tool(tool, *tokens)).collect()
+    };
+    let delta = since.map(|since| {
+        let before = session.look_of(since).map(|look| look.rendering(provider));
+        let delta = before.map(|before| Delta::between(&before, &rendering));
+        delta.and_then(|delta| serde_json::to_value(delta).ok()).unwrap_or_default()
+    });
+    RenderingView {
+        provider: provider.as_str().into(),
+        tools_revision: now.revision,
+        tools: serde_json::from_slice(&rendering.json()).unwrap_or_default(),
+        count: rendering.tools.len(),
+        tokens: TokenCost {
+            total: cost.total,
+            basis: TokenBasis {
+                tokenizer: basis.tokenizer.into(),
+                precision: precision.as_str().unwrap_or_default().into(),
+                note: basis.note.into(),
+            },
+        },
+        quarantined: rendering.quarantined.iter().map(not_shown).collect(),
+        left_out: rendering.left_out.iter().map(not_shown).collect(),
+        explained: explain.then(explained),
+        delta,
+    }
+}
+
+fn rendered_tool(tool: &RenderedTool, tokens: usize) -> RenderedToolView {
+    let rewrites = tool.rewrites.iter().map(|rewrite| RewriteView {
+        path: rewrite.path.clone(),
+        what: rewrite.what.clone(),
+        reason: rewrite.reason.into(),
+    });
+    RenderedToolView { name: tool.name.to_string(), tokens, rewrites: rewrites.collect() }
+}
+
+fn not_shown(tool: &NotShown) -> NotShownView {
+    NotShownView { name: tool.name.to_string(), reason: tool.reason.clone() }
+}
+
 /// Calls a tool as a session sees it.
 pub async fn call(
     gateway: &Gateway,
@@ -167,7 +227,11 @@ pub async fn call(
     body: SessionCallBody,
     face: Face,
 ) -> Result<CallView, Problem> {
-    let call = SessionCall { tool, arguments: body.arguments, face, progress: None };
+    let arguments = match &body.provider {
+        Some(provider) => restored(session, provider, &tool, body.arguments)?,
+        None => body.arguments,
+    };
+    let call = SessionCall { tool, arguments, face, progress: None };
     match gateway.call_in(session, call).await {
         SessionReply::Called(report) => present::call(&report)
             .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
@@ -183,4 +247,19 @@ pub async fn call(
             result_handle: None,
         }),
     }
+}
+
+/// Arguments under the names that the server gave them.
+fn restored(
+    session: &Session,
+    provider: &str,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, Problem> {
+    let provider: Provider = provider
+        .parse()
+        .map_err(|error: UnknownProvider| Problem::new("bad_request", 422, error.to_string()))?;
+    let rendering = session.now().look.rendering(provider);
+    let map = rendering.tool(tool).and_then(|tool| tool.arguments.as_ref());
+    Ok(map.map_or(arguments.clone(), |map| map.restore(arguments)))
 }

@@ -26,7 +26,7 @@ use crate::ready::BoardPlace;
 use crate::same_host::Doors;
 use crate::{
     calls, doorman, health, inspect, mcp, openapi, page, problem, same_host, session_events,
-    session_tools, sessions,
+    session_render, session_tools, sessions,
 };
 
 /// The largest request body. Arguments of a tool call fit many times over.
@@ -111,6 +111,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(session_tools::toolsets))
         .routes(routes!(session_tools::switch_toolset))
         .routes(routes!(session_events::follow))
+        .routes(routes!(session_render::render))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use switchboard_model::{ExposureMode, ServerName};
+use switchboard_render::Provider;
 use switchboard_view::{Selection, View, unknown_tool};
 
 use crate::error::SessionError;
@@ -64,6 +65,10 @@ impl Change {
             switch_tool(view, &mut draft.selection, &tool, is_on)?;
         }
         for (provider, patterns) in self.allow {
+            let known: Result<Provider, _> = provider.parse();
+            if let (Err(unknown), true) = (known, patterns.is_some()) {
+                return refuse(unknown.to_string());
+            }
             if patterns.as_ref().is_some_and(|patterns| patterns.len() > MAX_PATTERNS) {
                 return refuse(format!("{provider}: more than {MAX_PATTERNS} patterns"));
             }

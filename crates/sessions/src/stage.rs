@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_model::Exposure;
+use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_view::{Index, ListEra, Past, Scope, Selection, View, ViewKey};
 
 /// Views that are kept although nobody looks at them just now.
@@ -51,7 +52,7 @@ impl Stage {
             looks.retain(|_, look| Arc::strong_count(look) > 1);
         }
         let view = View::new(self.index.clone(), &self.exposure, &key);
-        let look = Arc::new(Look { view, digest: OnceLock::new() });
+        let look = Arc::new(Look { view, digest: OnceLock::new(), renderings: Default::default() });
         if looks.len() < KEPT_LOOKS {
             looks.insert(key, look.clone());
         }
@@ -64,9 +65,33 @@ impl Stage {
 pub struct Look {
     pub view: View,
     digest: OnceLock<String>,
+    /// In the order of [`Provider::ALL`].
+    renderings: [OnceLock<Arc<Rendering>>; Provider::ALL.len()],
 }
 
 impl Look {
+    /// The tools as a provider takes them, made once: later it is a copied pointer.
+    pub fn rendering(&self, provider: Provider) -> Arc<Rendering> {
+        let place = Provider::ALL.iter().position(|known| *known == provider);
+        match place.and_then(|place| self.renderings.get(place)) {
+            Some(cell) => cell.get_or_init(|| Arc::new(self.render(provider))).clone(),
+            None => Arc::new(self.render(provider)),
+        }
+    }
+
+    fn render(&self, provider: Provider) -> Rendering {
+        let meta = self.view.meta_tools();
+        let selection = self.view.selection();
+        let tools = self.view.tools().filter_map(|entry| {
+            let (name, tool) = (entry.name.as_deref()?, &entry.tool);
+            let names = [name, tool.name.as_str(), tool.name.tool()];
+            let is_allowed = selection.allows(provider.as_str(), &names);
+            is_allowed.then_some(Declared { name, descriptor: &tool.descriptor })
+        });
+        let about = meta.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+        Rendering::new(provider, about.chain(tools))
+    }
+
     /// Tells two lists of tools apart, also over restarts.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {

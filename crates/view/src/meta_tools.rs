@@ -1,7 +1,7 @@
 //! The tools about tools: what they say about themselves, and what they answer.
 
 use serde_json::{Map, Value, json};
-use switchboard_model::ExposureMode;
+use switchboard_model::{ExposureMode, JsonText, ToolDescriptor};
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
@@ -66,11 +66,7 @@ impl MetaTool {
 
     /// Appends the definition.
     pub(crate) fn render(self, text: &mut String, view: &View) {
-        let (title, description) = self.about();
-        let description = match self {
-            Self::EnableToolset => format!("{description}\n{}", catalogue(view)),
-            _ => description.to_owned(),
-        };
+        let ((title, _), description) = (self.about(), self.description(view));
         text.push_str("{\"name\":");
         push_string(text, self.name());
         text.push_str(",\"title\":");
@@ -87,6 +83,25 @@ impl MetaTool {
         });
         text.push_str(&hints.to_string());
         text.push('}');
+    }
+
+    /// The definition, for who declares it in another shape.
+    fn descriptor(self, view: &View) -> ToolDescriptor {
+        let (title, _) = self.about();
+        ToolDescriptor {
+            title: Some(title.into()),
+            description: Some(self.description(view)),
+            input_schema: JsonText::from(&self.schema(view)),
+            ..ToolDescriptor::named(self.name())
+        }
+    }
+
+    fn description(self, view: &View) -> String {
+        let (_, description) = self.about();
+        match self {
+            Self::EnableToolset => format!("{description}\n{}", catalogue(view)),
+            _ => description.to_owned(),
+        }
     }
 
     fn about(self) -> (&'static str, &'static str) {
@@ -167,6 +182,14 @@ fn set_argument(arguments: &Map<String, Value>) -> Option<&str> {
 }
 
 impl View {
+    /// The tools about tools that stand before all others here.
+    pub fn meta_tools(&self) -> Vec<ToolDescriptor> {
+        match self.mode() {
+            ExposureMode::Dynamic => MetaTool::ALL.map(|meta| meta.descriptor(self)).into(),
+            ExposureMode::Legacy | ExposureMode::Static => Vec::new(),
+        }
+    }
+
     fn set_named<'a>(&'a self, arguments: &Map<String, Value>) -> Result<&'a Toolset, String> {
         let known = || match self.set_names() {
             [] => "there are none here".to_owned(),
