@@ -110,6 +110,11 @@ pub(crate) enum Command {
     /// Look at tools and call them
     #[command(subcommand)]
     Tool(ToolCommand),
+    /// Make, show and switch sessions: each has its own view of the tools
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Show the tools of a session as a provider gets them
+    Render(RenderArguments),
     /// Show recent calls, or a large result that was kept
     Calls(CallsArguments),
     /// Make, list and revoke the API keys that clients need
@@ -276,6 +281,94 @@ pub(crate) struct ToolCallArguments {
     /// One argument, as `name=value`; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) arg: Vec<String>,
+    /// Call it as this session sees it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Make a session and print its id
+    New(SessionNewArguments),
+    /// All sessions
+    List,
+    /// One session: what is switched in it, and the tools that it sees
+    Show { id: String },
+    /// Bind a session to these servers and no others
+    Bind {
+        id: String,
+        #[arg(required_unless_present = "all", value_name = "SERVER")]
+        servers: Vec<String>,
+        /// Bind it to all servers again
+        #[arg(long, conflicts_with = "servers")]
+        all: bool,
+        /// Only if its tools are still at this revision
+        #[arg(long, value_name = "N")]
+        revision: Option<u64>,
+    },
+    /// Switch toolsets or tools on
+    Enable(SessionSwitchArguments),
+    /// Switch toolsets or tools off
+    Disable(SessionSwitchArguments),
+    /// End a session
+    Delete { id: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionNewArguments {
+    /// Its name; without one it gets one that cannot be guessed
+    pub(crate) id: Option<String>,
+    /// What people call it
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// The provider that it talks to
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// The model there
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Bind it to this server; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// Switch this toolset on; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) toolset: Vec<String>,
+    /// Switch this tool on; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Vec<String>,
+    /// Show a provider only this tool, a name or a pattern; may be repeated
+    #[arg(long, value_name = "PROVIDER=TOOL")]
+    pub(crate) allow: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionSwitchArguments {
+    pub(crate) id: String,
+    /// Toolsets, or tools by the name that the session shows or by `server.tool`
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Take every name for a tool's, also where a toolset has it too
+    #[arg(long)]
+    pub(crate) tool: bool,
+    /// Only if its tools are still at this revision
+    #[arg(long, value_name = "N")]
+    pub(crate) revision: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderArguments {
+    /// The session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: String,
+    /// mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain or semantic-kernel
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: String,
+    /// Say what each tool costs, and what was rewritten and why
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Show what changed since this revision
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) since: Option<u64>,
 }
 
 #[derive(Debug, Args)]

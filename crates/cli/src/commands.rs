@@ -9,9 +9,11 @@ mod demo_server;
 mod doctor;
 mod import;
 mod key;
+mod render;
 mod serve;
 mod server_list;
 mod server_test;
+mod session;
 mod stdio;
 mod tool_call;
 mod tool_list;
@@ -46,6 +48,8 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         }
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
+        Command::Session(wanted) => session::run(globals, wanted, output).await,
+        Command::Render(wanted) => render::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,
         Command::Auth(wanted) => auth::run(globals, &wanted, output).await,

@@ -130,7 +130,8 @@ impl From<AuthError> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let code = match problem.kind() {
-            "unknown_tool" | "invalid_arguments" | "unknown_result" | "bad_request" => EXIT_USAGE,
+            "unknown_tool" | "invalid_arguments" | "unknown_result" | "bad_request"
+            | "unknown_session" | "session_exists" => EXIT_USAGE,
             "upstream_error" => EXIT_TOOL_ERROR,
             "internal_error" | "store" => EXIT_START,
             _ => EXIT_UNREACHABLE,

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod remote;
 mod replace_file;
+mod session_backend;
 
 use std::process::ExitCode;
 

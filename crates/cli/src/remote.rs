@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Client, RequestBuilder, Response};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
 
@@ -62,6 +63,38 @@ impl Remote {
             }
         }
         self.read(self.http.get(url)).await
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
+        let mut url = self.at(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.read(self.http.get(url)).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.read(self.http.post(self.at(path)).json(body)).await
+    }
+
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.read(self.http.patch(self.at(path)).json(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
+        self.send(self.http.delete(self.at(path))).await.map(drop)
     }
 
     /// A slice of a kept result, and how long the whole is.

@@ -12,7 +12,7 @@ use switchboard_api::{
 };
 use switchboard_gateway::{Gateway, SessionCall, SessionReply};
 use switchboard_model::{Face, Secret, redact_url};
-use switchboard_render::{Delta, NotShown, Provider, RenderedTool, Rendering, UnknownProvider};
+use switchboard_render::{Delta, NotShown, Provider, RenderedTool, UnknownProvider};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
 use switchboard_view::snapshot_tools;
@@ -228,7 +228,8 @@ pub async fn call(
     face: Face,
 ) -> Result<CallView, Problem> {
     let arguments = match &body.provider {
-        Some(provider) => restored(session, provider, &tool, body.arguments)?,
+        Some(provider) => restored(session, provider, &tool, body.arguments)
+            .map_err(|error| Problem::new("bad_request", 422, error.to_string()))?,
         None => body.arguments,
     };
     let call = SessionCall { tool, arguments, face, progress: None };
@@ -255,10 +256,8 @@ fn restored(
     provider: &str,
     tool: &str,
     arguments: Value,
-) -> Result<Value, Problem> {
-    let provider: Provider = provider
-        .parse()
-        .map_err(|error: UnknownProvider| Problem::new("bad_request", 422, error.to_string()))?;
+) -> Result<Value, UnknownProvider> {
+    let provider: Provider = provider.parse()?;
     let rendering = session.now().look.rendering(provider);
     let map = rendering.tool(tool).and_then(|tool| tool.arguments.as_ref());
     Ok(map.map_or(arguments.clone(), |map| map.restore(arguments)))

@@ -4,12 +4,13 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
-use switchboard_api::{CallBody, CallView};
+use switchboard_api::{CallBody, CallView, SessionCallBody, SessionTool};
 
 use crate::args::{Globals, ToolCallArguments};
 use crate::backend::Backend;
 use crate::failure::{EXIT_TOOL_ERROR, Failure};
 use crate::output::Output;
+use crate::session_backend::SessionBackend;
 
 /// More than this is no argument list any more.
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
@@ -21,6 +22,9 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     // What can be wrong with the command line is said before any server is started.
     let given = given_arguments(wanted)?;
+    if let Some(session) = &wanted.session {
+        return call_in(globals, session, wanted, given, output).await;
+    }
     let backend = Backend::open_for_tool(globals, output, &wanted.name).await?;
     let called = async {
         let arguments = match given {
@@ -35,6 +39,42 @@ pub(crate) async fn run(
         () = super::interrupted() => None,
     };
     backend.close().await;
+    finish(called, output)
+}
+
+/// The same as a session sees it.
+async fn call_in(
+    globals: &Globals,
+    session: &str,
+    wanted: &ToolCallArguments,
+    given: Given,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let backend = SessionBackend::open(globals, output).await?;
+    let called = async {
+        let arguments = match given {
+            Given::Whole(arguments) => arguments,
+            Given::Pairs(pairs) => {
+                let tools = backend.tools(session).await?.tools;
+                let is_meant = |tool: &&SessionTool| {
+                    [&tool.name, &tool.canonical_name].contains(&&wanted.name)
+                };
+                let schema = tools.iter().find(is_meant).map(|tool| tool.input_schema.clone());
+                typed(pairs, &schema.unwrap_or_default())
+            }
+        };
+        let body = SessionCallBody { arguments, provider: None };
+        backend.call(session, &wanted.name, body).await
+    };
+    let called = tokio::select! {
+        called = called => Some(called),
+        () = super::interrupted() => None,
+    };
+    backend.close().await;
+    finish(called, output)
+}
+
+fn finish(called: Option<Result<CallView, Failure>>, output: Output) -> Result<ExitCode, Failure> {
     let Some(called) = called else { return Ok(ExitCode::from(EXIT_INTERRUPTED)) };
     let call = called?;
     if output.is_json() {

@@ -1,0 +1,211 @@
+//! Whoever answers a command about sessions: a running instance, or a board and a gateway of our own.
+
+use std::sync::Arc;
+
+use switchboard_api::{
+    CallView, NewSession, Problem, RenderingView, SessionCallBody, SessionChange, SessionList,
+    SessionTools, SessionToolsets, SessionView,
+};
+use switchboard_gateway::Gateway;
+use switchboard_http::present_sessions as present;
+use switchboard_model::Face;
+use switchboard_render::Provider;
+use switchboard_runtime::{Board, Memory};
+use switchboard_sessions::{Session, SessionError, Summary};
+
+use crate::args::Globals;
+use crate::embedded::{end_board, load_config, open_store, start_board, start_gateway};
+use crate::exposure::ExposureArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::Remote;
+
+/// Whose the sessions are that are made without a server.
+const LOCAL_OWNER: &str = "local";
+
+/// Answers commands about sessions.
+pub(crate) enum SessionBackend {
+    Remote(Remote),
+    Embedded(Arc<Board>, Arc<Gateway>),
+}
+
+impl SessionBackend {
+    /// A running instance where `--url` names one, else a board with all servers.
+    pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
+        Self::open_with(globals, output, true).await
+    }
+
+    /// The same for who does not look at tools: no server is connected for that.
+    pub(crate) async fn open_without_servers(
+        globals: &Globals,
+        output: Output,
+    ) -> Result<Self, Failure> {
+        Self::open_with(globals, output, false).await
+    }
+
+    async fn open_with(
+        globals: &Globals,
+        output: Output,
+        with_servers: bool,
+    ) -> Result<Self, Failure> {
+        if let Some(url) = &globals.url {
+            return Ok(Self::Remote(Remote::new(url)?));
+        }
+        let mut plan = load_config(globals, output)?.plan;
+        if !with_servers {
+            plan.servers.clear();
+            plan.tools.clear();
+            plan.toolsets.clear();
+        }
+        let store = open_store(globals).await?;
+        let board = start_board(plan, store, Memory::ReadOnly).await?;
+        let gateway = start_gateway(&board, ExposureArguments::default())?;
+        Ok(Self::Embedded(board, gateway))
+    }
+
+    pub(crate) async fn create(&self, wanted: NewSession) -> Result<SessionView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.post(&["sessions"], &wanted).await,
+            Self::Embedded(_, gateway) => {
+                let id = wanted.id.clone();
+                let beginning = present::beginning(wanted);
+                let session = gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning).await?;
+                Ok(present::session(Summary::of(&session)))
+            }
+        }
+    }
+
+    pub(crate) async fn list(&self) -> Result<SessionList, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
+            Self::Embedded(_, gateway) => {
+                let sessions = gateway.sessions().list(None).await?;
+                let sessions = sessions.into_iter().map(present::session).collect();
+                Ok(SessionList { sessions })
+            }
+        }
+    }
+
+    pub(crate) async fn show(&self, id: &str) -> Result<SessionView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
+            Self::Embedded(_, gateway) => {
+                let session = found(gateway, id).await?;
+                Ok(present::session(Summary::of(&session)))
+            }
+        }
+    }
+
+    pub(crate) async fn change(
+        &self,
+        id: &str,
+        wanted: SessionChange,
+    ) -> Result<SessionView, Failure> {
+        match self {
+            Self::Remote(remote) => remote.patch(&["sessions", id], &wanted).await,
+            Self::Embedded(_, gateway) => {
+                let session = found(gateway, id).await?;
+                let (expected, change) = present::change(wanted);
+                gateway.change_session(&session, expected, change).await?;
+                Ok(present::session(Summary::of(&session)))
+            }
+        }
+    }
+
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Remote(remote) => remote.delete(&["sessions", id]).await,
+            Self::Embedded(_, gateway) => {
+                gateway.end_session(&found(gateway, id).await?).await;
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn tools(&self, id: &str) -> Result<SessionTools, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["sessions", id, "tools"], &[]).await,
+            Self::Embedded(board, gateway) => {
+                let session = found(gateway, id).await?;
+                Ok(present::session_tools(board, &session.now()))
+            }
+        }
+    }
+
+    pub(crate) async fn toolsets(&self, id: &str) -> Result<SessionToolsets, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["sessions", id, "toolsets"], &[]).await,
+            Self::Embedded(_, gateway) => {
+                Ok(present::session_toolsets(&found(gateway, id).await?.now()))
+            }
+        }
+    }
+
+    pub(crate) async fn render(
+        &self,
+        id: &str,
+        provider: Provider,
+        explain: bool,
+        since: Option<u64>,
+    ) -> Result<RenderingView, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                let mut query = vec![
+                    ("provider", provider.as_str().to_owned()),
+                    ("explain", explain.to_string()),
+                ];
+                query.extend(since.map(|since| ("since", since.to_string())));
+                remote.get(&["sessions", id, "render"], &query).await
+            }
+            Self::Embedded(_, gateway) => {
+                let session = found(gateway, id).await?;
+                Ok(present::rendering(&session, &session.now(), provider, explain, since))
+            }
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        id: &str,
+        tool: &str,
+        body: SessionCallBody,
+    ) -> Result<CallView, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                remote.post(&["sessions", id, "tools", tool, "call"], &body).await
+            }
+            Self::Embedded(_, gateway) => {
+                let session = found(gateway, id).await?;
+                let called =
+                    present::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
+                called.map_err(Failure::from)
+            }
+        }
+    }
+
+    /// Ends what was started for the command.
+    pub(crate) async fn close(self) {
+        if let Self::Embedded(board, gateway) = self {
+            gateway.shutdown().await;
+            end_board(&board).await;
+        }
+    }
+}
+
+async fn found(gateway: &Gateway, id: &str) -> Result<Arc<Session>, Failure> {
+    Ok(gateway.session(id, None).await?)
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let kind = match &error {
+            SessionError::Unknown(_) => "unknown_session",
+            SessionError::Taken(_) => "session_exists",
+            SessionError::Stale { .. } => "stale_revision",
+            SessionError::TooMany => "too_many_sessions",
+            SessionError::BadName(_) | SessionError::Refused(_) => "bad_request",
+            SessionError::Store(_) => "store",
+        };
+        Problem::new(kind, 0, error.to_string()).into()
+    }
+}
