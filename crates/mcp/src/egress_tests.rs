@@ -109,19 +109,22 @@ async fn of_several_addresses_only_those_are_dialled_that_may_be() {
 }
 
 /// The first answer is fine, all others lead elsewhere: what was checked is what is dialled, and what is dialled later
-/// is checked again.
+/// is checked again. Also where a configured server would be reached by a shorter way.
 #[tokio::test]
 async fn a_name_that_changes_its_mind_gains_nothing() {
-    let server = server().await;
-    let allowed = policy(&["127.0.0.1"], &[]);
-    let (guard, asked) = guard(allowed, &[&["127.0.0.1"], &["127.0.0.2"]]);
-    let connection = open(guard, &named(&server)).await.unwrap();
-    assert_eq!(*asked.lock().unwrap(), 1, "one connection, one lookup");
-    server.restart_on_same_port().await;
-    let error = connection.list_tools().await.unwrap_err();
-    assert_eq!(error.kind, ConnectErrorKind::Forbidden, "{error}");
-    assert!(*asked.lock().unwrap() >= 2);
-    connection.close().await;
+    for host in ["mcp.example", "mcp.localhost"] {
+        let server = server().await;
+        let allowed = policy(&["127.0.0.1"], &[]);
+        let (guard, asked) = guard(allowed, &[&["127.0.0.1"], &["127.0.0.2"]]);
+        let url = format!("http://{host}:{}/mcp", server.port());
+        let connection = open(guard, &url).await.unwrap();
+        assert_eq!(*asked.lock().unwrap(), 1, "one connection, one lookup");
+        server.restart_on_same_port().await;
+        let error = connection.list_tools().await.unwrap_err();
+        assert_eq!(error.kind, ConnectErrorKind::Forbidden, "{error}");
+        assert!(*asked.lock().unwrap() >= 2);
+        connection.close().await;
+    }
 }
 
 #[tokio::test]

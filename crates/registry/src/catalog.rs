@@ -66,6 +66,7 @@ pub struct Catalog {
     revision: u64,
     /// The revision at which everybody's tools came to be as they are.
     shared_since: u64,
+    registered: Vec<Arc<CatalogTool>>,
     tools: Vec<Arc<CatalogTool>>,
     by_canonical: HashMap<Arc<str>, usize>,
     by_bare: HashMap<Arc<str>, usize>,
@@ -92,9 +93,9 @@ pub struct Unresolved {
 
 impl Catalog {
     /// Makes a snapshot of tools in the order of their registration.
-    pub fn new(revision: u64, tools: Vec<Arc<CatalogTool>>) -> Self {
+    pub fn new(revision: u64, registered: Vec<Arc<CatalogTool>>) -> Self {
         let (owned, tools): (Vec<_>, Vec<_>) =
-            tools.into_iter().partition(|tool| tool.owner.is_some());
+            registered.iter().cloned().partition(|tool| tool.owner.is_some());
         let by_canonical = index(&tools, |tool| tool.name.as_str().into());
         let by_bare = index(&tools, |tool| tool.name.tool().into());
         let mut by_owner: HashMap<Arc<str>, Vec<Arc<CatalogTool>>> = HashMap::new();
@@ -104,7 +105,8 @@ impl Catalog {
         }
         let owned = by_owner.into_iter().map(|(owner, tools)| (owner, Owned::new(revision, tools)));
         let owned = owned.collect();
-        Self { revision, shared_since: revision, tools, by_canonical, by_bare, owned }
+        let shared_since = revision;
+        Self { revision, shared_since, registered, tools, by_canonical, by_bare, owned }
     }
 
     /// The same, knowing what came before: who sees no difference has the same [`Catalog::key_for`].
@@ -144,9 +146,10 @@ impl Catalog {
         self.owned.get(owner).map(|owned| owned.tools.as_slice()).unwrap_or_default()
     }
 
-    /// All tools, whoever may see them. For those who keep the catalog, not for those who show it.
-    pub fn of_all_owners(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
-        self.tools.iter().chain(self.owned.values().flat_map(|owned| &owned.tools))
+    /// All tools, whoever may see them, in the order of their registration. For those who keep the catalog, not for
+    /// those who show it.
+    pub fn of_all_owners(&self) -> &[Arc<CatalogTool>] {
+        &self.registered
     }
 
     /// Everybody's tools of one server.

@@ -55,7 +55,7 @@ fn what_belongs_to_an_owner_is_found_by_that_owner_alone() {
     assert_eq!(shown(catalog.tools()), ["crm.search"]);
     assert_eq!(shown(catalog.owned_by("s1")), ["@s1-crm.search", "@s1-mine.look"]);
     assert_eq!(shown(catalog.owned_by("s3")), Vec::<String>::new());
-    assert_eq!(catalog.of_all_owners().count(), 4);
+    assert_eq!(catalog.of_all_owners().len(), 4);
     for name in ["look", "@s1-mine.look", "mine.look", "@s1-crm.search"] {
         let unresolved = catalog.resolve(name).unwrap_err();
         assert!(!format!("{unresolved:?}").contains('@'), "{name}");
