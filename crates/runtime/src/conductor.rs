@@ -172,16 +172,20 @@ impl Conductor {
 
     async fn attach(&mut self, Attach { owner, spec, reply }: Attach) {
         let most = self.plan.borrow().gateway.max_session_servers;
-        let attached = self.attachments.attach(owner, spec, most);
-        if attached.is_ok() {
-            self.reconcile().await;
-        }
-        let answer = attached.map(|(name, replaced)| {
-            if let Some(replaced) = replaced {
+        let answer = match self.attachments.attach(owner, spec, most) {
+            Ok((name, Some(replaced))) => {
+                self.reconcile().await;
                 replaced.retire(&self.tasks);
+                Ok(name)
             }
-            name
-        });
+            // Nobody has seen its tools yet, so there is nothing to weigh.
+            Ok((name, None)) => {
+                let older = self.published.load_full();
+                self.show(older.catalog.clone(), &older);
+                Ok(name)
+            }
+            Err(error) => Err(error),
+        };
         // A session that no longer waits has it all the same.
         let _gone = reply.send(answer);
     }
@@ -228,12 +232,16 @@ impl Conductor {
         };
         switchboard_telemetry::catalog_published(catalog.tools().len(), catalog.revision());
         let revision = catalog.revision();
-        let (servers, attached) = (self.servers.clone(), self.attachments.all().cloned().collect());
-        self.published.store(Arc::new(Published::new(catalog, servers, attached, &older)));
+        self.show(catalog, &older);
         if !is_same {
             self.revision.send_replace(revision);
         }
         self.remember(&listings).await;
+    }
+
+    fn show(&self, catalog: Arc<Catalog>, older: &Published) {
+        let (servers, attached) = (self.servers.clone(), self.attachments.all().cloned().collect());
+        self.published.store(Arc::new(Published::new(catalog, servers, attached, older)));
     }
 
     fn tell(&mut self, admission: &Admission) {
