@@ -24,7 +24,7 @@ pub(crate) struct RawConfig {
     pub(crate) toolsets: Option<Vec<RawToolset>>,
     /// What MCP clients see of the tools.
     pub(crate) gateway: Option<RawGateway>,
-    /// Who may ask.
+    /// Who may ask, and where servers of sessions may be.
     pub(crate) security: Option<RawSecurity>,
 }
 
@@ -285,12 +285,18 @@ pub(crate) struct RawGateway {
         extend("default" = model::DEFAULT_MAX_SESSIONS_PER_PRINCIPAL)
     )]
     pub(crate) max_sessions_per_principal: Option<u32>,
+    /// How many MCP servers all sessions together may bring with them. With 0 they bring none.
+    #[schemars(
+        range(min = 0, max = 4_294_967_295u32),
+        extend("default" = model::DEFAULT_MAX_SESSION_SERVERS)
+    )]
+    pub(crate) max_session_servers: Option<u32>,
     /// Larger requests are refused.
     #[schemars(range(min = 1024), extend("default" = model::DEFAULT_MAX_BODY_BYTES))]
     pub(crate) max_body_bytes: Option<u64>,
 }
 
-/// Who may ask.
+/// Who may ask, and where servers of sessions may be.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Security")]
@@ -305,6 +311,24 @@ pub(crate) struct RawSecurity {
     pub(crate) allowed_origins: Option<Vec<String>>,
     /// Accepts the tokens of an authorization server.
     pub(crate) jwt: Option<RawJwt>,
+    /// Where the MCP servers that sessions bring with them may be. Without it: anywhere in the public internet,
+    /// but neither on this machine nor in a private network.
+    pub(crate) egress: Option<RawEgress>,
+}
+
+/// Exceptions to where servers of sessions may be. Servers of this file may be anywhere.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Egress")]
+#[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
+pub(crate) struct RawEgress {
+    /// Networks, addresses and host names that may be reached although they are not public. `*.example.com` is
+    /// every name below `example.com`.
+    #[schemars(extend("examples" = [["10.20.0.0/16", "mcp.corp.example"]]))]
+    pub(crate) allow: Option<Vec<String>>,
+    /// What may not be reached, whatever `allow` says. A host has many names, so networks hold better here.
+    #[schemars(extend("examples" = [["10.20.30.0/24"]]))]
+    pub(crate) deny: Option<Vec<String>>,
 }
 
 /// Which tokens are accepted.

@@ -21,7 +21,8 @@ const WORDS: [&str; 12] = [
 ];
 
 /// Keys of ours that hold one of these words and never a secret.
-const HARMLESS_KEYS: [&str; 3] = ["session_idle", "max_sessions", "max_sessions_per_principal"];
+const HARMLESS_KEYS: [&str; 4] =
+    ["session_idle", "max_sessions", "max_sessions_per_principal", "max_session_servers"];
 
 /// How far upwards the keys above a line are looked for.
 const MAX_LOOK_BACK: usize = 2000;
@@ -122,6 +123,7 @@ mod tests {
         check("  auth:", false);
         check("  - name: auth-server", false);
         check("  max_sessions: 0", false);
+        check("  max_session_servers: 0", false);
         check("  mcp_session: abc", true);
         check("env:\n  A: x\nurl: http://auth.example.com/mcp", false);
     }

@@ -4,9 +4,9 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    ArgumentSpec, BUILT_IN_LIMITS, Endpoint, EraChoice, GatewayPlan, JwksSource, LimitsOverlay,
-    LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan, UpstreamAuth,
-    redact_url, render_duration,
+    ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
+    LimitsOverlay, LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan,
+    UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -71,12 +71,14 @@ fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
     fields.put("session_idle", json!(render_duration(plan.session_idle)));
     fields.put("max_sessions", json!(plan.max_sessions));
     fields.put("max_sessions_per_principal", json!(plan.max_sessions_per_principal));
+    fields.put("max_session_servers", json!(plan.max_session_servers));
     fields.put("max_body_bytes", json!(plan.max_body_bytes));
     fields.done()
 }
 
 fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
     let jwt_at = at.as_ref().and_then(|at| at.get("jwt"));
+    let egress_at = at.as_ref().and_then(|at| at.get("egress"));
     let mut fields = Fields::new(at, source);
     fields.put_texts("allowed_hosts", &plan.allowed_hosts);
     fields.put_texts("allowed_origins", &plan.allowed_origins);
@@ -101,6 +103,14 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc
             below.put("resource", json!(redact_url(&jwt.resource)));
         }
         fields.out.push(("jwt".into(), below.done()));
+    }
+    if let Some(egress_at) = egress_at {
+        let mut below = Fields::new(Some(egress_at), source);
+        let texts =
+            |rules: &[EgressRule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+        below.put_texts("allow", &texts(&plan.egress.allow));
+        below.put_texts("deny", &texts(&plan.egress.deny));
+        fields.out.push(("egress".into(), below.done()));
     }
     fields.done()
 }

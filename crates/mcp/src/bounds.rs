@@ -13,6 +13,20 @@ pub const MAX_LIST_PAGES: usize = 1_000;
 /// What the tools of one listing may take together.
 pub(crate) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
+/// How much one listing may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListBounds {
+    pub items: usize,
+    /// What they may take together.
+    pub bytes: usize,
+}
+
+impl Default for ListBounds {
+    fn default() -> Self {
+        Self { items: MAX_TOOLS_PER_SERVER, bytes: MAX_LIST_BYTES }
+    }
+}
+
 /// Reasons that are kept for tools that were left out; the rest are counted.
 pub(crate) const KEPT_REASONS: usize = 20;
 

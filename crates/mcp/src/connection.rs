@@ -8,6 +8,7 @@ use switchboard_model::{Era, ServerName, ToolList};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::bounds::ListBounds;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::Features;
@@ -31,6 +32,8 @@ pub struct ConnectOptions {
     pub http: HttpPool,
     /// Where the tokens of servers with `auth.oauth` are; without it those cannot be reached.
     pub sign_ins: Option<SignIns>,
+    /// How long its lists may be.
+    pub list_bounds: ListBounds,
 }
 
 /// What a server says about itself. For display only.
@@ -54,6 +57,7 @@ pub struct Connection {
     pub(crate) watch: Watch,
     /// Whether arguments are mirrored into headers.
     pub(crate) mirrors_arguments: bool,
+    pub(crate) list_bounds: ListBounds,
     pub(crate) child: Option<ChildProcess>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,

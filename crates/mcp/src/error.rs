@@ -5,6 +5,8 @@ use std::error::Error;
 /// What kind of failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectErrorKind {
+    /// We may not go there (`security.egress`).
+    Forbidden,
     /// Nobody listens there, the name does not resolve, the network is down.
     Unreachable,
     /// It answers, but does not want to serve just now (HTTP 429 or 5xx).

@@ -176,7 +176,8 @@ impl Connection {
             | ConnectErrorKind::Unauthorized
             | ConnectErrorKind::SignIn
             | ConnectErrorKind::Timeout
-            | ConnectErrorKind::Process => AskFailure::Unavailable(error.message),
+            | ConnectErrorKind::Process
+            | ConnectErrorKind::Forbidden => AskFailure::Unavailable(error.message),
         }
     }
 

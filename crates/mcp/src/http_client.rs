@@ -28,12 +28,13 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
-use switchboard_model::is_on_this_machine;
+use switchboard_model::{EgressPolicy, is_on_this_machine};
 use switchboard_protocol::is_too_deep;
 use url::Url;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
+use crate::egress::{EgressGuard, EgressRefused};
 use crate::envelope::too_deep;
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_sender::{HttpSender, PlainClient};
@@ -287,16 +288,34 @@ pub struct HttpPool {
     /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
     near: Arc<OnceLock<Result<Client, ConnectError>>>,
     plain: Arc<OnceLock<PlainClient>>,
+    guard: Option<EgressGuard>,
 }
 
 impl HttpPool {
+    /// A pool for addresses that somebody gave who cannot write the configuration. It shares no connection with any
+    /// other pool: what is open already has not passed the check.
+    pub fn guarded(policy: EgressPolicy) -> Self {
+        Self::guarded_by(EgressGuard::new(policy))
+    }
+
+    pub(crate) fn guarded_by(guard: EgressGuard) -> Self {
+        Self { guard: Some(guard), ..Self::default() }
+    }
+
     /// The way of requests past rmcp.
     pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
-        let plain = is_on_this_machine(url).then(|| self.plain.get_or_init(build_plain).clone());
+        let is_near = is_on_this_machine(url) && self.guard.is_none();
+        let plain = is_near.then(|| self.plain.get_or_init(build_plain).clone());
         Ok(HttpSender::new(self.client_for(url)?, plain, url))
     }
 
     pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
+        if let Some(guard) = &self.guard {
+            guard.check_literal(url)?;
+            // A proxy would dial in our place, and nobody could say where.
+            let build = || build_http(Client::builder().no_proxy().dns_resolver(guard.clone()));
+            return self.far.get_or_init(build).clone();
+        }
         if is_on_this_machine(url) {
             self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
         } else {
@@ -326,6 +345,7 @@ fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
         .map_err(|error| ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error)))
 }
 
+/// Also what the check of addresses rests on: the host of a redirect is the one that was checked.
 fn same_origin_only(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let same =
         attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
@@ -503,6 +523,9 @@ fn describe_causes(
 ) -> ConnectError {
     let mut chain = String::new();
     while let Some(inner) = cause {
+        if let Some(refused) = inner.downcast_ref::<EgressRefused>() {
+            return refused.into();
+        }
         let message = inner.to_string();
         let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
         if !is_layer && !chain.contains(&message) {

@@ -5,12 +5,13 @@
 //! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
 //! open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
 //! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
-//! (`listing`).
+//! (`listing`), and where a server may be that the configuration does not name (`egress`).
 
 mod bounds;
 mod connection;
 pub mod demo;
 mod desk;
+mod egress;
 mod envelope;
 mod error;
 mod exchange;
@@ -28,7 +29,7 @@ mod sse;
 mod stdio;
 mod watching;
 
-pub use bounds::{MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
+pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
 pub use connection::{ConnectOptions, Connection, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult, RpcError};

@@ -10,9 +10,7 @@ use serde_json::value::RawValue;
 use switchboard_model::{JsonText, ToolDescriptor, ToolList};
 use switchboard_protocol::{Mirrors, quoted};
 
-use crate::bounds::{
-    KEPT_REASONS, MAX_CURSOR_BYTES, MAX_LIST_BYTES, MAX_LIST_PAGES, MAX_TOOLS_PER_SERVER,
-};
+use crate::bounds::{KEPT_REASONS, ListBounds, MAX_CURSOR_BYTES, MAX_LIST_PAGES};
 use crate::connection::Connection;
 use crate::envelope::Failure;
 use crate::error::{ConnectError, ConnectErrorKind};
@@ -21,8 +19,11 @@ use crate::exchange::{Listed, RawResult};
 impl Connection {
     /// All pages, or an error: half a list is worse than the last whole one.
     pub(crate) async fn read_tools(&self) -> Result<ToolList, ConnectError> {
-        let mut reader =
-            ToolReader { checks_mirrors: self.mirrors_arguments, ..Default::default() };
+        let mut reader = ToolReader {
+            checks_mirrors: self.mirrors_arguments,
+            size: Size::within(self.list_bounds),
+            ..Default::default()
+        };
         self.read_pages("tools/list", "tools", |page| reader.read_page(page)).await?;
         Ok(reader.list)
     }
@@ -34,7 +35,7 @@ impl Connection {
         member: &'static str,
         key: &'static str,
     ) -> Result<Vec<Listed>, ConnectError> {
-        let (mut list, mut size) = (Vec::new(), Size::default());
+        let (mut list, mut size) = (Vec::new(), Size::within(self.list_bounds));
         let read = self.read_pages(method, member, |page| {
             for item in items(page, member)? {
                 size.count(member)?;
@@ -174,30 +175,33 @@ fn in_words(member: &str) -> &str {
 /// How much a listing holds so far.
 #[derive(Debug, Default)]
 struct Size {
+    bounds: ListBounds,
     items: usize,
     bytes: usize,
     left_out: usize,
 }
 
 impl Size {
+    fn within(bounds: ListBounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
     fn count(&mut self, member: &str) -> Result<(), ConnectError> {
         self.items += 1;
-        if self.items > MAX_TOOLS_PER_SERVER {
+        let most = self.bounds.items;
+        if self.items > most {
             let what = in_words(member);
-            return Err(broken(format!(
-                "the server lists more than {MAX_TOOLS_PER_SERVER} {what}"
-            )));
+            return Err(broken(format!("the server lists more than {most} {what}")));
         }
         Ok(())
     }
 
     fn add(&mut self, bytes: usize, member: &str) -> Result<(), ConnectError> {
         self.bytes += bytes;
-        if self.bytes > MAX_LIST_BYTES {
+        let most = self.bounds.bytes;
+        if self.bytes > most {
             let what = in_words(member);
-            return Err(broken(format!(
-                "the server's {what} take more than {MAX_LIST_BYTES} bytes"
-            )));
+            return Err(broken(format!("the server's {what} take more than {most} bytes")));
         }
         Ok(())
     }
@@ -298,6 +302,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::bounds::{MAX_LIST_BYTES, MAX_TOOLS_PER_SERVER};
 
     fn read(page: &Value, reader: &mut ToolReader) -> Result<(), ConnectError> {
         reader.read_page(&Members::of_text(&page.to_string()))

@@ -355,6 +355,7 @@ impl Opening<'_> {
             desk,
             watch,
             mirrors_arguments,
+            list_bounds: self.options.list_bounds,
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),

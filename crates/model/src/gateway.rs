@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::ServerName;
+use crate::{EgressPolicy, ServerName};
 
 /// The tools that the gateway itself adds; no configured tool may be shown under one of these names.
 pub const META_TOOLS: [&str; 7] = [
@@ -26,6 +26,9 @@ pub const DEFAULT_MAX_SESSIONS: u32 = 10_000;
 
 /// How many of them may belong to one principal.
 pub const DEFAULT_MAX_SESSIONS_PER_PRINCIPAL: u32 = 1_000;
+
+/// How many servers all sessions together may bring with them.
+pub const DEFAULT_MAX_SESSION_SERVERS: u32 = 256;
 
 /// The largest request body that is read.
 pub const DEFAULT_MAX_BODY_BYTES: u64 = 4 << 20;
@@ -142,6 +145,8 @@ pub struct GatewayPlan {
     pub max_sessions: u32,
     /// How many of them may belong to one principal.
     pub max_sessions_per_principal: u32,
+    /// How many servers all sessions together may bring with them.
+    pub max_session_servers: u32,
     /// The largest request body that is read.
     pub max_body_bytes: u64,
 }
@@ -167,12 +172,13 @@ impl Default for GatewayPlan {
             session_idle: DEFAULT_SESSION_IDLE,
             max_sessions: DEFAULT_MAX_SESSIONS,
             max_sessions_per_principal: DEFAULT_MAX_SESSIONS_PER_PRINCIPAL,
+            max_session_servers: DEFAULT_MAX_SESSION_SERVERS,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
         }
     }
 }
 
-/// The `security` section: who may ask.
+/// The `security` section: who may ask, and what may be asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecurityPlan {
     /// Names under which this machine may be addressed, beside its loopback names; in lower case, with
@@ -182,6 +188,8 @@ pub struct SecurityPlan {
     pub allowed_origins: Vec<String>,
     /// Accepts tokens of an authorization server.
     pub jwt: Option<JwtPlan>,
+    /// Where servers that the file does not name may be.
+    pub egress: EgressPolicy,
 }
 
 /// Which tokens are accepted.

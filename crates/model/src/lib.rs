@@ -4,7 +4,9 @@
 //! This crate knows no network, clock, disk or randomness. Nothing here is a wire type: what a file,
 //! a database row or an HTTP body looks like is decided at the edge that speaks it.
 
+mod attached;
 mod call;
+mod egress;
 mod gateway;
 mod json_text;
 mod limits;
@@ -14,11 +16,13 @@ mod secret;
 mod server;
 mod tool;
 
+pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
     CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
 };
+pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
-    DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSIONS,
+    DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,
     DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE, Exposure, ExposureMode, GatewayPlan,
     JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan, StatelessState, ToolsetPlan,
 };

@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// The server half of every tool that runs in this process.
 pub const LOCAL_SERVER: &str = "local";
 
+/// How the names of servers begin that no configuration names.
+const ATTACHED: char = '@';
+
 /// The name of one upstream server, or [`LOCAL_SERVER`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerName(Arc<str>);
@@ -17,6 +20,17 @@ impl ServerName {
     /// Wraps a name that the configuration has already checked.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
+    }
+
+    /// The name by which the process knows a server that a session brought. It begins with a mark that
+    /// [`ServerName::is_valid`] refuses, so no configuration can have it; `digest` is what makes it unique.
+    pub fn attached(digest: &str) -> Self {
+        Self::new(format!("{ATTACHED}{digest}"))
+    }
+
+    /// Whether a session brought it.
+    pub fn is_attached(&self) -> bool {
+        self.0.starts_with(ATTACHED)
     }
 
     /// The pseudo server of the built-in tools.
@@ -116,5 +130,12 @@ mod tests {
         for bad in ["", "a.b", "a b", "-a", "_a", "é", &"x".repeat(65)] {
             assert!(!ServerName::is_valid(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn no_configuration_can_name_what_a_session_brought() {
+        let name = ServerName::attached("1f");
+        assert!(name.is_attached() && !ServerName::is_valid(name.as_str()));
+        assert!(!ServerName::new("1f").is_attached() && !ServerName::local().is_attached());
     }
 }

@@ -109,7 +109,7 @@ fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
 }
 
 /// Each name once, the last definition of it, in the place of its first.
-fn last_definitions<'a>(
+pub(crate) fn last_definitions<'a>(
     server: &ServerName,
     listed: &'a [ToolDescriptor],
     admission: &mut Admission,
@@ -215,6 +215,8 @@ fn registered(
         toolset,
         expose_as,
         arguments,
+        owner: None,
+        alias: None,
     }
 }
 

@@ -43,14 +43,44 @@ pub struct CatalogTool {
     pub expose_as: Option<String>,
     /// Declared arguments; already part of the descriptor's schema in a published catalog.
     pub arguments: Option<Vec<ArgumentSpec>>,
+    /// The session that alone may see and call it; `None` for everybody's.
+    pub owner: Option<Arc<str>>,
+    /// What its owner calls its server: for exposed names and messages. The server's half of `name` is for the
+    /// process.
+    pub alias: Option<ServerName>,
+}
+
+impl CatalogTool {
+    /// What people call the server of this tool.
+    pub fn shown_server(&self) -> &ServerName {
+        self.alias.as_ref().unwrap_or_else(|| self.name.server())
+    }
 }
 
 /// An immutable snapshot. Holders of an old one keep seeing it unchanged.
+///
+/// Tools that belong to somebody stand apart: what asks without an owner neither lists nor finds them, whatever name
+/// it has heard.
 #[derive(Debug, Default)]
 pub struct Catalog {
     revision: u64,
+    /// The revision at which everybody's tools came to be as they are.
+    shared_since: u64,
+    registered: Vec<Arc<CatalogTool>>,
     tools: Vec<Arc<CatalogTool>>,
     by_canonical: HashMap<Arc<str>, usize>,
+    by_bare: HashMap<Arc<str>, usize>,
+    owned: HashMap<Arc<str>, Owned>,
+}
+
+/// The tools of one owner.
+#[derive(Debug, Default)]
+struct Owned {
+    since: u64,
+    tools: Vec<Arc<CatalogTool>>,
+    by_canonical: HashMap<Arc<str>, usize>,
+    /// By what the owner calls them, `alias.tool`.
+    by_alias: HashMap<Arc<str>, usize>,
     by_bare: HashMap<Arc<str>, usize>,
 }
 
@@ -63,26 +93,66 @@ pub struct Unresolved {
 
 impl Catalog {
     /// Makes a snapshot of tools in the order of their registration.
-    pub fn new(revision: u64, tools: Vec<Arc<CatalogTool>>) -> Self {
-        let by_canonical =
-            tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
-        // A later tool replaces an earlier one: last registered wins.
-        let by_bare =
-            tools.iter().enumerate().map(|(at, tool)| (tool.name.tool().into(), at)).collect();
-        Self { revision, tools, by_canonical, by_bare }
+    pub fn new(revision: u64, registered: Vec<Arc<CatalogTool>>) -> Self {
+        let (owned, tools): (Vec<_>, Vec<_>) =
+            registered.iter().cloned().partition(|tool| tool.owner.is_some());
+        let by_canonical = index(&tools, |tool| tool.name.as_str().into());
+        let by_bare = index(&tools, |tool| tool.name.tool().into());
+        let mut by_owner: HashMap<Arc<str>, Vec<Arc<CatalogTool>>> = HashMap::new();
+        for tool in owned {
+            let Some(owner) = &tool.owner else { continue };
+            by_owner.entry(owner.clone()).or_default().push(tool);
+        }
+        let owned = by_owner.into_iter().map(|(owner, tools)| (owner, Owned::new(revision, tools)));
+        let owned = owned.collect();
+        let shared_since = revision;
+        Self { revision, shared_since, registered, tools, by_canonical, by_bare, owned }
     }
 
-    /// Grows by one with every change, also over restarts.
+    /// The same, knowing what came before: who sees no difference has the same [`Catalog::key_for`].
+    #[must_use]
+    pub fn after(self, older: &Self) -> Self {
+        let mut next = self;
+        if next.tools == older.tools {
+            next.shared_since = older.shared_since;
+        }
+        for (owner, owned) in &mut next.owned {
+            if let Some(before) = older.owned.get(owner).filter(|it| it.tools == owned.tools) {
+                owned.since = before.since;
+            }
+        }
+        next
+    }
+
+    /// Grows by one with every change of anybody's tools, also over restarts.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// All tools in the order of their registration.
+    /// Two catalogs of one run that have the same key for an owner, or for nobody in particular, show it the same
+    /// tools. A view can be kept while only the tools of others change.
+    pub fn key_for(&self, owner: Option<&str>) -> (u64, u64) {
+        let owned = owner.and_then(|owner| self.owned.get(owner));
+        (self.shared_since, owned.map_or(0, |owned| owned.since))
+    }
+
+    /// Everybody's tools in the order of their registration.
     pub fn tools(&self) -> &[Arc<CatalogTool>] {
         &self.tools
     }
 
-    /// The tools of one server.
+    /// The tools that belong to one owner, in the order of their registration.
+    pub fn owned_by(&self, owner: &str) -> &[Arc<CatalogTool>] {
+        self.owned.get(owner).map(|owned| owned.tools.as_slice()).unwrap_or_default()
+    }
+
+    /// All tools, whoever may see them, in the order of their registration. For those who keep the catalog, not for
+    /// those who show it.
+    pub fn of_all_owners(&self) -> &[Arc<CatalogTool>] {
+        &self.registered
+    }
+
+    /// Everybody's tools of one server.
     pub fn tools_of<'a>(
         &'a self,
         server: &'a ServerName,
@@ -90,21 +160,43 @@ impl Catalog {
         self.tools.iter().filter(move |tool| tool.name.server() == server)
     }
 
-    /// The tool of this canonical name, else the last registered one of this bare name.
+    /// Everybody's tool of this canonical name, else the last registered one of this bare name.
     pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
-        self.by_canonical
-            .get(name)
-            .or_else(|| self.by_bare.get(name))
-            .and_then(|at| self.tools.get(*at))
+        self.shared(&self.by_canonical, name)
+            .or_else(|| self.shared(&self.by_bare, name))
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
-    /// The tool of exactly this name.
+    /// The same for an owner, who also has tools of its own: by their whole names, which cannot hide those of
+    /// everybody, and by their bare ones, which come before.
+    pub fn resolve_for(&self, owner: &str, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
+        let Some(owned) = self.owned.get(owner) else { return self.resolve(name) };
+        self.shared(&self.by_canonical, name)
+            .or_else(|| owned.find(&owned.by_canonical, name))
+            .or_else(|| owned.find(&owned.by_alias, name))
+            .or_else(|| owned.find(&owned.by_bare, name))
+            .map_or_else(|| self.resolve(name), Ok)
+    }
+
+    /// Everybody's tool of exactly this name.
     pub fn exactly(&self, name: &CanonicalName) -> Result<&Arc<CatalogTool>, Unresolved> {
-        self.by_canonical
-            .get(name.as_str())
-            .and_then(|at| self.tools.get(*at))
+        self.exactly_for(None, name)
+    }
+
+    /// The tool of exactly this name that belongs to this owner, or to everybody.
+    pub fn exactly_for(
+        &self,
+        owner: Option<&str>,
+        name: &CanonicalName,
+    ) -> Result<&Arc<CatalogTool>, Unresolved> {
+        let owned = owner.and_then(|owner| self.owned.get(owner));
+        self.shared(&self.by_canonical, name.as_str())
+            .or_else(|| owned.and_then(|owned| owned.find(&owned.by_canonical, name.as_str())))
             .ok_or_else(|| Unresolved { nearest: self.nearest(name.as_str()) })
+    }
+
+    fn shared(&self, names: &HashMap<Arc<str>, usize>, name: &str) -> Option<&Arc<CatalogTool>> {
+        self.tools.get(*names.get(name)?)
     }
 
     fn nearest(&self, name: &str) -> Vec<CanonicalName> {
@@ -120,6 +212,33 @@ impl Catalog {
         scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
         scored.into_iter().take(3).map(|(_, name)| name.clone()).collect()
     }
+}
+
+impl Owned {
+    fn new(since: u64, tools: Vec<Arc<CatalogTool>>) -> Self {
+        let alias = |tool: &CatalogTool| {
+            CanonicalName::new(tool.shown_server(), tool.name.tool()).as_str().into()
+        };
+        Self {
+            since,
+            by_canonical: index(&tools, |tool| tool.name.as_str().into()),
+            by_alias: index(&tools, alias),
+            by_bare: index(&tools, |tool| tool.name.tool().into()),
+            tools,
+        }
+    }
+
+    fn find(&self, names: &HashMap<Arc<str>, usize>, name: &str) -> Option<&Arc<CatalogTool>> {
+        self.tools.get(*names.get(name)?)
+    }
+}
+
+/// Where each tool stands. A later tool replaces an earlier one: last registered wins.
+fn index(
+    tools: &[Arc<CatalogTool>],
+    name: impl Fn(&CatalogTool) -> Arc<str>,
+) -> HashMap<Arc<str>, usize> {
+    tools.iter().enumerate().map(|(at, tool)| (name(tool), at)).collect()
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //! before. Nothing logs: what people should be told comes back as [`Notice`]s and [`Violation`]s.
 
 mod admission;
+mod attached;
 mod catalog;
 mod entries;
 mod notice;
 mod violation;
 
 pub use admission::{Admission, Offer, admit};
+pub use attached::{AttachedOffer, admit_attached};
 pub use catalog::{Catalog, CatalogTool, Configured, Unresolved};
 pub use notice::{Level, Notice};
 pub use violation::Violation;

@@ -17,13 +17,14 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conductor::{Before, Commit, Conductor, Seen, Servers};
+use crate::attachments::Attachments;
+use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
 use crate::local::LocalTools;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
 use crate::start_error::{StartError, StartFailure};
-use crate::supervisor::{Server, ServerStatus, Surroundings};
+use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
 use crate::tokens::StoredTokens;
 use crate::tools::Published;
 
@@ -68,7 +69,8 @@ pub struct Board {
     pub(crate) local_tools: LocalTools,
     plan: watch::Receiver<Arc<Plan>>,
     revision: watch::Receiver<u64>,
-    commits: mpsc::Sender<Commit>,
+    /// To the conductor, one at a time; who comes meanwhile waits.
+    pub(crate) orders: mpsc::Sender<Order>,
     /// One configuration change at a time.
     applying: Semaphore,
     around: Surroundings,
@@ -99,6 +101,7 @@ impl Board {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             outgoing: Outgoing::new(),
+            audience: Audience::Everybody,
         };
         // A start that is given up leaves nothing running either.
         let unless_started = around.stop.clone().drop_guard();
@@ -119,6 +122,7 @@ impl Board {
             plan: plan_sender,
             revision: revision_sender,
             servers: servers.clone(),
+            attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
             before: seen(remembered),
             told: HashSet::new(),
@@ -134,7 +138,7 @@ impl Board {
         warn_of_absent(&plan, &servers);
         conductor.publish(&plan, weighed).await;
 
-        let (commits, inbox) = mpsc::channel(1);
+        let (orders, inbox) = mpsc::channel(1);
         around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
         unless_started.disarm();
         Ok(Arc::new(Self {
@@ -145,7 +149,7 @@ impl Board {
             local_tools: options.local_tools,
             plan: plan_receiver,
             revision,
-            commits,
+            orders,
             applying: Semaphore::new(1),
             around,
             calls: TaskTracker::new(),
@@ -243,8 +247,8 @@ impl Board {
         let (reply, answer) = oneshot::channel();
         let commit = Commit { plan: Arc::new(plan), servers, reply };
         // An error, here and below, is a board that is shutting down: there is nothing left to configure.
-        let Ok(place) = self.commits.reserve().await else { return Ok(()) };
-        place.send(commit);
+        let Ok(place) = self.orders.reserve().await else { return Ok(()) };
+        place.send(Order::Commit(commit));
         fresh.0.clear();
         let violations = answer.await.unwrap_or(Ok(())).err();
         violations.map_or(Ok(()), |violations| {

@@ -67,8 +67,38 @@ pub struct RawCall {
 pub enum ToolChoice {
     /// `tool` or `server.tool`, as somebody wrote it.
     Named(String),
-    /// Exactly this one.
+    /// Exactly this one of everybody's.
     Exact(CanonicalName),
+    /// Exactly this one of those that belong to an owner. Whoever makes this has seen to it that the owner asks.
+    Owned { owner: Arc<str>, name: CanonicalName },
+}
+
+impl ToolChoice {
+    fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Exact(name) | Self::Owned { name, .. } => name.as_str(),
+        }
+    }
+
+    /// As a message may say it: the server's half of an owned tool's name means nothing to anybody.
+    fn shown(&self) -> &str {
+        match self {
+            Self::Named(_) | Self::Exact(_) => self.name(),
+            Self::Owned { name, .. } => name.tool(),
+        }
+    }
+}
+
+/// A tool that a view has shown to whoever asks.
+impl From<&CatalogTool> for ToolChoice {
+    fn from(tool: &CatalogTool) -> Self {
+        let name = tool.name.clone();
+        match &tool.owner {
+            None => Self::Exact(name),
+            Some(owner) => Self::Owned { owner: owner.clone(), name },
+        }
+    }
 }
 
 /// What a caller of the gateway sends along.
@@ -202,13 +232,9 @@ impl Board {
     pub async fn call_raw(&self, call: RawCall) -> RawReport {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
-        let requested = match &call.tool {
-            ToolChoice::Named(name) => name.as_str(),
-            ToolChoice::Exact(name) => name.as_str(),
-        };
         let arguments = call.arguments.as_deref().unwrap_or("{}");
         let revision = published.catalog.revision();
-        let mut ledger = Ledger::open(self, requested, arguments, call.face, revision);
+        let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
@@ -231,8 +257,9 @@ impl Board {
         let tool = match &call.tool {
             ToolChoice::Named(name) => published.catalog.resolve(name),
             ToolChoice::Exact(name) => published.catalog.exactly(name),
+            ToolChoice::Owned { owner, name } => published.catalog.exactly_for(Some(owner), name),
         };
-        let tool = tool.map_err(|unresolved| unknown_tool(&ledger.requested, &unresolved))?;
+        let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
         ledger.tool = Some(tool.name.clone());
         ledger.meter = published.meter(tool);
         let text = call.arguments.unwrap_or_else(|| "{}".into());
@@ -464,8 +491,13 @@ fn check_object(
         let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
         let message =
             format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
-        CallError::new(CallErrorKind::InvalidArguments, message)
-            .with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
+        let error = CallError::new(CallErrorKind::InvalidArguments, message);
+        match tool.owner {
+            None => {
+                error.with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
+            }
+            Some(_) => error,
+        }
     })
 }
 
@@ -532,7 +564,7 @@ fn described(tool: &CatalogTool) -> String {
     if tool.name.server().is_local() {
         format!("tool '{}' (local tool)", tool.name.tool())
     } else {
-        format!("tool '{}' of MCP server '{}'", tool.name.tool(), tool.name.server())
+        format!("tool '{}' of MCP server '{}'", tool.name.tool(), tool.shown_server())
     }
 }
 
@@ -548,9 +580,10 @@ fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {
 
 fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     let message = format!("{} is unavailable: {reason}", described(tool));
-    CallError::new(CallErrorKind::Unavailable, message).with_hint(
-        "the server is being reconnected; `switchboard server list` shows how it is doing",
-    )
+    CallError::new(CallErrorKind::Unavailable, message).with_hint(match tool.owner {
+        None => "the server is being reconnected; `switchboard server list` shows how it is doing",
+        Some(_) => "the server is being reconnected; the session shows how it is doing",
+    })
 }
 
 fn timed_out(tool: &CatalogTool) -> CallError {

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use switchboard_model::{JsonText, Plan, ServerName, ToolDescriptor};
+use switchboard_model::{AttachedServer, JsonText, Plan, ServerName, ToolDescriptor};
 use switchboard_registry::{
-    Admission, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
+    Admission, AttachedOffer, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
+    admit_attached,
 };
 use switchboard_schema::declare_arguments;
 use switchboard_store::{Store, StoreError};
@@ -14,6 +15,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::attach::AttachError;
+use crate::attachments::Attachments;
 use crate::board::Memory;
 use crate::slots::SlotTable;
 use crate::supervisor::{Listing, Server};
@@ -37,6 +40,29 @@ impl Seen {
     }
 }
 
+/// What the conductor is asked to do.
+pub(crate) enum Order {
+    Commit(Commit),
+    Attach(Attach),
+    Detach(Detach),
+}
+
+/// A server that a session brings.
+pub(crate) struct Attach {
+    pub(crate) owner: Arc<str>,
+    pub(crate) spec: AttachedServer,
+    pub(crate) reply: oneshot::Sender<Result<ServerName, AttachError>>,
+}
+
+/// What a session no longer wants.
+pub(crate) struct Detach {
+    pub(crate) owner: Arc<str>,
+    /// What it calls the server; without it, all of its servers.
+    pub(crate) name: Option<ServerName>,
+    /// Answers with how many there were.
+    pub(crate) reply: oneshot::Sender<usize>,
+}
+
 /// A new plan with its servers already started.
 pub(crate) struct Commit {
     pub(crate) plan: Arc<Plan>,
@@ -54,7 +80,9 @@ pub(crate) struct Conductor {
     pub(crate) published: Arc<ArcSwap<Published>>,
     pub(crate) plan: watch::Sender<Arc<Plan>>,
     pub(crate) revision: watch::Sender<u64>,
+    /// Those of the plan.
     pub(crate) servers: Servers,
+    pub(crate) attachments: Attachments,
     pub(crate) tasks: TaskTracker,
     pub(crate) before: Before,
     /// What people have already been told about the present catalog.
@@ -65,14 +93,18 @@ impl Conductor {
     /// Works until it is stopped.
     pub(crate) async fn run(
         mut self,
-        mut commits: mpsc::Receiver<Commit>,
+        mut orders: mpsc::Receiver<Order>,
         dirty: Arc<Notify>,
         stop: CancellationToken,
     ) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some(commit) = commits.recv() => self.commit(commit).await,
+                Some(order) = orders.recv() => match order {
+                    Order::Commit(commit) => self.commit(commit).await,
+                    Order::Attach(attach) => self.attach(attach).await,
+                    Order::Detach(detach) => self.detach(detach).await,
+                },
                 () = dirty.notified() => self.reconcile().await,
             }
         }
@@ -100,7 +132,19 @@ impl Conductor {
                 dropped: &listing.dropped,
             })
             .collect();
-        Weighed { admission: admit(plan, &self.local, &offers), listings }
+        let mut admission = admit(plan, &self.local, &offers);
+        for attached in self.attachments.all() {
+            let listing = attached.server.listing();
+            let offer = AttachedOffer {
+                server: &attached.server.spec().name,
+                owner: &attached.owner,
+                alias: &attached.spec.name,
+                tools: listing.tools.as_deref().map(Vec::as_slice).unwrap_or_default(),
+                dropped: &listing.dropped,
+            };
+            admit_attached(&offer, &mut admission);
+        }
+        Weighed { admission, listings }
     }
 
     async fn commit(&mut self, commit: Commit) {
@@ -109,9 +153,10 @@ impl Conductor {
         let answer = if violations.is_empty() {
             let before = std::mem::replace(&mut self.servers, commit.servers);
             self.plan.send_replace(commit.plan.clone());
+            let moved = self.attachments.follow(&commit.plan.security.egress);
             self.publish(&commit.plan, weighed).await;
             // Only now nobody is sent to them any more.
-            for server in missing_from(&self.servers, before) {
+            for server in missing_from(&self.servers, before).chain(moved) {
                 server.retire(&self.tasks);
             }
             Ok(())
@@ -123,6 +168,38 @@ impl Conductor {
         };
         // Whoever asked may have stopped waiting; the decision stands.
         let _gone = commit.reply.send(answer);
+    }
+
+    async fn attach(&mut self, Attach { owner, spec, reply }: Attach) {
+        let most = self.plan.borrow().gateway.max_session_servers;
+        let answer = match self.attachments.attach(owner, spec, most) {
+            Ok((name, Some(replaced))) => {
+                self.reconcile().await;
+                replaced.retire(&self.tasks);
+                Ok(name)
+            }
+            // Nobody has seen its tools yet, so there is nothing to weigh.
+            Ok((name, None)) => {
+                let older = self.published.load_full();
+                self.show(older.catalog.clone(), &older);
+                Ok(name)
+            }
+            Err(error) => Err(error),
+        };
+        // A session that no longer waits has it all the same.
+        let _gone = reply.send(answer);
+    }
+
+    async fn detach(&mut self, Detach { owner, name, reply }: Detach) {
+        let gone = self.attachments.detach(&owner, name.as_ref());
+        if !gone.is_empty() {
+            self.reconcile().await;
+        }
+        let count = gone.len();
+        for server in gone {
+            server.retire(&self.tasks);
+        }
+        let _gone = reply.send(count);
     }
 
     async fn reconcile(&mut self) {
@@ -145,20 +222,26 @@ impl Conductor {
         let tools: Vec<_> = admission.tools.into_iter().map(with_declared_arguments).collect();
         let older = self.published.load_full();
         let is_same = older.catalog.revision() > 0
-            && older.catalog.tools().iter().map(Arc::as_ref).eq(tools.iter());
+            && older.catalog.of_all_owners().iter().map(Arc::as_ref).eq(tools.iter());
         let catalog = if is_same {
             older.catalog.clone()
         } else {
             let revision = self.next_revision(&tools, older.catalog.revision()).await;
-            Arc::new(Catalog::new(revision, tools.into_iter().map(Arc::new).collect()))
+            let tools = tools.into_iter().map(Arc::new).collect();
+            Arc::new(Catalog::new(revision, tools).after(&older.catalog))
         };
         switchboard_telemetry::catalog_published(catalog.tools().len(), catalog.revision());
         let revision = catalog.revision();
-        self.published.store(Arc::new(Published::new(catalog, self.servers.clone(), &older)));
+        self.show(catalog, &older);
         if !is_same {
             self.revision.send_replace(revision);
         }
         self.remember(&listings).await;
+    }
+
+    fn show(&self, catalog: Arc<Catalog>, older: &Published) {
+        let (servers, attached) = (self.servers.clone(), self.attachments.all().cloned().collect());
+        self.published.store(Arc::new(Published::new(catalog, servers, attached, older)));
     }
 
     fn tell(&mut self, admission: &Admission) {

@@ -3,6 +3,8 @@
 //! What changes over time is either an immutable snapshot that is swapped whole ([`Board::catalog`]), or the
 //! state of one task: each server has a supervisor, and one conductor turns what they report into catalogs.
 
+mod attach;
+mod attachments;
 mod board;
 mod call;
 mod conductor;
@@ -20,6 +22,7 @@ mod supervisor;
 mod tokens;
 mod tools;
 
+pub use attach::{AttachError, MAX_SERVERS_PER_OWNER};
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use call::{
     CallFailed, CallReport, CallRequest, Passing, Progress, RawAnswer, RawCall, RawReport,

@@ -67,8 +67,9 @@ pub(crate) async fn read_offers(connection: &Connection, server: &ServerName) ->
         };
         tokio::join!(prompts, resources, templates)
     };
-    let Ok((prompts, resources, templates)) = tokio::time::timeout(LISTING_LIMIT, listing).await
-    else {
+    // Listing three things at once is a large future, and every connection has one.
+    let listed = tokio::time::timeout(LISTING_LIMIT, Box::pin(listing)).await;
+    let Ok((prompts, resources, templates)) = listed else {
         tracing::warn!(%server, "prompts and resources could not be listed in time");
         return Offers { features, ..Offers::default() };
     };
@@ -124,7 +125,7 @@ impl Board {
         events: Option<mpsc::Sender<AskEvent>>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
-        let found = self.published.load().servers.get(server).cloned();
+        let found = self.published.load().shared_server(server);
         let Some(held) = found.as_ref().and_then(|server| Some((server.clone(), server.hold()?)))
         else {
             let message = format!("MCP server '{server}' is no longer configured");
@@ -157,7 +158,7 @@ impl Board {
 
     /// Has a server report updates of exactly these resources, also after it is reconnected.
     pub async fn watch_resources(&self, server: &ServerName, uris: BTreeSet<String>) {
-        let found = self.published.load().servers.get(server).cloned();
+        let found = self.published.load().shared_server(server);
         if let Some(server) = found {
             server.watch_resources(uris).await;
         }
@@ -165,7 +166,10 @@ impl Board {
 
     /// Has legacy servers send log messages from this level on.
     pub async fn set_log_level(&self, level: Option<Arc<str>>) {
-        let servers: Vec<_> = self.published.load().servers.values().cloned().collect();
+        let published = self.published.load();
+        let servers = published.servers.iter().filter(|(name, _)| !name.is_attached());
+        let servers: Vec<_> = servers.map(|(_, server)| server.clone()).collect();
+        drop(published);
         for server in servers {
             server.set_log_level(level.clone()).await;
         }

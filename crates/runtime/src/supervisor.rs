@@ -107,6 +107,15 @@ struct Open {
     users: TaskTracker,
 }
 
+/// Who may know of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Everybody,
+    /// The session that brought it, and for its tools alone: it is in no metric, nothing of it is remembered, and what
+    /// it says to nobody in particular is heard by nobody.
+    Owner,
+}
+
 /// What every supervisor needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
@@ -118,6 +127,7 @@ pub(crate) struct Surroundings {
     /// Ends every supervisor.
     pub(crate) stop: CancellationToken,
     pub(crate) outgoing: Outgoing,
+    pub(crate) audience: Audience,
 }
 
 impl Server {
@@ -295,7 +305,12 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
             }
             Err(error) => {
                 let is_news = server.condition().error.as_ref() != Some(&error);
-                if is_news && server.attempted.is_cancelled() {
+                // The first failure of a configured server is told by whoever starts the board.
+                let is_untold = match around.audience {
+                    Audience::Everybody => server.attempted.is_cancelled(),
+                    Audience::Owner => true,
+                };
+                if is_news && is_untold {
                     tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
                 }
                 server.lose(error);
@@ -335,7 +350,9 @@ fn give_up(server: &Arc<Server>, around: &Surroundings) {
 }
 
 fn announce(server: &Server, around: &Surroundings, is_up: bool) {
-    switchboard_telemetry::server_state(server.spec.name.as_str(), is_up);
+    if around.audience == Audience::Everybody {
+        switchboard_telemetry::server_state(server.spec.name.as_str(), is_up);
+    }
     server.attempted.cancel();
     around.dirty.notify_one();
 }
@@ -352,8 +369,13 @@ fn fresh_backoff() -> ExponentialBackoff {
 async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connection>, ConnectError> {
     let (name, fingerprint) = (&server.spec.name, server.fingerprint());
     let now = jiff::Timestamp::now().as_millisecond();
-    let known_era =
-        around.store.remembered_era(name, &fingerprint, now - ERA_MEMORY_MS).await.ok().flatten();
+    let known_era = match around.audience {
+        Audience::Everybody => {
+            let era = around.store.remembered_era(name, &fingerprint, now - ERA_MEMORY_MS).await;
+            era.ok().flatten()
+        }
+        Audience::Owner => None,
+    };
     let options = ConnectOptions { known_era, ..around.options.clone() };
     let start = Instant::now();
     tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.place);
@@ -382,8 +404,10 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
 }
 
 async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
-    // Listing three things at once is a large future, and every connection has one.
-    let offers = Box::pin(read_offers(connection, &server.spec.name)).await;
+    if around.audience == Audience::Owner {
+        return;
+    }
+    let offers = read_offers(connection, &server.spec.name).await;
     server.offers.store(Arc::new(offers));
     around.outgoing.offers_changed();
 }
@@ -441,6 +465,9 @@ async fn hear(
     said: News,
     news: &mut Option<mpsc::Receiver<News>>,
 ) {
+    if around.audience == Audience::Owner {
+        return;
+    }
     let name = &server.spec.name;
     let mut is_list_changed = false;
     let mut next = Some(said);
@@ -472,9 +499,12 @@ async fn hear(
 fn is_still_there(error: &ConnectError) -> bool {
     match error.kind {
         Kind::Protocol | Kind::Overloaded => true,
-        Kind::Unreachable | Kind::Process | Kind::Timeout | Kind::Unauthorized | Kind::SignIn => {
-            false
-        }
+        Kind::Forbidden
+        | Kind::Unreachable
+        | Kind::Process
+        | Kind::Timeout
+        | Kind::Unauthorized
+        | Kind::SignIn => false,
     }
 }
 

@@ -11,14 +11,20 @@ use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_schema::{ArgumentChecker, SchemaFault};
 use switchboard_telemetry::ToolMeter;
 
+use crate::attachments::Attached;
 use crate::supervisor::Server;
+
+/// What calls of tools that belong to sessions are counted as: a name that anybody can make up is no label.
+const OF_A_SESSION: &str = "@session";
 
 /// One catalog and the servers behind it, swapped as one: a call that found its tool also finds its server,
 /// whatever a reload does meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub(crate) catalog: Arc<Catalog>,
+    /// Those of the configuration and those that sessions brought.
     pub(crate) servers: HashMap<ServerName, Arc<Server>>,
+    pub(crate) attached: Vec<Arc<Attached>>,
     checkers: HashMap<CanonicalName, Arc<LazyChecker>>,
 }
 
@@ -41,7 +47,10 @@ impl LazyChecker {
                 checker: ArgumentChecker::compile(&schema),
                 // Tools of HTTP servers with unusable annotations were left out of their list.
                 mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
-                meter: Arc::new(ToolMeter::new(tool.name.server().as_str(), tool.name.tool())),
+                meter: Arc::new(match tool.owner {
+                    None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
+                    Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
+                }),
             }
         })
     }
@@ -51,18 +60,26 @@ impl Published {
     /// Joins a catalog with its servers; compiled schemas of unchanged tools are taken over from `older`.
     pub(crate) fn new(
         catalog: Arc<Catalog>,
-        servers: HashMap<ServerName, Arc<Server>>,
+        mut servers: HashMap<ServerName, Arc<Server>>,
+        attached: Vec<Arc<Attached>>,
         older: &Self,
     ) -> Self {
+        servers
+            .extend(attached.iter().map(|it| (it.server.spec().name.clone(), it.server.clone())));
         let checkers = catalog
-            .tools()
+            .of_all_owners()
             .iter()
             .map(|tool| {
                 let kept = older.checkers.get(&tool.name).filter(|_| older.has_schema_of(tool));
                 (tool.name.clone(), kept.cloned().unwrap_or_default())
             })
             .collect();
-        Self { catalog, servers, checkers }
+        Self { catalog, servers, attached, checkers }
+    }
+
+    /// A server of the configuration.
+    pub(crate) fn shared_server(&self, name: &ServerName) -> Option<Arc<Server>> {
+        self.servers.get(name).filter(|_| !name.is_attached()).cloned()
     }
 
     /// The compiled schema of a tool, or why it cannot be used.
@@ -107,7 +124,7 @@ impl Published {
 
     fn has_schema_of(&self, tool: &CatalogTool) -> bool {
         self.catalog
-            .resolve(tool.name.as_str())
+            .exactly_for(tool.owner.as_deref(), &tool.name)
             .is_ok_and(|old| old.descriptor.input_schema == tool.descriptor.input_schema)
     }
 }

@@ -61,6 +61,8 @@ fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
         toolset: server.to_owned(),
         expose_as: None,
         arguments: None,
+        owner: None,
+        alias: None,
     })
 }
 

@@ -86,6 +86,7 @@ fn config_show_tells_every_value_and_its_origin() {
         session_idle: 30m  # default
         max_sessions: 10000  # default
         max_sessions_per_principal: 1000  # default
+        max_session_servers: 256  # default
         max_body_bytes: 4194304  # default
       security:
         allowed_hosts: []  # default

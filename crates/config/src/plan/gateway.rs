@@ -37,6 +37,7 @@ impl Planner<'_> {
             max_sessions_per_principal: raw
                 .max_sessions_per_principal
                 .unwrap_or(defaults.max_sessions_per_principal),
+            max_session_servers: raw.max_session_servers.unwrap_or(defaults.max_session_servers),
             max_body_bytes: raw.max_body_bytes.unwrap_or(defaults.max_body_bytes),
         };
         self.check_exposure(&at, &plan, sets);

@@ -1,11 +1,11 @@
-//! `security`: who may ask.
+//! `security`: who may ask, and where servers of sessions may be.
 
 use std::net::Ipv6Addr;
 
 use http::uri::Authority;
 use serde_json::Value as Json;
 use switchboard_model::{
-    DEFAULT_JWT_LEEWAY, JwksSource, JwtPlan, SecurityPlan, is_on_this_machine,
+    DEFAULT_JWT_LEEWAY, EgressPolicy, JwksSource, JwtPlan, SecurityPlan, is_on_this_machine,
 };
 use url::Url;
 
@@ -22,17 +22,25 @@ impl Planner<'_> {
             allowed_hosts: self.each(&at, "allowed_hosts", host, HOST_HELP),
             allowed_origins: self.each(&at, "allowed_origins", origin, ORIGIN_HELP),
             jwt,
+            egress: at.get("egress").map(|at| self.egress(&at)).unwrap_or_default(),
+        }
+    }
+
+    fn egress(&mut self, at: &At<'_>) -> EgressPolicy {
+        EgressPolicy {
+            allow: self.each(at, "allow", str::parse, EGRESS_HELP),
+            deny: self.each(at, "deny", str::parse, EGRESS_HELP),
         }
     }
 
     /// Reads every element of a list, and refuses those that cannot be read.
-    fn each(
+    fn each<T>(
         &mut self,
         at: &At<'_>,
         key: &str,
-        read: fn(&str) -> Result<String, &'static str>,
+        read: fn(&str) -> Result<T, &'static str>,
         help: &str,
-    ) -> Vec<String> {
+    ) -> Vec<T> {
         let mut all = Vec::new();
         for item in at.items(key) {
             match item.text().map(read) {
@@ -125,6 +133,9 @@ fn secure_address(text: &str) -> Result<Url, String> {
         _ => Err("is not an https address".into()),
     }
 }
+
+const EGRESS_HELP: &str =
+    "write a network such as `10.20.0.0/16`, or a name without a port such as `mcp.corp.example`";
 
 const HOST_HELP: &str = "write a name such as `gateway.example.com` or `gateway.example.com:8420`";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use switchboard_config::Loaded;
 use switchboard_model::{
-    ExposureMode, GatewayPlan, JwksSource, Naming, Plan, SecurityPlan, StatelessState,
+    EgressRule, ExposureMode, GatewayPlan, JwksSource, Naming, Plan, SecurityPlan, StatelessState,
 };
 
 use crate::support::{load_text, load_with, problems, with_server, with_tool};
@@ -55,6 +55,7 @@ gateway:
   session_idle: 1h
   max_sessions: 5
   max_sessions_per_principal: 2
+  max_session_servers: 0
   max_body_bytes: 1024
 security:
   allowed_hosts: [Gateway.example.com]
@@ -64,7 +65,10 @@ security:
     audience: https://gateway.example.com/mcp
     jwks_file: keys.json
     required_scopes: [mcp]
-    leeway: 5s";
+    leeway: 5s
+  egress:
+    allow: [10.20.1.0/16, Mcp.corp.example, '::1']
+    deny: [10.20.30.0/24, '*.hr.corp.example']";
 
 #[test]
 fn everything_is_carried_over() {
@@ -83,6 +87,7 @@ fn everything_is_carried_over() {
             session_idle: Duration::from_hours(1),
             max_sessions: 5,
             max_sessions_per_principal: 2,
+            max_session_servers: 0,
             max_body_bytes: 1024,
         }
     );
@@ -94,6 +99,10 @@ fn everything_is_carried_over() {
     assert_eq!(jwt.resource.as_str(), "https://gateway.example.com/mcp");
     assert_eq!(plan.security.allowed_hosts, ["gateway.example.com"]);
     assert_eq!(plan.security.allowed_origins, ["https://app.example.com"]);
+    let egress = plan.security.egress;
+    let texts = |rules: &[EgressRule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(&egress.allow), ["10.20.0.0/16", "mcp.corp.example", "::1/128"]);
+    assert_eq!(texts(&egress.deny), ["10.20.30.0/24", "*.hr.corp.example"]);
 }
 
 #[test]
@@ -279,6 +288,7 @@ gateway:
   session_idle: 0s
   max_sessions: 0
   max_sessions_per_principal: -1
+  max_session_servers: -1
   max_body_bytes: 1023
   tool_set: [x]"
         )
@@ -315,6 +325,17 @@ security:
     jwks_url: issuer.example.com
     leeway: soon
   alowed_hosts: []"
+        )
+    );
+    check!(
+        "egress",
+        with_sections(
+            "\
+security:
+  egress:
+    allow: [10.0.0.0/33, 'https://mcp.corp.example', 'mcp.corp.example:80', '*', 5]
+    deny: 10.0.0.0/8
+    alow: []"
         )
     );
     check!(
@@ -382,7 +403,7 @@ switchboard:
   gateway:
     tool_sets: ['${S}', 'z${S}', nothing]
     deny_toolsets: ['${S}']
-  security: {allowed_hosts: ['/${S}'], jwt: {issuer: '${S}', audience: '${S}', jwks_url: '${S}'}}
+  security: {allowed_hosts: ['/${S}'], egress: {allow: ['/${S}']}, jwt: {issuer: '${S}', audience: '${S}', jwks_url: '${S}'}}
 ";
     let told = problems(text, &[("S", "hunter2")]);
     assert!(!told.contains("hunter2") && !told.contains("no problems"), "{told}");
@@ -397,6 +418,7 @@ switchboard:
   gateway: {tool_sets: ['${S}']}
   security:
     allowed_hosts: ['${S}']
+    egress: {allow: ['${S}'], deny: ['${S}.example']}
     jwt: {issuer: 'https://${S}', audience: 'https://${S}', jwks_file: '${S}'}
 ";
     let loaded = load_with(Some(sound), &[("S", "hunter2")]).unwrap();

@@ -114,6 +114,7 @@ pub(crate) fn text(result: &ToolResult) -> &str {
 /// An error as a person sees it: its kind, the message, and the hint behind an arrow.
 pub(crate) fn shown(error: &ConnectError) -> String {
     let kind = match error.kind {
+        ConnectErrorKind::Forbidden => "forbidden",
         ConnectErrorKind::Unreachable => "unreachable",
         ConnectErrorKind::Overloaded => "overloaded",
         ConnectErrorKind::Unauthorized => "unauthorized",

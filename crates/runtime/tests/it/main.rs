@@ -1,6 +1,7 @@
 //! The board as its faces see it, against scripted servers on real sockets.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod attached;
 mod calls;
 mod children;
 mod limits;

@@ -1,0 +1,200 @@
+//! Servers that a session brings: what may be brought, and how it comes and goes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, header};
+use switchboard_model::{AttachedServer, EgressPolicy, EgressRefusal, ServerName};
+use tokio::sync::oneshot;
+
+use crate::board::Board;
+use crate::conductor::{Attach, Detach, Order};
+use crate::supervisor::ServerStatus;
+
+/// How many servers one session may bring. `gateway.max_session_servers` is for all of them together.
+pub const MAX_SERVERS_PER_OWNER: usize = 16;
+
+const LONGEST_URL: usize = 4096;
+const MOST_HEADERS: usize = 32;
+const MOST_HEADER_BYTES: usize = 16 * 1024;
+
+/// Headers that belong to the connection or to the protocol.
+const RESERVED: [&str; 15] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why a server cannot be brought.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    #[error("'{name}' cannot be the name of a server")]
+    Name { name: String },
+    /// The address itself may hold a key, so it is not repeated.
+    #[error("the address of server '{name}' {why}")]
+    Url { name: ServerName, why: &'static str },
+    #[error("the header '{header}' of server '{name}' {why}")]
+    Header { name: ServerName, header: String, why: &'static str },
+    #[error("the egress check refuses the address of server '{name}', {host}: {refusal}")]
+    Refused { name: ServerName, host: String, refusal: EgressRefusal },
+    #[error("this session has {limit} servers of its own already, and may not have more")]
+    TooManyOfOwner { limit: usize },
+    #[error("all sessions together have {limit} servers of their own already")]
+    TooMany { limit: u32 },
+    #[error("the board is shutting down")]
+    ShuttingDown,
+}
+
+impl AttachError {
+    /// The way out.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Name { .. } => Some(
+                "use letters, digits, `_` and `-`, first a letter or digit, at most 64; `local` is taken",
+            ),
+            Self::Url { .. } => {
+                Some("write an http or https address such as `https://example.com/mcp`")
+            }
+            Self::Refused { refusal, .. } => Some(refusal.hint()),
+            Self::TooManyOfOwner { .. } => Some("remove one of them first"),
+            Self::TooMany { .. } => {
+                Some("whoever runs this board may raise `gateway.max_session_servers`")
+            }
+            Self::Header { .. } | Self::ShuttingDown => None,
+        }
+    }
+
+    /// Whether it may work later, when others are gone.
+    pub fn is_about_room(&self) -> bool {
+        match self {
+            Self::TooManyOfOwner { .. } | Self::TooMany { .. } => true,
+            Self::Name { .. }
+            | Self::Url { .. }
+            | Self::Header { .. }
+            | Self::Refused { .. }
+            | Self::ShuttingDown => false,
+        }
+    }
+}
+
+impl Board {
+    /// Gives a session a server of its own. Returns as soon as it is known: it is connected in the background, and
+    /// again when it is lost, and its tools appear with the next revision. The same once more changes nothing; another
+    /// address or other credentials under the same name replace the server. Gives the name by which the process knows
+    /// it. When the future is dropped, the server may or may not be there.
+    pub async fn attach_server(
+        &self,
+        owner: &str,
+        spec: AttachedServer,
+    ) -> Result<ServerName, AttachError> {
+        check(&spec, &self.plan().security.egress)?;
+        let (reply, answer) = oneshot::channel();
+        let order = Order::Attach(Attach { owner: owner.into(), spec, reply });
+        let place = self.orders.reserve().await.map_err(|_| AttachError::ShuttingDown)?;
+        place.send(order);
+        answer.await.unwrap_or(Err(AttachError::ShuttingDown))
+    }
+
+    /// Takes a server away from the session that brought it, by the name that the session gave it. On return its tools
+    /// are gone, in one revision; calls that run may finish. Says whether there was one.
+    pub async fn detach_server(&self, owner: &str, name: &ServerName) -> bool {
+        self.detach(owner, Some(name.clone())).await > 0
+    }
+
+    /// Takes away all servers of a session, in one revision; says how many there were.
+    pub async fn detach_all(&self, owner: &str) -> usize {
+        self.detach(owner, None).await
+    }
+
+    /// The servers that a session brought, in the order in which they came, and how they are doing.
+    pub fn attached(&self, owner: &str) -> Vec<(AttachedServer, ServerStatus)> {
+        let published = self.published.load();
+        let own = published.attached.iter().filter(|attached| &*attached.owner == owner);
+        own.map(|attached| (attached.spec.clone(), attached.server.status())).collect()
+    }
+
+    async fn detach(&self, owner: &str, name: Option<ServerName>) -> usize {
+        let (reply, answer) = oneshot::channel();
+        // An error, here and below, is a board that is shutting down: it takes everything away.
+        let Ok(place) = self.orders.reserve().await else { return 0 };
+        place.send(Order::Detach(Detach { owner: Arc::from(owner), name, reply }));
+        answer.await.unwrap_or(0)
+    }
+}
+
+/// What can be told without asking anybody.
+fn check(spec: &AttachedServer, egress: &EgressPolicy) -> Result<(), AttachError> {
+    let name = &spec.name;
+    if !ServerName::is_valid(name.as_str()) || name.is_local() {
+        let shown = name.as_str().chars().take(64).flat_map(char::escape_debug).collect();
+        return Err(AttachError::Name { name: shown });
+    }
+    let bad_url = |why| Err(AttachError::Url { name: name.clone(), why });
+    if !matches!(spec.url.scheme(), "http" | "https") {
+        return bad_url("is not an http or https address");
+    }
+    if spec.url.as_str().len() > LONGEST_URL {
+        return bad_url("is too long");
+    }
+    let Some(host) = spec.url.host() else { return bad_url("names no host") };
+    egress.judge_host(&host).map_err(|refusal| {
+        let (name, host) = (name.clone(), host.to_string());
+        AttachError::Refused { name, host, refusal }
+    })?;
+    check_headers(spec)
+}
+
+fn check_headers(spec: &AttachedServer) -> Result<(), AttachError> {
+    let bad = |header: &str, why| {
+        let header = header.chars().take(64).flat_map(char::escape_debug).collect();
+        Err(AttachError::Header { name: spec.name.clone(), header, why })
+    };
+    let mut names = HashSet::new();
+    let mut bytes = 0;
+    for (written, value) in &spec.headers {
+        let Ok(name) = HeaderName::from_bytes(written.as_bytes()) else {
+            return bad(written, "has a name that no header can have");
+        };
+        if RESERVED.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+            return bad(written, "belongs to the connection");
+        }
+        if HeaderValue::from_str(value.expose()).is_err() {
+            return bad(written, "has a value with characters that a header cannot carry");
+        }
+        if name == header::AUTHORIZATION && spec.bearer.is_some() {
+            return bad(written, "says again what the bearer token says");
+        }
+        bytes += written.len() + value.expose().len();
+        if !names.insert(name) {
+            return bad(written, "is written twice; header names ignore case");
+        }
+        if names.len() > MOST_HEADERS || bytes > MOST_HEADER_BYTES {
+            return bad(written, "is one too many, or too large");
+        }
+    }
+    let is_bad_bearer = |text: &str| {
+        text.trim().is_empty()
+            || text.len() > MOST_HEADER_BYTES
+            || HeaderValue::from_str(text).is_err()
+    };
+    if spec.bearer.as_ref().is_some_and(|bearer| is_bad_bearer(bearer.expose())) {
+        return bad("authorization", "has a bearer token that a header cannot carry");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "attach_tests.rs"]
+mod tests;
