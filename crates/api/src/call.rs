@@ -58,6 +58,10 @@ pub struct RecordView {
     /// When it came in, as an RFC 3339 timestamp.
     #[schema(format = DateTime)]
     pub started_at: String,
+    /// The session in which it was made.
+    #[serde(default)]
+    #[schema(required)]
+    pub session: Option<String>,
     /// Through which face it came: `cli`, `http` or `mcp`.
     pub face: String,
     /// The name that the caller used.

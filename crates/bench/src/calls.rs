@@ -54,9 +54,10 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
 
 async fn call(board: &Board) -> anyhow::Result<()> {
     let request = CallRequest {
-        tool: "sum_numbers".into(),
+        tool: "sum_numbers".to_owned().into(),
         arguments: json!({"a": 1, "b": 2}),
         face: Face::Cli,
+        session: None,
         progress: None,
     };
     board.call(request).await.result.map(drop).map_err(Into::into)

@@ -94,9 +94,10 @@ impl Backend {
             Self::Remote(remote) => remote.call(name, &body).await,
             Self::Embedded(board) => {
                 let request = CallRequest {
-                    tool: name.to_owned(),
+                    tool: name.to_owned().into(),
                     arguments: body.arguments,
                     face: Face::Cli,
+                    session: None,
                     progress: None,
                 };
                 let report = board.call(request).await;

@@ -8,7 +8,7 @@ use switchboard_api::{
 };
 use switchboard_gateway::Gateway;
 use switchboard_http::present_sessions as present;
-use switchboard_model::Face;
+use switchboard_model::{Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
 use switchboard_sessions::{Session, SessionError, Summary};
@@ -56,6 +56,7 @@ impl SessionBackend {
             plan.servers.clear();
             plan.tools.clear();
             plan.toolsets.clear();
+            plan.local_tools = LocalToolChoice::default();
         }
         let store = open_store(globals).await?;
         let board = start_board(plan, store, Memory::ReadOnly).await?;
@@ -127,7 +128,7 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions", id, "tools"], &[]).await,
             Self::Embedded(board, gateway) => {
                 let session = found(gateway, id).await?;
-                Ok(present::session_tools(board, &session.now()))
+                Ok(present::session_tools(board, id, &session.now()))
             }
         }
     }

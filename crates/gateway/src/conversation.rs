@@ -86,6 +86,16 @@ pub(crate) struct Wishes {
     pub(crate) extra: String,
 }
 
+/// What a session brought is found with the session.
+fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
+    match session {
+        Some(owner) if name.server().is_attached() => {
+            ToolChoice::Owned { owner: owner.clone(), name }
+        }
+        _ => ToolChoice::Exact(name),
+    }
+}
+
 enum Done {
     Call(Result<RawAnswer, CallFailed>),
     Pass(Result<RawResult, PassFailure>),
@@ -181,11 +191,12 @@ impl Conversation {
             log_level: self.asker.log_level.map(|level| level.as_str().into()),
             wants_progress: self.wishes.progress_token.is_some(),
             origin: Some(self.gateway.origin_of(&self.asker)),
+            session: self.asker.session.as_ref().map(|session| session.id.clone()),
         };
         self.work = Some(match self.job.clone() {
             Job::Call { tool, arguments } => {
                 let call = RawCall {
-                    tool: ToolChoice::Exact(tool),
+                    tool: choice(tool, passing.session.as_ref()),
                     arguments,
                     face: Face::Mcp,
                     passing,

@@ -25,12 +25,9 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(board: &Board, plan: &Plan, exposure: Exposure) -> Self {
-        let index = Arc::new(Index::new(&board.catalog(), plan));
-        let servers = plan.servers.iter().map(|server| server.spec.name.to_string()).collect();
-        let extras = Extras::new(&board.offers(), plan);
         Self {
-            stage: Arc::new(Stage::new(index, exposure, servers)),
-            extras,
+            stage: Arc::new(Stage::new(board.catalog(), plan, exposure)),
+            extras: Extras::new(&board.offers(), plan),
             gazes: Mutex::default(),
         }
     }

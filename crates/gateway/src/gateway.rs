@@ -199,6 +199,9 @@ impl Gateway {
             self.forget(client);
         }
         self.sessions.end(&session.id);
+        if session.has_servers() {
+            self.board.detach_all(&session.id).await;
+        }
         self.sessions.keeper.flush().await;
     }
 
@@ -431,7 +434,15 @@ impl Gateway {
             is_resource_watch_stale = true;
         }
         self.parked.expire(now);
-        self.sessions.let_go();
+        let gone = self.sessions.let_go();
+        if !gone.is_empty() {
+            let board = self.board.clone();
+            self.tasks.spawn(async move {
+                for session in gone {
+                    board.detach_all(&session.id).await;
+                }
+            });
+        }
         self.sessions.keeper.expire(idle);
         if is_resource_watch_stale {
             tracing::trace!("idle clients were let go");

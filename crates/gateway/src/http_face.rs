@@ -460,7 +460,7 @@ impl Gateway {
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
-        let session = self.sessions.of(id, Some(&request.principal.id)).await.map_err(|_| {
+        let session = self.session(id, Some(&request.principal.id)).await.map_err(|_| {
             let message = "there is no such session; make one with POST /api/v1/sessions";
             Refused(StatusCode::NOT_FOUND, message.into())
         })?;

@@ -107,7 +107,7 @@ impl Gateway {
         let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
         self.front.load().check(&scope).ok()?;
-        let session = self.sessions.of(stored.session.as_deref()?, Some(&owner)).await.ok()?;
+        let session = self.session(stored.session.as_deref()?, Some(&owner)).await.ok()?;
         let gaze = self.gaze(&scope, Some(&session));
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),

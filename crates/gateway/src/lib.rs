@@ -26,6 +26,7 @@ mod outcome;
 mod parked;
 mod seal;
 mod session_calls;
+mod session_care;
 
 pub use body::GatewayBody;
 pub use gateway::{ExposureRule, Gateway, GatewayError};

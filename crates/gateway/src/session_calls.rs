@@ -1,11 +1,11 @@
-//! Sessions as people and turns use them: found, changed, and their tools called.
+//! Tools of a session, called by people and in turns.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind, Face, ToolResult};
-use switchboard_runtime::{CallReport, CallRequest, Progress};
-use switchboard_sessions::{Change, Session, SessionError};
+use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
+use switchboard_sessions::Session;
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
 use tokio::sync::mpsc;
 
@@ -35,46 +35,12 @@ pub enum SessionReply {
 }
 
 impl Gateway {
-    /// Makes a session for somebody, within the limits of the configuration.
-    pub async fn new_session(
-        &self,
-        name: Option<&str>,
-        owner: &str,
-        change: Change,
-    ) -> Result<Arc<Session>, SessionError> {
-        let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
-        self.sessions.create(name, owner, limit, change).await
-    }
-
-    /// The session of this id if it belongs to `owner`; anybody's for `None`.
-    pub async fn session(
-        &self,
-        id: &str,
-        owner: Option<&str>,
-    ) -> Result<Arc<Session>, SessionError> {
-        self.sessions.of(id, owner).await
-    }
-
-    /// Changes a session in one step and tells everybody whom it concerns.
-    pub async fn change_session(
-        &self,
-        session: &Arc<Session>,
-        expected: Option<u64>,
-        change: Change,
-    ) -> Result<(), SessionError> {
-        self.sessions.change(session, expected, change)?;
-        self.session_changed(session);
-        // What was acknowledged is not lost.
-        self.sessions.keeper.flush().await;
-        Ok(())
-    }
-
     /// Calls a tool as the session sees it.
     pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
         let look = self.sessions.look(session);
         let view = &look.view;
         match view.find(&call.tool) {
-            Found::Tool(entry) => self.call_entry(entry, call).await,
+            Found::Tool(entry) => self.call_entry(session, entry, call).await,
             Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
             Found::Disabled { entry, sets } => {
                 let text = disabled_text(view, entry, &sets, true);
@@ -82,7 +48,7 @@ impl Gateway {
             }
             // Who knows the canonical name means that tool; what is switched off stays so.
             Found::Unknown { nearest } => match view.reach(&call.tool) {
-                Ok(entry) if view.shows(entry) => self.call_entry(entry, call).await,
+                Ok(entry) if view.shows(entry) => self.call_entry(session, entry, call).await,
                 _ => {
                     let text = unknown_tool(&call.tool, &nearest);
                     SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
@@ -91,11 +57,17 @@ impl Gateway {
         }
     }
 
-    async fn call_entry(&self, entry: &Entry, call: SessionCall) -> SessionReply {
+    async fn call_entry(
+        &self,
+        session: &Session,
+        entry: &Entry,
+        call: SessionCall,
+    ) -> SessionReply {
         let request = CallRequest {
-            tool: entry.tool.name.to_string(),
+            tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments,
             face: call.face,
+            session: Some(session.id.clone()),
             progress: call.progress,
         };
         SessionReply::Called(self.board.call(request).await)
@@ -136,9 +108,8 @@ impl Gateway {
                     Err(nearest) => Err(unknown_tool(name, &nearest)),
                     Ok(entry) => {
                         let given = arguments.get("arguments").cloned().unwrap_or_default();
-                        return self
-                            .call_entry(entry, SessionCall { arguments: given, ..call })
-                            .await;
+                        let call = SessionCall { arguments: given, ..call };
+                        return self.call_entry(session, entry, call).await;
                     }
                 }
             }

@@ -74,7 +74,8 @@ pub(crate) async fn call(
         return Err(unknown_tool(&name));
     }
     let arguments = body.arguments;
-    let request = CallRequest { tool: name, arguments, face: Face::Http, progress: None };
+    let (face, tool) = (Face::Http, name.into());
+    let request = CallRequest { tool, arguments, face, session: None, progress: None };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)

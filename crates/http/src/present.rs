@@ -147,6 +147,7 @@ pub fn record(record: &CallRecord) -> RecordView {
     RecordView {
         id: record.id.to_string(),
         started_at: format!("{started:.3}"),
+        session: record.session.clone(),
         face: record.face.as_str().into(),
         requested: record.requested.clone(),
         tool: record.tool.as_ref().map(ToString::to_string),

@@ -11,7 +11,7 @@ use switchboard_api::{
     TokenBasis, TokenCost,
 };
 use switchboard_gateway::{Gateway, SessionCall, SessionReply};
-use switchboard_model::{Face, Secret, redact_url};
+use switchboard_model::{Face, Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool, UnknownProvider};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
@@ -105,15 +105,25 @@ pub fn change(wanted: SessionChange) -> (Option<u64>, Change) {
 }
 
 /// The tools that a session sees.
-pub fn session_tools(board: &Board, now: &Now) -> SessionTools {
+pub fn session_tools(board: &Board, session: &str, now: &Now) -> SessionTools {
     let away = unavailable_servers(board);
+    let own_away: Vec<_> = board
+        .attached(session)
+        .into_iter()
+        .filter(|(_, status)| status.state != ServerState::Ready)
+        .map(|(server, _)| server.name)
+        .collect();
     let tools = now.look.view.tools().map(|entry| {
-        let (tool, server) = (&entry.tool, entry.tool.name.server().to_string());
+        let (tool, shown) = (&entry.tool, entry.shown_name());
+        let server = tool.name.server().to_string();
         SessionTool {
             name: entry.name.as_deref().unwrap_or_default().to_owned(),
-            canonical_name: tool.name.to_string(),
-            available: !away.contains(&server),
-            server,
+            canonical_name: shown.to_string(),
+            available: match &tool.alias {
+                Some(alias) => !own_away.contains(alias),
+                None => !away.contains(&server),
+            },
+            server: shown.server().to_string(),
             tool: tool.name.tool().to_owned(),
             description: tool.descriptor.description.clone(),
             input_schema: tool.descriptor.input_schema.parse(),

@@ -65,7 +65,7 @@ pub(crate) struct ToolsetOfSession {
     )
 )]
 pub(crate) async fn list(Ready(board): Ready, meant: Meant) -> Json<SessionTools> {
-    Json(present::session_tools(&board, &meant.now()))
+    Json(present::session_tools(&board, &meant.session.id, &meant.now()))
 }
 
 /// List the toolsets of a session

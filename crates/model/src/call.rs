@@ -226,6 +226,8 @@ pub struct CallRecord {
     /// When it came in, in milliseconds since 1970.
     pub started_at_ms: i64,
     pub face: Face,
+    /// The session in which it was made.
+    pub session: Option<String>,
     /// The tool that it was resolved to.
     pub tool: Option<CanonicalName>,
     /// The name that the caller used.

@@ -33,11 +33,12 @@ use crate::tools::Published;
 /// What a caller wants.
 #[derive(Debug)]
 pub struct CallRequest {
-    /// `tool` or `server.tool`.
-    pub tool: String,
+    pub tool: ToolChoice,
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub face: Face,
+    /// The session in which it is made.
+    pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
 }
@@ -90,6 +91,12 @@ impl ToolChoice {
     }
 }
 
+impl From<String> for ToolChoice {
+    fn from(name: String) -> Self {
+        Self::Named(name)
+    }
+}
+
 /// A tool that a view has shown to whoever asks.
 impl From<&CatalogTool> for ToolChoice {
     fn from(tool: &CatalogTool) -> Self {
@@ -114,6 +121,8 @@ pub struct Passing {
     pub wants_progress: bool,
     /// Who asks, for servers that cannot say whom their questions are for.
     pub origin: Option<Arc<str>>,
+    /// The session in which it is made, for the record.
+    pub session: Option<Arc<str>>,
 }
 
 /// Names a result that is kept in the store.
@@ -202,10 +211,14 @@ impl Board {
             if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
         let (events, listening) = listen_for_progress(request.progress);
         let call = RawCall {
-            tool: ToolChoice::Named(request.tool),
+            tool: request.tool,
             arguments: Some(arguments.to_string()),
             face: request.face,
-            passing: Passing { wants_progress: true, ..Passing::default() },
+            passing: Passing {
+                wants_progress: true,
+                session: request.session,
+                ..Passing::default()
+            },
             events,
         };
         let mut calling = std::pin::pin!(self.call_raw(call));
@@ -235,6 +248,7 @@ impl Board {
         let arguments = call.arguments.as_deref().unwrap_or("{}");
         let revision = published.catalog.revision();
         let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
+        ledger.session.clone_from(&call.passing.session);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())

@@ -1,6 +1,6 @@
 //! All sessions: made, found, changed, listed and ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -13,7 +13,7 @@ use crate::change::Change;
 use crate::error::SessionError;
 use crate::keeper::{Keeper, now_ms};
 use crate::kept;
-use crate::session::{Beginning, Draft, Session, SessionKind};
+use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::stage::{Look, Stage};
 
 /// Ids of sessions of clients begin so.
@@ -135,6 +135,7 @@ impl Sessions {
         let whole =
             stage.look(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
         change.apply(&stage, &whole.view, &mut draft)?;
+        draft.selection.owner = (!draft.servers.is_empty()).then(|| id.as_str().into());
         let session = self.begin(&stage, &id, SessionKind::Endpoint, owner, None, draft);
         match self.present().entry(session.id.clone()) {
             // Two may have asked for one name at the same moment.
@@ -309,9 +310,30 @@ impl Sessions {
         self.keeper.delete_session(id);
     }
 
-    /// Lets go of sessions that nobody uses; the store has them.
-    pub fn let_go(&self) {
-        self.present().retain(|_, session| Arc::strong_count(session) > 1);
+    /// Lets go of sessions that nobody uses; the store has them. Gives those that brought servers of their own.
+    pub fn let_go(&self) -> Vec<Arc<Session>> {
+        let mut gone = Vec::new();
+        self.present().retain(|_, session| {
+            let is_used = Arc::strong_count(session) > 1;
+            if !is_used && session.has_servers() {
+                gone.push(session.clone());
+            }
+            is_used
+        });
+        gone
+    }
+
+    /// The servers of its own that a session has which is asleep.
+    pub async fn servers_of_sleeping(
+        &self,
+        id: &str,
+    ) -> Result<BTreeMap<String, OwnServer>, SessionError> {
+        if self.present().contains_key(id) {
+            return Ok(BTreeMap::new());
+        }
+        self.keeper.flush().await;
+        let stored = self.keeper.store.session(id).await?;
+        Ok(stored.map(|stored| kept::draft_of(&stored).servers).unwrap_or_default())
     }
 }
 

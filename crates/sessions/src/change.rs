@@ -160,7 +160,7 @@ fn switch_tool(
     }
     let entry =
         view.reach(tool).map_err(|nearest| SessionError::Refused(unknown_tool(tool, &nearest)))?;
-    let name = entry.tool.name.as_str().to_owned();
+    let name = entry.shown_name().as_str().to_owned();
     match is_on {
         Some(is_on) => drop(selection.tools.insert(name, is_on)),
         None => drop(selection.tools.remove(&name)),

@@ -189,6 +189,11 @@ impl Session {
         }
     }
 
+    /// Whether it brought servers of its own.
+    pub fn has_servers(&self) -> bool {
+        !self.state().servers.is_empty()
+    }
+
     pub fn revision(&self) -> u64 {
         self.state().revision
     }

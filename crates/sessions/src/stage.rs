@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use switchboard_model::Exposure;
+use switchboard_model::{Exposure, Plan};
+use switchboard_registry::Catalog;
 use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_view::{Index, ListEra, Past, Scope, Selection, View, ViewKey};
 
@@ -21,13 +22,35 @@ pub struct Stage {
     pub exposure: Exposure,
     /// Names of all configured servers, connected or not.
     pub servers: Vec<String>,
+    catalog: Arc<Catalog>,
+    /// Of sessions that brought servers of their own.
+    indexes: Mutex<HashMap<Arc<str>, Arc<Index>>>,
     looks: Mutex<HashMap<ViewKey, Arc<Look>>>,
 }
 
 impl Stage {
-    pub fn new(index: Arc<Index>, exposure: Exposure, servers: Vec<String>) -> Self {
-        let serial = STAGES.fetch_add(1, Ordering::Relaxed);
-        Self { serial, index, exposure, servers, looks: Mutex::default() }
+    pub fn new(catalog: Arc<Catalog>, plan: &Plan, exposure: Exposure) -> Self {
+        Self {
+            serial: STAGES.fetch_add(1, Ordering::Relaxed),
+            index: Arc::new(Index::new(&catalog, plan)),
+            exposure,
+            servers: plan.servers.iter().map(|server| server.spec.name.to_string()).collect(),
+            catalog,
+            indexes: Mutex::default(),
+            looks: Mutex::default(),
+        }
+    }
+
+    fn index_for(&self, selection: &Selection) -> Arc<Index> {
+        let Some(owner) = &selection.owner else { return self.index.clone() };
+        let owned = self.catalog.owned_by(owner);
+        if owned.is_empty() {
+            return self.index.clone();
+        }
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let index =
+            indexes.entry(owner.clone()).or_insert_with(|| Arc::new(self.index.with_owned(owned)));
+        index.clone()
     }
 
     /// Tells two stages apart.
@@ -51,7 +74,7 @@ impl Stage {
         if looks.len() >= KEPT_LOOKS {
             looks.retain(|_, look| Arc::strong_count(look) > 1);
         }
-        let view = View::new(self.index.clone(), &self.exposure, &key);
+        let view = View::new(self.index_for(selection), &self.exposure, &key);
         let look = Arc::new(Look { view, digest: OnceLock::new(), renderings: Default::default() });
         if looks.len() < KEPT_LOOKS {
             looks.insert(key, look.clone());

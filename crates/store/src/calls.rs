@@ -9,7 +9,7 @@ use switchboard_model::{CallId, CallRecord};
 use crate::rows::{bind_call, call_from_row};
 use crate::{Store, StoreError};
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "id",
     "started_at_ms",
     "face",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 14] = [
     "run_ns",
     "result_bytes",
     "result_handle",
+    "session",
 ];
 
 /// Each statement costs a way to the connection's thread and back, so many records share one. A batch is cut into

@@ -63,6 +63,7 @@ pub(crate) fn bind_call<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Inser
         .bind(nanoseconds(record.run))
         .bind(signed(record.result_bytes))
         .bind(record.result_handle.as_deref())
+        .bind(record.session.as_deref())
 }
 
 /// A record from a row of `calls`.
@@ -85,6 +86,7 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
             .into_iter()
             .find(|known| known.as_str() == face)
             .ok_or_else(|| meaningless(format!("there is no face {face:?}")))?,
+        session: row.try_get("session")?,
         tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
         requested: row.try_get("requested")?,
         revision: unsigned(row.try_get("revision")?),

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use switchboard_model::{Naming, Plan, ServerName};
+use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
-use crate::names::{Named, expose_names};
+use crate::names::{Named, expose_among, expose_names};
 use crate::search::{Hit, Search};
 
 /// A tool and the name that clients see.
@@ -18,6 +18,21 @@ pub struct Entry {
     pub name: Option<Arc<str>>,
     /// The server's hint that it changes nothing. Only ever used to show less.
     pub is_read_only: bool,
+}
+
+impl Entry {
+    /// `server.tool` as people write it. A server that a session brought is named as the session names it.
+    pub fn shown_name(&self) -> CanonicalName {
+        match &self.tool.alias {
+            Some(alias) => CanonicalName::new(alias, self.tool.name.tool()),
+            None => self.tool.name.clone(),
+        }
+    }
+
+    /// Whether a session brought it.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.tool.owner.is_some()
+    }
 }
 
 /// A named group of tools.
@@ -82,6 +97,41 @@ impl Index {
             servers: tools.iter().map(|tool| tool.name.server().clone()).collect(),
             warnings,
             search: OnceLock::new(),
+        }
+    }
+
+    /// The same for a session that brought servers of its own. Whatever they have, nobody else's names move.
+    #[must_use]
+    pub fn with_owned(&self, owned: &[Arc<CatalogTool>]) -> Self {
+        let shown: Vec<_> = owned
+            .iter()
+            .map(|tool| CanonicalName::new(tool.shown_server(), tool.name.tool()))
+            .collect();
+        let names = expose_among(&shown, |name| self.by_name.contains_key(name));
+        let mut entries = self.entries.clone();
+        let (mut by_name, mut by_canonical) = (self.by_name.clone(), self.by_canonical.clone());
+        for ((tool, shown), name) in owned.iter().zip(&shown).zip(names) {
+            let at = entries.len();
+            by_canonical.insert(tool.name.as_str().into(), at);
+            by_canonical.entry(shown.as_str().into()).or_insert(at);
+            by_name.insert(name.clone(), at);
+            let is_read_only = read_only(tool);
+            entries.push(Entry { tool: tool.clone(), name: Some(name), is_read_only });
+        }
+        let mut is_permitted = self.is_permitted.clone();
+        is_permitted.resize(entries.len(), true);
+        Self {
+            revision: self.revision,
+            toolsets: self.toolsets.clone(),
+            hidden_sets: self.hidden_sets.clone(),
+            max_active_toolsets: self.max_active_toolsets,
+            servers: self.servers.clone(),
+            warnings: Vec::new(),
+            search: OnceLock::new(),
+            entries,
+            by_name,
+            by_canonical,
+            is_permitted,
         }
     }
 

@@ -29,6 +29,24 @@ pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Option<Arc<str>>
     }
 }
 
+/// Exposed names for tools that come beside others, whose names are taken and do not move.
+pub(crate) fn expose_among(
+    tools: &[CanonicalName],
+    is_taken: impl Fn(&str) -> bool,
+) -> Vec<Arc<str>> {
+    let named: Vec<_> = tools.iter().map(|name| Named { name, expose_as: None }).collect();
+    let mut names = unique(&named);
+    for (name, tool) in names.iter_mut().zip(tools) {
+        let mut round = 0;
+        while is_taken(name) && round < 4 {
+            round += 1;
+            *name = hashed(&sanitized(&format!("{}__{}", tool.server(), tool.tool())), tool, round)
+                .into();
+        }
+    }
+    names
+}
+
 /// `text` with every character that a provider refuses replaced.
 pub fn sanitized(text: &str) -> String {
     let mut name: String =

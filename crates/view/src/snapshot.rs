@@ -14,10 +14,10 @@ pub fn snapshot_tools(view: &View) -> Value {
 }
 
 fn one(entry: &Entry) -> Option<Value> {
-    let (tool, name) = (&entry.tool, entry.name.as_deref()?);
-    let server = tool.name.server();
+    let (tool, name, shown) = (&entry.tool, entry.name.as_deref()?, entry.shown_name());
+    let server = shown.server();
     let mut one = json!({
-        "canonical_name": tool.name.as_str(),
+        "canonical_name": shown.as_str(),
         "provider_exposed_name": {"gemini": name, "openai": name, "anthropic": name},
         "connector_id": connector_id(server),
         "mcp_tool_name": tool.name.tool(),

@@ -1,6 +1,6 @@
 //! What one scope and one choice of enabled toolsets see.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
@@ -92,8 +92,17 @@ impl View {
             })
             .collect();
         let statics = (exposure.mode == ExposureMode::Static).then_some(&exposure.tool_sets);
-        for sets in scope.toolsets.iter().chain(statics) {
-            keep_members(&mut is_reachable, &index, sets.iter().map(String::as_str));
+        for sets in &scope.toolsets {
+            keep_members(&mut is_reachable, &index, sets.iter().map(String::as_str), |_| false);
+        }
+        if let Some(sets) = statics {
+            // What a session brought is not for the configuration to choose from.
+            keep_members(
+                &mut is_reachable,
+                &index,
+                sets.iter().map(String::as_str),
+                Entry::is_owned,
+            );
         }
         let is_shown = shown(&index, &is_reachable, mode, selection);
         let can_switch = |set: &Toolset| {
@@ -145,7 +154,7 @@ impl View {
     pub fn past(&self) -> &Arc<Past> {
         self.past.get_or_init(|| {
             let declared = |entry: &Entry| {
-                Some(Declared { name: entry.name.clone()?, tool: entry.tool.name.clone() })
+                Some(Declared { name: entry.name.clone()?, tool: entry.shown_name() })
             };
             Arc::new(self.before.followed_by(self.tools().filter_map(declared).collect()))
         })
@@ -356,7 +365,7 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
         let shown = entry.name.as_deref();
         tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == name.as_str())
     };
-    scope.server.as_deref().is_none_or(|server| name.server().as_str() == server)
+    scope.server.as_deref().is_none_or(|server| entry.tool.shown_server().as_str() == server)
         && scope.tools.as_ref().is_none_or(is_named)
         && (!scope.read_only || entry.is_read_only)
 }
@@ -364,7 +373,8 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
 /// Own servers of a session are always among those that it is bound to.
 fn is_bound(selection: &Selection, entry: &Entry) -> bool {
     let server = entry.tool.name.server();
-    selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))
+    let is_among = |bound: &BTreeSet<String>| bound.contains(server.as_str());
+    entry.is_owned() || selection.servers.as_ref().is_none_or(is_among)
 }
 
 /// A tool that was switched by hand is as it was switched; else a set that was switched on shows it, a set that was
@@ -375,7 +385,9 @@ fn shown(
     mode: ExposureMode,
     selection: &Selection,
 ) -> Vec<bool> {
-    let mut is_shown = vec![mode != ExposureMode::Dynamic; is_reachable.len()];
+    // Who brings a server wants its tools.
+    let by_default = |entry: &Entry| mode != ExposureMode::Dynamic || entry.is_owned();
+    let mut is_shown: Vec<bool> = index.entries().iter().map(by_default).collect();
     mark_members(&mut is_shown, index, selection.switched_off(), false);
     mark_members(&mut is_shown, index, selection.switched_on(), true);
     for (tool, is_on) in &selection.tools {
@@ -425,9 +437,17 @@ fn mark_members<'a>(
     }
 }
 
-fn keep_members<'a>(flags: &mut [bool], index: &Index, sets: impl Iterator<Item = &'a str>) {
+fn keep_members<'a>(
+    flags: &mut [bool],
+    index: &Index,
+    sets: impl Iterator<Item = &'a str>,
+    stays: impl Fn(&Entry) -> bool,
+) {
     let mut is_member = vec![false; flags.len()];
     mark_members(&mut is_member, index, sets, true);
+    for (flag, entry) in is_member.iter_mut().zip(index.entries()) {
+        *flag |= stays(entry);
+    }
     for (flag, is_member) in flags.iter_mut().zip(is_member) {
         *flag &= is_member;
     }

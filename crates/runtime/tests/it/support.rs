@@ -127,7 +127,13 @@ pub(crate) async fn end(board: &Board) {
 }
 
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
-    CallRequest { tool: tool.into(), arguments, face: Face::Cli, progress: None }
+    CallRequest {
+        tool: tool.to_owned().into(),
+        arguments,
+        face: Face::Cli,
+        session: None,
+        progress: None,
+    }
 }
 
 pub(crate) async fn call(board: &Board, tool: &str, arguments: Value) -> CallReport {

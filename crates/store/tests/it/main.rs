@@ -25,6 +25,7 @@ fn record(n: i64) -> CallRecord {
         id: CallId(format!("0190-{n:012}")),
         started_at_ms: 1_700_000_000_000 + n,
         face: Face::Http,
+        session: Some("work".into()),
         tool: Some(CanonicalName::new(&ServerName::new("crm"), "find.one")),
         requested: "find.one".into(),
         revision: 3,

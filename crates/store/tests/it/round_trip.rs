@@ -57,25 +57,29 @@ fn call() -> impl Strategy<Value = CallRecord> {
         (text(), tool_name(), text(), text(), prop::option::of(text()), prop::option::of(text()));
     let numbers = (any::<i64>(), count(), count(), count(), count());
     let face = prop::sample::select(vec![Face::Cli, Face::Http]);
-    (names, numbers, face, outcome()).prop_map(|(names, numbers, face, outcome)| {
-        let (id, tool, requested, argument_digest, message, result_handle) = names;
-        let (started_at_ms, revision, wait, run, result_bytes) = numbers;
-        CallRecord {
-            id: CallId(id),
-            started_at_ms,
-            face,
-            tool,
-            requested,
-            revision,
-            argument_digest,
-            outcome,
-            message,
-            wait: Duration::from_nanos(wait),
-            run: Duration::from_nanos(run),
-            result_bytes,
-            result_handle,
-        }
-    })
+    let session = prop::option::of(text());
+    (names, numbers, face, outcome(), session).prop_map(
+        |(names, numbers, face, outcome, session)| {
+            let (id, tool, requested, argument_digest, message, result_handle) = names;
+            let (started_at_ms, revision, wait, run, result_bytes) = numbers;
+            CallRecord {
+                id: CallId(id),
+                started_at_ms,
+                face,
+                session,
+                tool,
+                requested,
+                revision,
+                argument_digest,
+                outcome,
+                message,
+                wait: Duration::from_nanos(wait),
+                run: Duration::from_nanos(run),
+                result_bytes,
+                result_handle,
+            }
+        },
+    )
 }
 
 fn json() -> impl Strategy<Value = Value> {

@@ -1,0 +1,148 @@
+//! Sessions made, found and changed, with the servers that they bring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_model::{AttachedServer, HttpTransport, ServerName, ServerState};
+use switchboard_runtime::AttachError;
+use switchboard_sessions::{Change, OwnServer, Session, SessionError};
+use url::Url;
+
+use crate::gateway::Gateway;
+
+/// How long a session that wakes waits for its servers before their tools count as gone.
+const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Gateway {
+    /// Makes a session for somebody, within the limits of the configuration.
+    pub async fn new_session(
+        &self,
+        name: Option<&str>,
+        owner: &str,
+        change: Change,
+    ) -> Result<Arc<Session>, SessionError> {
+        let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
+        let servers = change.own_servers.clone();
+        for (name, server) in &servers {
+            // What is wrong with it is said before anything is made.
+            server.as_ref().map(|server| attached(name, server)).transpose()?;
+        }
+        let session = self.sessions.create(name, owner, limit, change).await?;
+        if let Err(error) = self.attach(&session.id, &servers).await {
+            self.end_session(&session).await;
+            return Err(error);
+        }
+        Ok(session)
+    }
+
+    /// The session of this id if it belongs to `owner`; anybody's for `None`.
+    pub async fn session(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let sleeping = self.sessions.servers_of_sleeping(id).await?;
+        if !sleeping.is_empty() {
+            let servers = sleeping.into_iter().map(|(name, own)| (name, Some(own))).collect();
+            if let Err(error) = self.attach(id, &servers).await {
+                tracing::warn!("a server of a session could not be connected again: {error}");
+            }
+            self.wait_for_servers(id).await;
+        }
+        self.sessions.of(id, owner).await
+    }
+
+    /// Changes a session in one step and tells everybody whom it concerns.
+    pub async fn change_session(
+        &self,
+        session: &Arc<Session>,
+        expected: Option<u64>,
+        change: Change,
+    ) -> Result<(), SessionError> {
+        let servers = change.own_servers.clone();
+        let before = session.now().draft.servers;
+        self.attach(&session.id, &servers).await?;
+        if let Err(error) = self.sessions.change(session, expected, change) {
+            self.put_back(session, &servers, &before).await;
+            return Err(error);
+        }
+        for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
+            self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
+        }
+        self.session_changed(session);
+        // What was acknowledged is not lost.
+        self.sessions.keeper.flush().await;
+        Ok(())
+    }
+
+    /// Connects servers that a session brings.
+    async fn attach(
+        &self,
+        session: &str,
+        servers: &BTreeMap<String, Option<OwnServer>>,
+    ) -> Result<(), SessionError> {
+        for (name, server) in servers {
+            let Some(server) = server else { continue };
+            let attaching = self.board.attach_server(session, attached(name, server)?);
+            attaching.await.map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    }
+
+    /// After a change that was refused: as it was before.
+    async fn put_back(
+        &self,
+        session: &Session,
+        tried: &BTreeMap<String, Option<OwnServer>>,
+        before: &BTreeMap<String, OwnServer>,
+    ) {
+        for (name, _) in tried.iter().filter(|(_, server)| server.is_some()) {
+            match before.get(name) {
+                Some(old) => {
+                    let old = BTreeMap::from([(name.clone(), Some(old.clone()))]);
+                    // It was there a moment ago under the same rules.
+                    let _refused = self.attach(&session.id, &old).await;
+                }
+                None => {
+                    self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until the servers of a session have answered or failed, for a while, and until that is seen here.
+    async fn wait_for_servers(&self, session: &str) {
+        let is_settled = || {
+            let servers = self.board.attached(session);
+            servers.iter().all(|(_, status)| status.state != ServerState::Connecting)
+                && self.front.load().index().revision() >= self.board.catalog().revision()
+        };
+        let settled = async {
+            while !is_settled() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
+            tracing::debug!("servers of a session take long to connect");
+        }
+    }
+}
+
+fn attached(name: &str, own: &OwnServer) -> Result<AttachedServer, SessionError> {
+    let url = Url::parse(&own.url).map_err(|error| {
+        SessionError::Refused(format!("the address of server '{name}' is no URL: {error}"))
+    })?;
+    let mut server = AttachedServer::new(name, url);
+    server.headers = own.headers.clone();
+    if own.is_sse {
+        server.transport = HttpTransport::Sse;
+    }
+    Ok(server)
+}
+
+fn refused(error: &AttachError) -> SessionError {
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    SessionError::Refused(format!("{error}{hint}"))
+}
