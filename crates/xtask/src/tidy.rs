@@ -34,7 +34,7 @@ const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: no network, clock, disk or task below them.
-const PURE: &[&str] = 
+const PURE: &[&str] =
     &["model", "api", "schema", "config", "registry", "protocol", "view", "render"];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
