@@ -5,6 +5,7 @@
 mod calls;
 mod gateway;
 mod idle;
+mod render;
 mod start;
 
 use std::io::Write;
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway] PATH_TO_SWITCHBOARD";
+const USAGE: &str =
+    "usage: switchboard-bench [gateway] PATH_TO_SWITCHBOARD, or switchboard-bench render";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +32,7 @@ fn main() -> anyhow::Result<()> {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure(&program))
         }
+        ["render"] => show(render::measure()?),
         [program] => {
             let program = built(program)?;
             as_the_gateway()?.block_on(everything_else(program))
@@ -45,15 +48,17 @@ fn built(program: &str) -> anyhow::Result<PathBuf> {
 }
 
 async fn everything_else(program: PathBuf) -> anyhow::Result<()> {
+    let mut rows = start::measure(&program)?;
+    rows.extend(idle::measure(&program).await?);
+    rows.extend(calls::measure().await?);
+    rows.extend(render::measure()?);
+    show(rows)
+}
+
+fn show(rows: Vec<Row>) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{:<52} {:>14} {:>12}", "WHAT", "MEASURED", "AIM")?;
-    for row in start::measure(&program)? {
-        writeln!(out, "{row}")?;
-    }
-    for row in idle::measure(&program).await? {
-        writeln!(out, "{row}")?;
-    }
-    for row in calls::measure().await? {
+    for row in rows {
         writeln!(out, "{row}")?;
     }
     Ok(())

@@ -133,6 +133,10 @@ fn attempt(text: &str, rules: Rules, effort: Effort) -> Result<Option<Converted>
         journal: Journal::default(),
         notes: Vec::new(),
     };
+    if effort != EFFORTS[0] {
+        let reason = "the whole would be too large to declare";
+        walk.journal.note(&Path::ROOT, effort.to_string(), reason);
+    }
     let made = walk.root(root)?;
     if walk.budget.is_exhausted() {
         return Ok(None);
@@ -141,11 +145,13 @@ fn attempt(text: &str, rules: Rules, effort: Effort) -> Result<Option<Converted>
     if text.len() > MAX_DECLARED_BYTES {
         return Ok(None);
     }
-    let mut journal = walk.journal;
-    if effort != EFFORTS[0] {
-        journal.note(&Path::ROOT, effort.to_string(), "the whole would be too large to declare");
-    }
-    Ok(Some(Converted { schema: made.map, text, shape: made.shape, journal, notes: walk.notes }))
+    Ok(Some(Converted {
+        schema: made.map,
+        text,
+        shape: made.shape,
+        journal: walk.journal,
+        notes: walk.notes,
+    }))
 }
 
 pub(crate) fn read_root(text: &str) -> Result<Map<String, Value>, Quarantine> {
@@ -226,7 +232,7 @@ impl Walk<'_> {
         if !flag && self.rules.vocabulary == Vocabulary::Full {
             made.map.insert("not".into(), Value::Object(Map::new()));
         }
-        self.journal.note(
+        self.journal.mention(
             &place.at,
             format!("`{flag}` written as an object"),
             "not every provider takes boolean schemas",
@@ -245,12 +251,11 @@ impl Walk<'_> {
 
 pub(crate) fn check_root_type(map: &Map<String, Value>) -> Result<(), Quarantine> {
     let is_object = match map.get("type") {
-        None => true,
         Some(Value::String(name)) => {
             vocabulary::type_name(name).is_none_or(|name| name == "object")
         }
         Some(Value::Array(names)) => names.is_empty() || names.iter().any(|name| name == "object"),
-        Some(_) => true,
+        None | Some(_) => true,
     };
     if is_object {
         return Ok(());

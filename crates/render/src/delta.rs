@@ -139,7 +139,7 @@ fn anthropic(
     removed: &[Box<str>],
 ) -> Apply {
     let gone = removed.iter().chain(changed.iter().map(|tool| &tool.name));
-    let removal = |name: &Box<str>| -> Value {
+    let removal = |name: &str| -> Value {
         json!({"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}})
     };
     let mut blocks: Vec<String> = gone.map(|name| removal(name).to_string()).collect();

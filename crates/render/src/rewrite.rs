@@ -21,10 +21,23 @@ const MAX_REWRITES: usize = 200;
 pub(crate) struct Journal {
     rewrites: Vec<Rewrite>,
     more: usize,
+    losses: usize,
 }
 
 impl Journal {
+    /// How often the meaning changed so far.
+    pub(crate) fn losses(&self) -> usize {
+        self.losses
+    }
+
+    /// A rewrite after which the schema may take more than before.
     pub(crate) fn note(&mut self, at: &Path<'_>, what: impl Into<String>, reason: &'static str) {
+        self.losses += 1;
+        self.mention(at, what, reason);
+    }
+
+    /// A rewrite that says the same in other words.
+    pub(crate) fn mention(&mut self, at: &Path<'_>, what: impl Into<String>, reason: &'static str) {
         if self.rewrites.len() < MAX_REWRITES {
             self.rewrites.push(Rewrite { path: at.to_string(), what: what.into(), reason });
         } else {

@@ -15,7 +15,7 @@ pub(super) fn modernise(map: &mut Map<String, Value>, at: &Path<'_>, journal: &m
     nullable(map, at, journal);
     if map.get("default").is_some_and(Value::is_null) {
         map.shift_remove("default");
-        journal.note(&Path::Key(at, "default"), "`default: null` dropped", "it says nothing");
+        journal.mention(&Path::Key(at, "default"), "`default: null` dropped", "it says nothing");
     }
 }
 
@@ -33,7 +33,7 @@ fn bound(
     if flag && let Some(limit) = map.shift_remove(plain) {
         map.insert(exclusive.to_owned(), limit);
     }
-    journal.note(&Path::Key(at, exclusive), "boolean turned into a number", OLD_DRAFT);
+    journal.mention(&Path::Key(at, exclusive), "boolean turned into a number", OLD_DRAFT);
 }
 
 /// `items: [...], additionalItems: ...` before 2020-12.
@@ -49,7 +49,7 @@ fn tuple(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
     if let Some(rest) = rest {
         map.insert("items".into(), rest);
     }
-    journal.note(&Path::Key(at, "items"), "list turned into `prefixItems`", OLD_DRAFT);
+    journal.mention(&Path::Key(at, "items"), "list turned into `prefixItems`", OLD_DRAFT);
 }
 
 /// `dependencies` before 2019-09.
@@ -65,7 +65,7 @@ fn dependencies(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journ
             place.insert(key, value);
         }
     }
-    journal.note(&Path::Key(at, "dependencies"), "split into its two successors", OLD_DRAFT);
+    journal.mention(&Path::Key(at, "dependencies"), "split into its two successors", OLD_DRAFT);
 }
 
 /// `nullable` of OpenAPI 3.0.

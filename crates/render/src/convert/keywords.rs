@@ -1,32 +1,31 @@
 //! The keywords of one opened schema, each as the provider takes it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::budget::Texts;
-use super::vocabulary::{Kind, is_plumbing, is_well_formed, kind_of, type_name};
+use super::vocabulary::{Kind, is_annotation, is_plumbing, is_well_formed, kind_of, type_name};
 use super::{KeysApply, Level, Made, Place, Vocabulary, Walk};
 use crate::arguments::{KeyRule, Shape, shown_key};
 use crate::rewrite::Path;
 use crate::text::{Cleaned, clean};
 
 const NOT_TAKEN: &str = "the provider does not take it here";
+/// What OpenAI takes at most, and more than anybody reads.
+const MAX_CHOICES: usize = 1_000;
 const SAYS_NOTHING: &str = "it says nothing to a model";
 
 /// The property keys of one schema.
 struct Names {
     declared: HashSet<String>,
-    /// Original and shown.
-    renamed: Vec<(String, String)>,
+    /// Shown keys by original ones.
+    renamed: HashMap<String, String>,
 }
 
 impl Names {
     fn shown(&self, name: String) -> String {
-        match self.renamed.iter().find(|(original, _)| *original == name) {
-            Some((_, shown)) => shown.clone(),
-            None => name,
-        }
+        self.renamed.get(&name).cloned().unwrap_or(name)
     }
 }
 
@@ -36,6 +35,7 @@ impl Walk<'_> {
         self.loosen(&mut map, &names, place);
         self.join_positions(&mut map, place);
         let mut made = Made::default();
+        let losses = self.journal.losses();
         for (keyword, value) in map {
             if self.budget.is_exhausted() {
                 return Made::default();
@@ -43,12 +43,17 @@ impl Walk<'_> {
             let here = Path::Key(&place.at, &keyword);
             let Some(kind) = kind_of(&keyword) else {
                 if !is_plumbing(&keyword) {
-                    self.journal.note(&here, format!("`{keyword}` dropped"), SAYS_NOTHING);
+                    self.journal.mention(&here, format!("`{keyword}` dropped"), SAYS_NOTHING);
                 }
                 continue;
             };
             if !self.rules.vocabulary.keeps(&keyword) {
-                self.journal.note(&here, format!("`{keyword}` dropped"), NOT_TAKEN);
+                let what = format!("`{keyword}` dropped");
+                if is_annotation(&keyword) {
+                    self.journal.mention(&here, what, NOT_TAKEN);
+                } else {
+                    self.journal.note(&here, what, NOT_TAKEN);
+                }
                 continue;
             }
             if !is_well_formed(&keyword, kind, &value) {
@@ -61,7 +66,30 @@ impl Walk<'_> {
                 made.map.insert(keyword, value);
             }
         }
+        if self.journal.losses() > losses {
+            self.loosen_counts(&mut made.map, place);
+        }
         self.complete(made, place)
+    }
+
+    /// What counts how many schemas match would refuse more, now that they take more.
+    fn loosen_counts(&mut self, map: &mut Map<String, Value>, place: Place<'_>) {
+        const REASON: &str = "its schemas could not be said exactly, and may overlap now";
+        for keyword in ["unevaluatedProperties", "unevaluatedItems", "maxContains"] {
+            if map.shift_remove(keyword).is_some() {
+                let here = Path::Key(&place.at, keyword);
+                self.journal.note(&here, format!("`{keyword}` dropped"), REASON);
+            }
+        }
+        if let Some(branches) = map.shift_remove("oneOf") {
+            let here = Path::Key(&place.at, "oneOf");
+            if map.contains_key("anyOf") {
+                self.journal.note(&here, "`oneOf` dropped", REASON);
+            } else {
+                map.insert("anyOf".into(), branches);
+                self.journal.note(&here, "turned into `anyOf`", REASON);
+            }
+        }
     }
 
     /// Objects name their properties and arrays their items, even if there is nothing to say.
@@ -79,7 +107,7 @@ impl Walk<'_> {
             if is_missing {
                 made.map.insert(keyword.into(), Value::Object(Map::new()));
                 let what = format!("empty `{keyword}` added");
-                self.journal.note(&place.at, what, "OpenAI refuses a schema without it");
+                self.journal.mention(&place.at, what, "OpenAI refuses a schema without it");
             }
         }
         if self.rules.vocabulary == Vocabulary::Subset
@@ -100,12 +128,12 @@ impl Walk<'_> {
 
     fn names(&self, map: &Map<String, Value>, level: Level) -> Names {
         let rule = self.rule(level);
-        let mut names = Names { declared: HashSet::new(), renamed: Vec::new() };
+        let mut names = Names { declared: HashSet::new(), renamed: HashMap::new() };
         let Some(Value::Object(properties)) = map.get("properties") else { return names };
         let is_filtered = map.contains_key("required");
         for (key, schema) in properties {
             if let Some(shown) = shown_key(key, rule) {
-                names.renamed.push((key.clone(), shown));
+                names.renamed.insert(key.clone(), shown);
             }
             if is_filtered && *schema != Value::Bool(false) {
                 names.declared.insert(key.clone());
@@ -167,9 +195,9 @@ impl Walk<'_> {
         shape: &mut Shape,
     ) -> Option<Value> {
         match kind {
+            Kind::Enum => self.choices(value, place),
             Kind::Word
             | Kind::Pattern
-            | Kind::Enum
             | Kind::Const
             | Kind::Number
             | Kind::Count
@@ -179,20 +207,26 @@ impl Walk<'_> {
             Kind::Prose => self.prose(value, place),
             Kind::Type => self.types(value, place),
             Kind::Required => self.required(value, names, place),
-            Kind::NamesMap => self.names_map(value, names),
+            Kind::NamesMap => names_map(value, names),
             Kind::Properties => Some(self.properties(value, names, place, shape)),
-            Kind::Schema | Kind::SchemaOrFlag => self.schema(keyword, kind, value, place, shape),
-            Kind::SameSchema => {
-                let made = self.node(value, below(place, place.level));
-                shape.absorb(made.shape);
-                Some(Value::Object(made.map))
+            Kind::Schema | Kind::SchemaOrFlag => {
+                Some(self.schema(keyword, kind, value, place, shape))
             }
+            Kind::SameSchema => self.same_schema(keyword, value, place, shape),
             Kind::SameSchemas => self.branches(value, place, shape),
             Kind::Schemas => self.positions(value, place, shape),
             Kind::SchemaMap | Kind::SameSchemaMap => {
                 Some(self.schema_map(kind, value, names, place, shape))
             }
         }
+    }
+
+    fn choices(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+        if value.as_array().is_some_and(|values| values.len() <= MAX_CHOICES) {
+            return Some(value);
+        }
+        self.journal.note(&place.at, "`enum` dropped", "it has more values than a model can use");
+        None
     }
 
     fn prose(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
@@ -204,7 +238,7 @@ impl Walk<'_> {
         match clean(&text) {
             Cleaned::AsItWas => Some(Value::String(text)),
             Cleaned::Changed { text, what } => {
-                self.journal.note(
+                self.journal.mention(
                     &place.at,
                     what,
                     "a person must be able to read what a model reads",
@@ -258,21 +292,6 @@ impl Walk<'_> {
         (!kept.is_empty()).then_some(Value::Array(kept))
     }
 
-    fn names_map(&mut self, value: Value, names: &Names) -> Option<Value> {
-        let Value::Object(given) = value else { return None };
-        let mut kept = Map::new();
-        for (key, value) in given {
-            let Value::Array(list) = value else { continue };
-            let mut seen = HashSet::new();
-            let list = list.into_iter().filter_map(|name| match name {
-                Value::String(name) if seen.insert(name.clone()) => Some(names.shown(name)),
-                _ => None,
-            });
-            kept.insert(names.shown(key), list.collect());
-        }
-        Some(Value::Object(kept))
-    }
-
     fn properties(
         &mut self,
         value: Value,
@@ -290,14 +309,14 @@ impl Walk<'_> {
             }
             let mut made = self.node(schema, below(Place { at: here, ..place }, Level::Below));
             shape.property(&key, made.shape);
-            let renamed = names.renamed.iter().find(|(original, _)| *original == key);
-            if let Some((_, new)) = renamed {
+            let renamed = names.renamed.get(&key);
+            if let Some(new) = renamed {
                 shape.renamed(new, &key);
                 let reason = "the provider refuses the key; arguments are turned back";
-                self.journal.note(&here, format!("shown as `{new}`"), reason);
+                self.journal.mention(&here, format!("shown as `{new}`"), reason);
                 self.name(&mut made.map, &key);
             }
-            let new = renamed.map_or(key, |(_, new)| new.clone());
+            let new = renamed.cloned().unwrap_or(key);
             shown.insert(new, Value::Object(made.map));
         }
         Value::Object(shown)
@@ -322,11 +341,11 @@ impl Walk<'_> {
         value: Value,
         place: Place<'_>,
         shape: &mut Shape,
-    ) -> Option<Value> {
+    ) -> Value {
         let is_plain_flag = kind == Kind::SchemaOrFlag
             || (self.rules.vocabulary == Vocabulary::Full && value == Value::Bool(false));
         if value.is_boolean() && is_plain_flag {
-            return Some(value);
+            return value;
         }
         let made = self.node(value, below(place, Level::Below));
         match keyword {
@@ -334,6 +353,25 @@ impl Walk<'_> {
             "additionalProperties" | "unevaluatedProperties" => shape.other(made.shape),
             _ => {}
         }
+        Value::Object(made.map)
+    }
+
+    /// A schema of the same value. What is asked of it must not take more than it did: its opposite would take less.
+    fn same_schema(
+        &mut self,
+        keyword: &str,
+        value: Value,
+        place: Place<'_>,
+        shape: &mut Shape,
+    ) -> Option<Value> {
+        let before = self.journal.losses();
+        let made = self.node(value, below(place, place.level));
+        if matches!(keyword, "not" | "if") && self.journal.losses() > before {
+            let what = format!("`{keyword}` dropped");
+            self.journal.note(&place.at, what, "what it is about could not be said exactly");
+            return None;
+        }
+        shape.absorb(made.shape);
         Some(Value::Object(made.map))
     }
 
@@ -406,4 +444,19 @@ impl Walk<'_> {
 
 fn below(place: Place<'_>, level: Level) -> Place<'_> {
     Place { depth: place.depth + 1, level, ..place }
+}
+
+fn names_map(value: Value, names: &Names) -> Option<Value> {
+    let Value::Object(given) = value else { return None };
+    let mut kept = Map::new();
+    for (key, value) in given {
+        let Value::Array(list) = value else { continue };
+        let mut seen = HashSet::new();
+        let list = list.into_iter().filter_map(|name| match name {
+            Value::String(name) if seen.insert(name.clone()) => Some(names.shown(name)),
+            _ => None,
+        });
+        kept.insert(names.shown(key), list.collect());
+    }
+    Some(Value::Object(kept))
 }

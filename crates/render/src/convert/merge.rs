@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::vocabulary::{Kind, is_plumbing, kind_of};
+use super::vocabulary::{Kind, is_annotation, is_plumbing, kind_of};
 
 /// A member that no schema has: where a merged schema came from. It never leaves the walk.
 const ORIGIN: &str = "\u{0}origin";
@@ -76,13 +76,6 @@ pub(super) fn is_only_annotated(map: &Map<String, Value>) -> bool {
     map.keys().all(|key| is_annotation(key) || is_plumbing(key) || key.starts_with('$'))
 }
 
-fn is_annotation(keyword: &str) -> bool {
-    matches!(
-        keyword,
-        "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
-    )
-}
-
 /// Adds `other` to `map`, so that both must hold. What cannot be said in one schema is given back.
 pub(super) fn merge(map: &mut Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
     let mut left = Map::new();
@@ -105,8 +98,15 @@ pub(super) fn merge(map: &mut Map<String, Value>, other: Map<String, Value>) -> 
     left
 }
 
+/// Longer lists are not compared with each other.
+const MAX_COMPARED: usize = 2_000;
+
 /// Makes `known` hold for both, or gives `value` back.
 fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
+    let is_long = |value: &Value| value.as_array().is_some_and(|list| list.len() > MAX_COMPARED);
+    if is_long(known) || is_long(&value) {
+        return Some(value);
+    }
     match (keyword, known, value) {
         ("properties", Value::Object(known), Value::Object(more)) => {
             for (key, schema) in more {
@@ -175,7 +175,19 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
     }
 }
 
-fn all_of(one: Value, other: Value) -> Value {
+/// A schema for which both hold: one if that is possible, else `allOf`.
+pub(super) fn all_of(one: Value, other: Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&one, &other) {
+        let is_plain =
+            |map: &Map<String, Value>| !map.contains_key("$ref") && !map.contains_key("allOf");
+        let (mut merged, mut other) = (one.clone(), other.clone());
+        if let Some(origin) = take_origin(&mut other) {
+            mark(&mut other, &origin);
+        }
+        if is_plain(one) && is_plain(&other) && merge(&mut merged, other).is_empty() {
+            return Value::Object(merged);
+        }
+    }
     let mut map = Map::new();
     map.insert("allOf".into(), Value::Array(vec![one, other]));
     Value::Object(map)
@@ -224,7 +236,7 @@ mod tests {
             json!({"properties": {"a": {"type": "string"}, "b": true}, "required": ["a"]}),
             json!({"properties": {"a": {"minLength": 1}, "c": {}}, "required": ["a", "c"]}),
             json!({
-                "properties": {"a": {"allOf": [{"type": "string"}, {"minLength": 1}]}, "b": true, "c": {}},
+                "properties": {"a": {"type": "string", "minLength": 1}, "b": true, "c": {}},
                 "required": ["a", "c"],
             }),
             json!({}),

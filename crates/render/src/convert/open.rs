@@ -61,7 +61,7 @@ impl Walk<'_> {
             }
         };
         let Value::Object(target) = target else {
-            self.journal.note(&here, format!("`{reference}` put in its place"), INLINED);
+            self.journal.mention(&here, format!("`{reference}` put in its place"), INLINED);
             return false;
         };
         if self.is_cycle(&pointer, joined) {
@@ -74,7 +74,7 @@ impl Walk<'_> {
             return false;
         }
         let mut target = target.clone();
-        self.journal.note(&here, format!("`{reference}` put in its place"), INLINED);
+        self.journal.mention(&here, format!("`{reference}` put in its place"), INLINED);
         modernise(&mut target, &Path::At(&pointer), &mut self.journal);
         if is_only_annotated(map) {
             *moved = Some(pointer.clone());
@@ -133,7 +133,7 @@ impl Walk<'_> {
         let Some(Value::Array(branches)) = map.shift_remove("allOf") else { return };
         let joined = if branches.len() == 1 { joined } else { Joined::Beside };
         let here = Path::Key(at, "allOf");
-        self.journal.note(&here, "merged into one schema", "not every provider takes `allOf`");
+        self.journal.mention(&here, "merged into one schema", "not every provider takes `allOf`");
         for (index, branch) in branches.into_iter().enumerate() {
             let Value::Object(mut branch) = branch else { continue };
             let origin = take_origin(&mut branch).unwrap_or_else(|| format!("{here}/{index}"));
@@ -201,7 +201,7 @@ impl Walk<'_> {
         let Some(value) = map.shift_remove("const") else { return };
         map.insert("enum".into(), Value::Array(vec![value]));
         let here = Path::Key(at, "const");
-        self.journal.note(&here, "turned into an `enum`", "not every provider takes `const`");
+        self.journal.mention(&here, "turned into an `enum`", "not every provider takes `const`");
     }
 }
 

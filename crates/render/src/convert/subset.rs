@@ -30,7 +30,7 @@ impl Walk<'_> {
         } else if let Some(Value::Array(values)) = map.shift_remove("enum") {
             nullable |= values.contains(&Value::Null);
             let texts = self.texts(values, &mut shape, place);
-            let mut rewritten = self.single("string", &map, place);
+            let mut rewritten = self.single("string", &mut map, place);
             rewritten.shift_remove("default");
             if !texts.is_empty() {
                 rewritten.insert("enum".into(), texts.into());
@@ -46,11 +46,17 @@ impl Walk<'_> {
                 self.journal.note(&place.at, what, "Gemini wants a type everywhere");
             }
             match types.as_slice() {
-                [one] => with_null(self.single(one, &map, place), nullable),
+                [one] => with_null(self.single(one, &mut map, place), nullable),
                 several => {
                     self.journal.note(&place.at, "types turned into `anyOf`", NOT_IN_SUBSET);
-                    let branches = several.iter().map(|name| self.single(name, &map, place));
-                    any_of(branches.collect::<Vec<_>>(), nullable)
+                    let branches = several.iter().map(|name| self.single(name, &mut map, place));
+                    let mut branches: Vec<_> = branches.collect();
+                    for branch in branches.iter_mut().skip(1) {
+                        branch.retain(|keyword, _| {
+                            !matches!(keyword.as_str(), "title" | "description")
+                        });
+                    }
+                    any_of(branches, nullable)
                 }
             }
         };
@@ -101,9 +107,10 @@ impl Walk<'_> {
         for mut variant in variants {
             match variant.get_mut("anyOf").map(Value::take) {
                 Some(Value::Array(inner)) => {
-                    branches.extend(inner.into_iter().filter_map(|inner| {
-                        if let Value::Object(inner) = inner { Some(inner) } else { None }
-                    }))
+                    branches.extend(inner.into_iter().filter_map(|inner| match inner {
+                        Value::Object(inner) => Some(inner),
+                        _ => None,
+                    }));
                 }
                 _ if variant.get("type") == Some(&"NULL".into()) => nullable = true,
                 _ => branches.push(variant),
@@ -166,7 +173,7 @@ impl Walk<'_> {
     fn single(
         &mut self,
         name: &str,
-        map: &Map<String, Value>,
+        map: &mut Map<String, Value>,
         place: Place<'_>,
     ) -> Map<String, Value> {
         let mut single = typed(&name.to_ascii_uppercase(), &Map::new());
@@ -177,7 +184,10 @@ impl Walk<'_> {
                 (_, kept) => (kept, value),
             };
             if belongs(name, kept, value) {
-                single.entry(kept).or_insert_with(|| value.clone());
+                // Schemas belong to one type only, so they need not be copied.
+                let is_schema = matches!(kept, "properties" | "items" | "additionalProperties");
+                let own = if is_schema { value.take() } else { value.clone() };
+                single.entry(kept).or_insert(own);
             } else if !(kept == "properties" && value.as_object().is_some_and(Map::is_empty)) {
                 let here = Path::Key(&place.at, keyword);
                 self.journal.note(&here, format!("`{keyword}` dropped"), NOT_IN_SUBSET);

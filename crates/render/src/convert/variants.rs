@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::merge::{is_same, mark, take_origin};
+use super::merge::{all_of, is_same, mark, take_origin};
 use super::references::Joined;
 use super::vocabulary::type_name;
 use super::{Level, Walk};
@@ -16,11 +16,14 @@ const MAX_NESTING: usize = 4;
 /// A longer sentence explains nothing.
 const MAX_TOLD: usize = 8;
 
+/// Nobody requires more, and they are compared with each other.
+const MAX_NAMES: usize = 1_000;
+
 /// What the variants say together.
 #[derive(Default)]
 struct Union {
-    /// Each property with the schemas that variants give it.
-    properties: Vec<(String, Vec<Value>)>,
+    /// Each property with the list of schemas that variants give it.
+    properties: Map<String, Value>,
     /// What each variant requires.
     required: Vec<Vec<String>>,
     /// Variants that take other properties, too.
@@ -109,7 +112,7 @@ fn takes_objects(variant: &Map<String, Value>) -> bool {
 
 fn names(map: &Map<String, Value>) -> Vec<String> {
     let names = map.get("required").and_then(Value::as_array).into_iter().flatten();
-    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    names.filter_map(|name| name.as_str().map(str::to_owned)).take(MAX_NAMES).collect()
 }
 
 impl Union {
@@ -120,9 +123,9 @@ impl Union {
         }
         let Some(Value::Object(properties)) = variant.shift_remove("properties") else { return };
         for (key, schema) in properties {
-            match self.properties.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, schemas)) => schemas.push(schema),
-                None => self.properties.push((key, vec![schema])),
+            let schemas = self.properties.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(schemas) = schemas {
+                schemas.push(schema);
             }
         }
     }
@@ -150,6 +153,7 @@ impl Union {
         let known = map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         let Value::Object(known) = known else { return };
         for (key, schemas) in self.properties {
+            let Value::Array(schemas) = schemas else { continue };
             let is_in_all = schemas.len() == variants;
             let joined = any_of(schemas);
             match known.get_mut(&key).map(Value::take) {
@@ -161,9 +165,7 @@ impl Union {
                     known.insert(key, before);
                 }
                 Some(before) => {
-                    let mut both = Map::new();
-                    both.insert("allOf".into(), Value::Array(vec![before, joined]));
-                    known.insert(key, Value::Object(both));
+                    known.insert(key, all_of(before, joined));
                 }
             }
         }

@@ -82,6 +82,23 @@ pub(crate) fn is_plumbing(keyword: &str) -> bool {
     matches!(keyword, "$defs" | "definitions" | "$anchor" | "$dynamicAnchor" | "$vocabulary")
 }
 
+/// Keywords that tell something and decide nothing.
+pub(crate) fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "title"
+            | "description"
+            | "default"
+            | "examples"
+            | "deprecated"
+            | "readOnly"
+            | "writeOnly"
+            | "contentEncoding"
+            | "contentMediaType"
+            | "contentSchema"
+    )
+}
+
 impl Vocabulary {
     pub(crate) fn keeps(self, keyword: &str) -> bool {
         match self {
@@ -120,9 +137,8 @@ pub(crate) fn is_well_formed(keyword: &str, kind: Kind, value: &Value) -> bool {
         Kind::Pattern => {
             value.as_str().is_some_and(|pattern| fancy_regex::Expr::parse_tree(pattern).is_ok())
         }
-        Kind::Type => true,
         Kind::Enum => value.as_array().is_some_and(|values| !values.is_empty()),
-        Kind::Const | Kind::Anything => true,
+        Kind::Type | Kind::Const | Kind::Anything => true,
         Kind::Properties | Kind::SchemaMap | Kind::SameSchemaMap | Kind::NamesMap => {
             value.is_object()
         }
