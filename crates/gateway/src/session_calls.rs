@@ -46,14 +46,17 @@ impl Gateway {
                 let text = disabled_text(view, entry, &sets, true);
                 SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
             }
-            // Who knows the canonical name means that tool; what is switched off stays so.
-            Found::Unknown { nearest } => match view.reach(&call.tool) {
-                Ok(entry) if view.shows(entry) => self.call_entry(session, entry, call).await,
-                _ => {
-                    let text = unknown_tool(&call.tool, &nearest);
-                    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+            // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
+            Found::Unknown { nearest } => {
+                let canonical = view.reach(&call.tool).ok().filter(|entry| view.shows(entry));
+                match canonical.or_else(|| view.only_one_called(&call.tool)) {
+                    Some(entry) => self.call_entry(session, entry, call).await,
+                    None => {
+                        let text = unknown_tool(&call.tool, &nearest);
+                        SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+                    }
                 }
-            },
+            }
         }
     }
 

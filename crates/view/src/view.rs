@@ -211,10 +211,10 @@ impl View {
         if self.is_shown.get(at) == Some(&true) {
             return Found::Tool(entry);
         }
-        let sets = self
-            .sets
-            .iter()
-            .filter(|set| self.index.toolset(set).is_some_and(|set| set.members.contains(&at)));
+        let has_it = |set: &&String| {
+            !self.is_on(set) && self.index.toolset(set).is_some_and(|set| set.members.contains(&at))
+        };
+        let sets = self.sets.iter().filter(has_it);
         Found::Disabled { entry, sets: sets.map(String::as_str).collect() }
     }
 
@@ -224,6 +224,12 @@ impl View {
         at.filter(|at| self.reaches(*at))
             .and_then(|at| self.index.entries().get(at))
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
+    }
+
+    /// The one tool that is listed and that its server calls so.
+    pub fn only_one_called(&self, bare: &str) -> Option<&Entry> {
+        let mut called = self.tools().filter(|entry| entry.tool.name.tool() == bare);
+        called.next().filter(|_| called.next().is_none())
     }
 
     /// The best matches among the tools that the meta-tools reach.

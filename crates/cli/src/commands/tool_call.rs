@@ -23,7 +23,7 @@ pub(crate) async fn run(
     // What can be wrong with the command line is said before any server is started.
     let given = given_arguments(wanted)?;
     if let Some(session) = &wanted.session {
-        return call_in(globals, session, wanted, given, output).await;
+        return Box::pin(call_in(globals, session, wanted, given, output)).await;
     }
     let backend = Backend::open_for_tool(globals, output, &wanted.name).await?;
     let called = async {
