@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway] PATH_TO_SWITCHBOARD";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls] PATH_TO_SWITCHBOARD";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +29,10 @@ fn main() -> anyhow::Result<()> {
         ["gateway", program] => {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure(&program))
+        }
+        ["gateway-calls", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(gateway::measure_calls(&program))
         }
         [program] => {
             let program = built(program)?;
