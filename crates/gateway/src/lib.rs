@@ -29,7 +29,7 @@ mod seal;
 mod session;
 mod session_list;
 
-pub use body::GatewayBody;
+pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
 pub use session_list::{SessionError, SessionInfo};

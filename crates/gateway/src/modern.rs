@@ -59,7 +59,9 @@ impl Gateway {
     ) -> Asker {
         let session = match endpoint {
             Some(session) => Some(session),
-            None if self.shares_by_principal() => Some(self.principal_session(principal).await),
+            None if self.shares_by_principal() => {
+                Some(Box::pin(self.principal_session(principal)).await)
+            }
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");
@@ -69,7 +71,8 @@ impl Gateway {
             session,
             scope,
             capabilities: Capabilities::read(capabilities),
-            capabilities_text: Some(capabilities.into()),
+            // None is the same as an empty object.
+            capabilities_text: (capabilities != "{}").then(|| capabilities.into()),
             log_level: meta.log_level.as_deref().and_then(Level::read),
             can_stream,
         }
