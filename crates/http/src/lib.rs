@@ -2,6 +2,7 @@
 
 mod calls;
 mod doorman;
+mod faces;
 mod health;
 mod inspect;
 mod mcp;
@@ -15,4 +16,4 @@ mod sessions;
 
 pub use ready::BoardPlace;
 pub use same_host::Doors;
-pub use server::{ServeOptions, is_loopback, router, serve};
+pub use server::{ServeOptions, is_loopback, serve};
