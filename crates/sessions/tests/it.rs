@@ -114,10 +114,7 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
     let unknown_server = Some(Some(BTreeSet::from(["mail".to_owned()])));
     let rows = [
         (toolset("quotes", true), "there is no toolset 'quotes' here; there are: pair"),
-        (
-            one_tool("crm.aa", Some(true)),
-            "there is no tool 'crm.aa' here; did you mean crm__a?",
-        ),
+        (one_tool("crm.aa", Some(true)), "there is no tool 'crm.aa' here; did you mean crm__a?"),
         (
             Change { servers: unknown_server, ..Change::default() },
             "there is no MCP server 'mail' here; none is configured",
