@@ -6,6 +6,7 @@ mod calls;
 mod gateway;
 mod idle;
 mod render;
+mod sessions;
 mod start;
 
 use std::io::Write;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls] PATH_TO_SWITCHBOARD, or switchboard-bench render";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,7 @@ fn main() -> anyhow::Result<()> {
             one_thread()?.block_on(gateway::measure(&program))
         }
         ["render"] => show(render::measure()?),
+        ["sessions"] => show(as_the_gateway()?.block_on(sessions::measure())?),
         ["gateway-calls", program] => {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure_calls(&program))
@@ -55,6 +57,7 @@ async fn everything_else(program: PathBuf) -> anyhow::Result<()> {
     rows.extend(idle::measure(&program).await?);
     rows.extend(calls::measure().await?);
     rows.extend(render::measure()?);
+    rows.extend(sessions::measure().await?);
     show(rows)
 }
 

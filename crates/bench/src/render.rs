@@ -73,7 +73,7 @@ fn tokens(rendering: &Rendering) -> anyhow::Result<Vec<Row>> {
 }
 
 /// The market four times over, each time under other names.
-fn thousand() -> Vec<ToolDescriptor> {
+pub(crate) fn thousand() -> Vec<ToolDescriptor> {
     let market = market_catalogue();
     (0..TOOLS)
         .filter_map(|number| market.get(number % market.len()).map(|tool| (number, tool)))
@@ -85,11 +85,11 @@ fn thousand() -> Vec<ToolDescriptor> {
         .collect()
 }
 
-fn milliseconds(time: Duration) -> String {
+pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-fn resident_kib() -> anyhow::Result<f64> {
+pub(crate) fn resident_kib() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.split_whitespace().next().context("no number")?.parse()?)

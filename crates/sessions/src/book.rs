@@ -125,8 +125,8 @@ impl Sessions {
         if self.find(&id).await?.is_some() {
             return Err(SessionError::Taken(id));
         }
-        let is_made = |summary: &Summary| summary.kind == SessionKind::Endpoint;
-        if self.list(Some(owner)).await?.iter().filter(|one| is_made(one)).count() >= limit {
+        let kind = SessionKind::Endpoint.as_str();
+        if self.keeper.store.count_sessions(owner, kind).await? >= limit as u64 {
             return Err(SessionError::TooMany);
         }
         let stage = self.stage();

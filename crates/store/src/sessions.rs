@@ -3,7 +3,7 @@
 use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 
-use crate::rows::{session_from_row, signed};
+use crate::rows::{session_from_row, signed, unsigned};
 use crate::{Store, StoreError};
 
 /// How many rows go into one statement: far within what `SQLite` lets one statement bind.
@@ -81,6 +81,18 @@ impl Store {
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.fault("read sessions", error))
+    }
+
+    /// How many sessions of a kind an owner has.
+    pub async fn count_sessions(&self, owner: &str, kind: &str) -> Result<u64, StoreError> {
+        let count: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM sessions WHERE owner = $1 AND kind = $2")
+                .bind(owner)
+                .bind(kind)
+                .fetch_one(&self.pool)
+                .await
+                .map_err(|error| self.fault("count sessions", error))?;
+        Ok(unsigned(count))
     }
 
     /// The tools of a snapshot, a JSON list.

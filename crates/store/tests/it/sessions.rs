@@ -51,6 +51,8 @@ async fn owners_see_their_own_and_many_fit_into_one_write() {
     let found = store.sessions(Some("odd")).await.unwrap();
     assert_eq!((found.len(), found[0].id.as_str()), (500, "0001"));
     assert_eq!(store.sessions(None).await.unwrap(), many);
+    assert_eq!(store.count_sessions("odd", "endpoint").await.unwrap(), 500);
+    assert_eq!(store.count_sessions("odd", "client").await.unwrap(), 0);
     let ids: Vec<_> = many.iter().map(|one| one.id.clone()).collect();
     assert_eq!(store.delete_sessions(&ids).await.unwrap(), 1001);
     assert_eq!(store.delete_sessions(&ids).await.unwrap(), 0);
