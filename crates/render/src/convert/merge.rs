@@ -148,8 +148,10 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
             // Closed wins: what it shuts out is told by the properties of both.
             if value == Value::Bool(false) || *known == Value::Bool(true) {
                 *known = value;
+                None
+            } else {
+                (known.is_object() && value.is_object()).then_some(value)
             }
-            None
         }
         (
             "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
