@@ -50,6 +50,10 @@ bench: dist ## Print what starting, idling and calling cost
 bench-gateway: dist ## Print what the gateway adds to a call, beside a bare proxy
 	@cargo run --quiet --release --package switchboard-bench -- gateway "$(TARGET)/dist/switchboard"
 
+.PHONY: bench-render
+bench-render: ## Print what rendering a thousand tools costs
+	@cargo run --quiet --release --package switchboard-bench -- render
+
 .PHONY: coverage
 coverage: ## Line coverage of the pure crates; fails below 90 %
 	@scripts/coverage

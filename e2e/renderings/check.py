@@ -85,7 +85,7 @@ class Official:
                 yield f"a tool has the keys {sorted(tool)}"
             try:
                 types.Tool.model_validate(tool)
-            except ValidationError as error:
+            except (ValidationError, AttributeError) as error:  # Its enumerations stumble over what is no text.
                 yield str(error)
 
 

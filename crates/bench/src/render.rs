@@ -22,15 +22,15 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     for provider in Provider::ALL {
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
-            let start = Instant::now();
+            let start = cpu_time();
             let rendering = black_box(Rendering::new(provider, declared()));
-            times.push(start.elapsed());
+            times.push(cpu_time().saturating_sub(start));
             ensure!(rendering.quarantined.is_empty(), "{provider} refuses a tool of the market");
         }
         times.sort();
         let median = times.get(ROUNDS / 2).copied().unwrap_or_default();
         rows.push(Row {
-            what: format!("render 1,000 tools for {provider} (median)"),
+            what: format!("render 1,000 tools for {provider}, CPU (median)"),
             measured: milliseconds(median),
             aim: "< 20 ms",
         });
@@ -87,6 +87,12 @@ pub(crate) fn thousand() -> Vec<ToolDescriptor> {
 
 pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+/// What this thread has used so far: on a machine that others use, time on the wall says little.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 pub(crate) fn resident_kib() -> anyhow::Result<f64> {

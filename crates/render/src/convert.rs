@@ -212,12 +212,16 @@ impl Walk<'_> {
                 return self.finish(Made::default(), place);
             }
         };
-        let origin = merge::take_origin(&mut map);
+        let is_plain = is_plain(&map);
+        let origin = if is_plain { None } else { merge::take_origin(&mut map) };
         let at = origin.as_deref().map_or(place.at, Path::At);
         if place.depth > self.effort.depth {
             let made = Made { map: references::shallow(&map), shape: Shape::default() };
             self.journal.note(&at, "cut", "the schema is nested deeper than is declared");
             return self.complete(made, place);
+        }
+        if is_plain {
+            return self.keywords(map, Place { at, ..place });
         }
         let before = self.active.len();
         let (map, moved) = self.open(map, &at, place.level, references::Joined::Directly, 0);
@@ -247,6 +251,31 @@ impl Walk<'_> {
             Vocabulary::Subset => self.subset(made, place),
         }
     }
+}
+
+/// Whether a schema has only words that need no second look, as most have. The others ask for a dozen of searches.
+fn is_plain(map: &Map<String, Value>) -> bool {
+    map.iter().all(|(keyword, value)| match keyword.as_str() {
+        "type"
+        | "description"
+        | "title"
+        | "properties"
+        | "required"
+        | "additionalProperties"
+        | "enum"
+        | "format"
+        | "pattern"
+        | "minimum"
+        | "maximum"
+        | "minLength"
+        | "maxLength"
+        | "minItems"
+        | "maxItems"
+        | "anyOf" => true,
+        "items" => value.is_object(),
+        "default" => !value.is_null(),
+        _ => false,
+    })
 }
 
 pub(crate) fn check_root_type(map: &Map<String, Value>) -> Result<(), Quarantine> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::budget::Texts;
 use super::vocabulary::{Kind, is_annotation, is_plumbing, is_well_formed, kind_of, type_name};
-use super::{KeysApply, Level, Made, Place, Vocabulary, Walk};
+use super::{KeysApply, Level, Made, Place, Vocabulary, Walk, is_plain};
 use crate::arguments::{KeyRule, Shape, shown_key};
 use crate::rewrite::Path;
 use crate::text::{Cleaned, clean};
@@ -18,7 +18,6 @@ const SAYS_NOTHING: &str = "it says nothing to a model";
 
 /// The property keys of one schema.
 struct Names {
-    declared: HashSet<String>,
     /// Shown keys by original ones.
     renamed: HashMap<String, String>,
 }
@@ -32,44 +31,66 @@ impl Names {
 impl Walk<'_> {
     pub(super) fn keywords(&mut self, mut map: Map<String, Value>, place: Place<'_>) -> Made {
         let names = self.names(&map, place.level);
-        self.loosen(&mut map, &names, place);
-        self.join_positions(&mut map, place);
-        let mut made = Made::default();
+        if !is_plain(&map) {
+            self.loosen(&mut map, &names, place);
+            self.join_positions(&mut map, place);
+        }
+        self.filter_required(&mut map, &names, place);
         let losses = self.journal.losses();
-        for (keyword, value) in map {
+        let mut shape = Shape::default();
+        let mut dropped = Vec::new();
+        for (index, (keyword, slot)) in map.iter_mut().enumerate() {
             if self.budget.is_exhausted() {
                 return Made::default();
             }
-            let here = Path::Key(&place.at, &keyword);
-            let Some(kind) = kind_of(&keyword) else {
-                if !is_plumbing(&keyword) {
-                    self.journal.mention(&here, format!("`{keyword}` dropped"), SAYS_NOTHING);
-                }
-                continue;
-            };
-            if !self.rules.vocabulary.keeps(&keyword) {
-                let what = format!("`{keyword}` dropped");
-                if is_annotation(&keyword) {
-                    self.journal.mention(&here, what, NOT_TAKEN);
-                } else {
-                    self.journal.note(&here, what, NOT_TAKEN);
-                }
-                continue;
+            match self.keyword(keyword, slot.take(), place, &names, &mut shape) {
+                Some(value) => *slot = value,
+                None => dropped.push(index),
             }
-            if !is_well_formed(&keyword, kind, &value) {
-                let what = format!("`{keyword}` dropped");
-                self.journal.note(&here, what, "its value is not what JSON Schema allows there");
-                continue;
-            }
-            let there = Place { at: here, ..place };
-            if let Some(value) = self.value(&keyword, kind, value, there, &names, &mut made.shape) {
-                made.map.insert(keyword, value);
-            }
+        }
+        if !dropped.is_empty() {
+            let mut index = 0..map.len();
+            map.retain(|_, _| {
+                index.next().is_none_or(|index| dropped.binary_search(&index).is_err())
+            });
         }
         if self.journal.losses() > losses {
-            self.loosen_counts(&mut made.map, place);
+            self.loosen_counts(&mut map, place);
         }
-        self.complete(made, place)
+        self.complete(Made { map, shape }, place)
+    }
+
+    /// The value of one keyword as the provider takes it; `None` when it takes none.
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: Value,
+        place: Place<'_>,
+        names: &Names,
+        shape: &mut Shape,
+    ) -> Option<Value> {
+        let here = Path::Key(&place.at, keyword);
+        let dropped = || format!("`{keyword}` dropped");
+        let Some(kind) = kind_of(keyword) else {
+            if !is_plumbing(keyword) {
+                self.journal.mention(&here, dropped(), SAYS_NOTHING);
+            }
+            return None;
+        };
+        if !self.rules.vocabulary.keeps(keyword) {
+            if is_annotation(keyword) {
+                self.journal.mention(&here, dropped(), NOT_TAKEN);
+            } else {
+                self.journal.note(&here, dropped(), NOT_TAKEN);
+            }
+            return None;
+        }
+        if !is_well_formed(keyword, kind, &value) {
+            let reason = "its value is not what JSON Schema allows there";
+            self.journal.note(&here, dropped(), reason);
+            return None;
+        }
+        self.value(keyword, kind, value, Place { at: here, ..place }, names, shape)
     }
 
     /// What counts how many schemas match would refuse more, now that they take more.
@@ -128,15 +149,11 @@ impl Walk<'_> {
 
     fn names(&self, map: &Map<String, Value>, level: Level) -> Names {
         let rule = self.rule(level);
-        let mut names = Names { declared: HashSet::new(), renamed: HashMap::new() };
+        let mut names = Names { renamed: HashMap::new() };
         let Some(Value::Object(properties)) = map.get("properties") else { return names };
-        let is_filtered = map.contains_key("required");
-        for (key, schema) in properties {
+        for key in properties.keys() {
             if let Some(shown) = shown_key(key, rule) {
                 names.renamed.insert(key.clone(), shown);
-            }
-            if is_filtered && *schema != Value::Bool(false) {
-                names.declared.insert(key.clone());
             }
         }
         names
@@ -198,6 +215,7 @@ impl Walk<'_> {
             Kind::Enum => self.choices(value, place),
             Kind::Word
             | Kind::Pattern
+            | Kind::Required
             | Kind::Const
             | Kind::Number
             | Kind::Count
@@ -206,7 +224,6 @@ impl Walk<'_> {
             | Kind::Anything => Some(value),
             Kind::Prose => self.prose(value, place),
             Kind::Type => self.types(value, place),
-            Kind::Required => self.required(value, names, place),
             Kind::NamesMap => names_map(value, names),
             Kind::Properties => Some(self.properties(value, names, place, shape)),
             Kind::Schema | Kind::SchemaOrFlag => {
@@ -272,24 +289,34 @@ impl Walk<'_> {
         }
     }
 
-    fn required(&mut self, value: Value, names: &Names, place: Place<'_>) -> Option<Value> {
-        let Value::Array(given) = value else { return None };
+    /// Only what is declared can be required.
+    fn filter_required(&mut self, map: &mut Map<String, Value>, names: &Names, place: Place<'_>) {
+        let Some(Value::Array(given)) = map.get_mut("required").map(Value::take) else { return };
+        let here = Path::Key(&place.at, "required");
+        let declared = map.get("properties").and_then(Value::as_object);
         let mut seen = HashSet::new();
-        let mut kept = Vec::new();
-        for name in given {
-            match name {
-                Value::String(name) if names.declared.contains(&name) => {
-                    if seen.insert(name.clone()) {
-                        kept.push(Value::String(names.shown(name)));
-                    }
+        let mut kept = Vec::with_capacity(given.len());
+        for name in &given {
+            let known = name.as_str().filter(|name| {
+                declared
+                    .is_some_and(|all| all.get(*name).is_some_and(|one| *one != Value::Bool(false)))
+            });
+            match known {
+                Some(name) if seen.insert(name) => {
+                    kept.push(Value::String(names.shown(name.to_owned())));
                 }
-                name => {
+                Some(_) => {}
+                None => {
                     let what = format!("{name} dropped");
-                    self.journal.note(&place.at, what, "no property of that name is declared");
+                    self.journal.note(&here, what, "no property of that name is declared");
                 }
             }
         }
-        (!kept.is_empty()).then_some(Value::Array(kept))
+        if kept.is_empty() {
+            map.shift_remove("required");
+        } else {
+            map.insert("required".into(), Value::Array(kept));
+        }
     }
 
     fn properties(
@@ -299,27 +326,33 @@ impl Walk<'_> {
         place: Place<'_>,
         shape: &mut Shape,
     ) -> Value {
-        let Value::Object(given) = value else { return Value::Object(Map::new()) };
-        let mut shown = Map::new();
-        for (key, schema) in given {
-            let here = Path::Key(&place.at, &key);
-            if schema == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
+        let Value::Object(mut given) = value else { return Value::Object(Map::new()) };
+        let mut forbidden = false;
+        for (key, slot) in &mut given {
+            let here = Path::Key(&place.at, key);
+            if *slot == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
                 self.journal.note(&here, "dropped", "the schema forbids it");
+                forbidden = true;
                 continue;
             }
-            let mut made = self.node(schema, below(Place { at: here, ..place }, Level::Below));
-            shape.property(&key, made.shape);
-            let renamed = names.renamed.get(&key);
-            if let Some(new) = renamed {
-                shape.renamed(new, &key);
+            let there = below(Place { at: here, ..place }, Level::Below);
+            let mut made = self.node(slot.take(), there);
+            shape.property(key, made.shape);
+            if let Some(new) = names.renamed.get(key) {
+                shape.renamed(new, key);
                 let reason = "the provider refuses the key; arguments are turned back";
                 self.journal.mention(&here, format!("shown as `{new}`"), reason);
-                self.name(&mut made.map, &key);
+                self.name(&mut made.map, key);
             }
-            let new = renamed.cloned().unwrap_or(key);
-            shown.insert(new, Value::Object(made.map));
+            *slot = Value::Object(made.map);
         }
-        Value::Object(shown)
+        if forbidden {
+            given.retain(|_, schema| schema.is_object());
+        }
+        if !names.renamed.is_empty() {
+            given = given.into_iter().map(|(key, schema)| (names.shown(key), schema)).collect();
+        }
+        Value::Object(given)
     }
 
     /// The old key as a title: it may be the only thing that says what the property is.

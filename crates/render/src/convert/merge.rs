@@ -109,14 +109,7 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
     }
     match (keyword, known, value) {
         ("properties", Value::Object(known), Value::Object(more)) => {
-            for (key, schema) in more {
-                let joined = match known.get_mut(&key).map(Value::take) {
-                    Some(before) if is_same(&before, &schema) => before,
-                    Some(before) => all_of(before, schema),
-                    None => schema,
-                };
-                known.insert(key, joined);
-            }
+            join_properties(known, more);
             None
         }
         ("required", Value::Array(known), Value::Array(more)) => {
@@ -148,8 +141,10 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
             // Closed wins: what it shuts out is told by the properties of both.
             if value == Value::Bool(false) || *known == Value::Bool(true) {
                 *known = value;
+                None
+            } else {
+                (known.is_object() && value.is_object()).then_some(value)
             }
-            None
         }
         (
             "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
@@ -172,6 +167,17 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
             None
         }
         (_, _, value) => Some(value),
+    }
+}
+
+fn join_properties(known: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (key, schema) in more {
+        let joined = match known.get_mut(&key).map(Value::take) {
+            Some(before) if is_same(&before, &schema) => before,
+            Some(before) => all_of(before, schema),
+            None => schema,
+        };
+        known.insert(key, joined);
     }
 }
 

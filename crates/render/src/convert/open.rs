@@ -29,9 +29,12 @@ impl Walk<'_> {
         let mut hops = 0;
         while let Some(reference) = take_reference(&mut map) {
             hops += 1;
-            let is_followed = hops <= MAX_HOPS
-                && self.follow(&mut map, &reference, at, level, joined, &mut moved);
-            if !is_followed {
+            if hops > MAX_HOPS {
+                let what = format!("reference to `{reference}` replaced by anything");
+                self.journal.note(at, what, "the chain of references is too long");
+                break;
+            }
+            if !self.follow(&mut map, &reference, at, level, joined, &mut moved) {
                 break;
             }
         }
@@ -61,7 +64,10 @@ impl Walk<'_> {
             }
         };
         let Value::Object(target) = target else {
-            self.journal.mention(&here, format!("`{reference}` put in its place"), INLINED);
+            let what = format!("reference to `{reference}` replaced by anything");
+            if *target != Value::Bool(true) {
+                self.journal.note(&here, what, "nothing could match it");
+            }
             return false;
         };
         if self.is_cycle(&pointer, joined) {
@@ -80,8 +86,7 @@ impl Walk<'_> {
             *moved = Some(pointer.clone());
         }
         mark(&mut target, &pointer);
-        let left = merge(map, target);
-        self.keep_or_note(map, left, at, level);
+        self.join(map, target, at, level);
         self.enter(pointer, joined);
         true
     }
@@ -135,7 +140,16 @@ impl Walk<'_> {
         let here = Path::Key(at, "allOf");
         self.journal.mention(&here, "merged into one schema", "not every provider takes `allOf`");
         for (index, branch) in branches.into_iter().enumerate() {
-            let Value::Object(mut branch) = branch else { continue };
+            let Value::Object(mut branch) = branch else {
+                if branch != Value::Bool(true) {
+                    self.journal.note(
+                        &Path::Index(&here, index),
+                        "dropped",
+                        "nothing could match it",
+                    );
+                }
+                continue;
+            };
             let origin = take_origin(&mut branch).unwrap_or_else(|| format!("{here}/{index}"));
             if nesting >= MAX_NESTING || !self.budget.node() {
                 self.journal.note(&Path::At(&origin), "dropped", "`allOf` is nested too deep");
@@ -144,9 +158,33 @@ impl Walk<'_> {
             let place = Path::At(&origin);
             let (mut branch, moved) = self.open(branch, &place, level, joined, nesting + 1);
             mark(&mut branch, moved.as_deref().unwrap_or(&origin));
-            let left = merge(map, branch);
-            self.keep_or_note(map, left, at, level);
+            self.join(map, branch, at, level);
         }
+    }
+
+    /// Merges a schema into another one, and tells what that cannot say.
+    fn join(
+        &mut self,
+        map: &mut Map<String, Value>,
+        other: Map<String, Value>,
+        at: &Path<'_>,
+        level: Level,
+    ) {
+        let closes = |map: &Map<String, Value>| {
+            map.get("additionalProperties").is_some_and(|others| *others != Value::Bool(true))
+        };
+        if (closes(map) && other.contains_key("properties"))
+            || (closes(&other) && map.contains_key("properties"))
+        {
+            let here = Path::Key(at, "additionalProperties");
+            self.journal.note(
+                &here,
+                "now about all properties",
+                "the schemas around it are merged",
+            );
+        }
+        let left = merge(map, other);
+        self.keep_or_note(map, left, at, level);
     }
 
     /// Parameters that only a condition names would be hidden with it: they are shown as optional.

@@ -251,5 +251,9 @@ fn members(schema: &Value, root: &Value, choices: &mut Choices, depth: usize) ->
         let other = sample(&schema["additionalProperties"], root, choices, depth + 1);
         value.insert("another".into(), other);
     }
+    // What `^a` allows, where it is a pattern.
+    if schema["patternProperties"].is_object() && choices.below(2) == 0 {
+        value.entry("axe").or_insert(json!(1));
+    }
     Value::Object(value)
 }
