@@ -10,7 +10,8 @@ mod tool;
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
 pub use rendering::{
-    NotShownView, RenderedToolView, RenderingView, RewriteView, TokenBasis, TokenCost,
+    NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
+    TokenCost,
 };
 pub use server::{Readiness, ServerList, ServerView};
 pub use session::{

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
-    /// Its name; without one it gets one that cannot be guessed.
+    /// Its name; without one it gets one that cannot be guessed. Names that begin with `mcp-` are for the sessions of
+    /// connected clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", max_length = 64, example = "work")]
     pub id: Option<String>,
@@ -48,7 +49,7 @@ pub struct NewSession {
 pub struct SessionChange {
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
     /// `null` takes it away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
@@ -136,7 +137,7 @@ pub struct Bindings {
     pub servers: Option<Vec<String>>,
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
@@ -148,7 +149,7 @@ pub struct Switch {
     pub enabled: Option<bool>,
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
