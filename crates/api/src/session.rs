@@ -100,7 +100,7 @@ where
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnServerBody {
-    #[schema(max_length = 2048, example = "https://mcp.example.com/mcp")]
+    #[schema(max_length = 4096, example = "https://mcp.example.com/mcp")]
     pub url: String,
     /// `streamable_http` unless it is said.
     #[serde(default)]
@@ -250,6 +250,19 @@ pub struct RevisionEvent {
     pub changed: Vec<String>,
     /// In milliseconds since 1970.
     pub at_ms: i64,
+}
+
+/// One event of the stream of revisions, field by field.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionEvent {
+    /// `current` at the beginning, `revision` for a step, `reset` where steps are missing: then look again.
+    pub event: String,
+    /// The revision.
+    pub id: String,
+    /// JSON. It has `tools_revision`; of a step also `cause` (`session` or `catalog`), the names that were `added` and
+    /// `removed`, those that are described differently now (`changed`), and `at_ms`.
+    #[schema(example = "{\"tools_revision\":8}")]
+    pub data: String,
 }
 
 /// The tools that a session saw last, as it is kept.

@@ -10,6 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
 use serde::Deserialize;
 use serde_json::json;
+use switchboard_api::SessionEvent;
 use switchboard_sessions::Session;
 use tokio::sync::watch;
 
@@ -38,8 +39,8 @@ fn stay() -> bool {
 /// Follow the revisions of a session
 ///
 /// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
-/// is one event `revision`, whose data is a `RevisionEvent`. The id of an event is the revision: who comes back with it
-/// in `Last-Event-ID` is told every step in between first, or `reset` when they are no longer all known.
+/// is one event `revision`. The id of an event is the revision: who comes back with it in `Last-Event-ID` is told every
+/// step in between first, or `reset` when they are no longer all known.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/events",
@@ -51,7 +52,7 @@ fn stay() -> bool {
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
     ),
     responses(
-        (status = 200, description = "The stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The stream.", body = SessionEvent, content_type = "text/event-stream"),
         Guarded,
         BadRequest,
         UnknownSession,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use switchboard_api::RenderingAnswer;
 use switchboard_render::{Provider, UnknownProvider};
 use switchboard_sessions::SessionError;
-use utoipa::openapi::Object;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
@@ -22,7 +22,7 @@ use crate::sessions::{Meant, SessionId};
 #[into_params(parameter_in = Query)]
 pub(crate) struct RenderQuery {
     /// Whose shape is wanted.
-    #[param(schema_with = providers, example = "anthropic")]
+    #[param(value_type = ProviderName, inline, example = "anthropic")]
     provider: String,
     /// Whether to say of each tool what it costs and what was rewritten, and why.
     #[serde(default)]
@@ -37,10 +37,17 @@ pub(crate) struct RenderQuery {
     bare: bool,
 }
 
-fn providers() -> Object {
-    let names = Provider::ALL.map(Provider::as_str);
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build()
+/// The word for a provider, for the document.
+struct ProviderName;
+
+impl utoipa::PartialSchema for ProviderName {
+    fn schema() -> RefOr<Schema> {
+        let names = Provider::ALL.map(Provider::as_str);
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).into()
+    }
 }
+
+impl utoipa::ToSchema for ProviderName {}
 
 /// The largest revision that every reader of JSON can hold.
 const MAX_REVISION: u64 = 9_007_199_254_740_991;
