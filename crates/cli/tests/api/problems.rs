@@ -119,6 +119,14 @@ async fn what_a_session_cannot_be_is_a_problem() {
         ),
         (
             Method::PUT,
+            "/work/toolsets/x",
+            r#"{"enabled": false}"#,
+            422,
+            "bad_request",
+            "no toolset 'x'",
+        ),
+        (
+            Method::PUT,
             "/work/toolsets/local",
             r#"{"enabled": null}"#,
             422,
