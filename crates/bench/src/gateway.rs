@@ -27,16 +27,30 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let upstream = Process::peer(&["upstream"])?;
     let proxy = Process::peer(&["proxy", &upstream.address])?;
-    let servers =
-        [server("old", "legacy", &upstream, "/echo"), server("new", "modern", &upstream, "/echo")];
-    let calling = directory.path().join("calls");
-    let gateway = Process::gateway(program, &calling, &config(&servers))?;
+    let gateway = calling(program, &upstream, directory.path())?;
     let cast = Cast { upstream: &upstream, proxy: &proxy, gateway: &gateway };
     calls::one_connection(&cast, &mut out).await?;
     calls::many_connections(&cast, &mut out).await?;
     drop(gateway);
     lists::measure(program, &upstream, directory.path(), &mut out).await?;
     memory::measure(program, &upstream, directory.path(), &mut out).await
+}
+
+/// Only the part that most changes are about.
+pub(crate) async fn measure_calls(program: &Path) -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let upstream = Process::peer(&["upstream"])?;
+    let proxy = Process::peer(&["proxy", &upstream.address])?;
+    let gateway = calling(program, &upstream, directory.path())?;
+    let cast = Cast { upstream: &upstream, proxy: &proxy, gateway: &gateway };
+    calls::many_connections(&cast, &mut std::io::stdout()).await
+}
+
+/// A gateway before a server of each era.
+fn calling(program: &Path, upstream: &Process, directory: &Path) -> anyhow::Result<Process> {
+    let servers =
+        [server("old", "legacy", upstream, "/echo"), server("new", "modern", upstream, "/echo")];
+    Process::gateway(program, &directory.join("calls"), &config(&servers))
 }
 
 /// Limits that are never reached: it is the way through that is measured.

@@ -14,8 +14,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str =
-    "usage: switchboard-bench [gateway] PATH_TO_SWITCHBOARD, or switchboard-bench render";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls] PATH_TO_SWITCHBOARD, or switchboard-bench render";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +32,10 @@ fn main() -> anyhow::Result<()> {
             one_thread()?.block_on(gateway::measure(&program))
         }
         ["render"] => show(render::measure()?),
+        ["gateway-calls", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(gateway::measure_calls(&program))
+        }
         [program] => {
             let program = built(program)?;
             as_the_gateway()?.block_on(everything_else(program))

@@ -4,15 +4,25 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::buf::Chain;
+use bytes::{Buf, Bytes};
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
+
+/// What is written at once, although it is not one piece: the frame of a response, what it holds, and its end.
+/// As three frames of a body, the end of a large list would be sent alone.
+pub type Piece = Chain<Chain<Bytes, Bytes>, Bytes>;
+
+fn piece(body: Bytes) -> Piece {
+    body.chain(Bytes::new()).chain(Bytes::new())
+}
 
 /// The body of an answer.
 pub struct GatewayBody(Inner);
 
 enum Inner {
-    /// Shared bytes are not copied: a list goes out as its frame, the list and the end of the frame.
+    /// Shared bytes are not copied.
+    Whole(Piece),
     Pieces(VecDeque<Bytes>),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -20,6 +30,7 @@ enum Inner {
 impl std::fmt::Debug for GatewayBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
+            Inner::Whole(body) => body.fmt(f),
             Inner::Pieces(pieces) => f.debug_list().entries(pieces).finish(),
             Inner::Events(_) => f.write_str("events"),
         }
@@ -28,11 +39,16 @@ impl std::fmt::Debug for GatewayBody {
 
 impl GatewayBody {
     pub(crate) fn empty() -> Self {
-        Self(Inner::Pieces(VecDeque::new()))
+        Self(Inner::Whole(piece(Bytes::new())))
     }
 
     pub(crate) fn text(text: String) -> Self {
-        Self(Inner::Pieces(VecDeque::from([Bytes::from(text)])))
+        Self(Inner::Whole(piece(text.into())))
+    }
+
+    /// A large result, which is shared.
+    pub(crate) fn framed(frame: String, result: Bytes, end: &'static [u8]) -> Self {
+        Self(Inner::Whole(Bytes::from(frame).chain(result).chain(Bytes::from_static(end))))
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
@@ -45,30 +61,38 @@ impl GatewayBody {
 }
 
 impl Body for GatewayBody {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = std::convert::Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match &mut self.0 {
-            Inner::Pieces(pieces) => {
-                Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+    ) -> Poll<Option<Result<Frame<Piece>, Self::Error>>> {
+        let next = match &mut self.0 {
+            Inner::Whole(body) if !body.has_remaining() => Poll::Ready(None),
+            Inner::Whole(body) => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::replace(
+                    body,
+                    piece(Bytes::new()),
+                )))));
             }
-            Inner::Events(events) => events
-                .as_mut()
-                .poll_next(context)
-                .map(|event| event.map(|event| Ok(Frame::data(event)))),
-        }
+            Inner::Pieces(pieces) => Poll::Ready(pieces.pop_front()),
+            Inner::Events(events) => events.as_mut().poll_next(context),
+        };
+        next.map(|next| next.map(|bytes| Ok(Frame::data(piece(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Inner::Pieces(pieces) if pieces.is_empty())
+        match &self.0 {
+            Inner::Whole(body) => !body.has_remaining(),
+            Inner::Pieces(pieces) => pieces.is_empty(),
+            Inner::Events(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
+            Inner::Whole(body) => SizeHint::with_exact(body.remaining() as u64),
             Inner::Pieces(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }

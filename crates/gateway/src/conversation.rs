@@ -17,12 +17,12 @@ use switchboard_protocol::{
     read_result_head, request, with_members, without_member,
 };
 use switchboard_runtime::{
-    Ask, AskEvent, CallFailed, PassFailure, Passing, RawAnswer, RawCall, RawResult, RpcError,
-    ToolChoice,
+    Ask, AskEvent, CallFailed, Heard, PassFailure, Passing, RawAnswer, RawCall, RawResult,
+    RpcError, ToolChoice, ear,
 };
 use switchboard_sessions::Session;
 use switchboard_view::{ListEra, Scope};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::client::{Client, Reply};
@@ -142,9 +142,12 @@ pub(crate) struct Conversation {
     pub(crate) job: Job,
     wishes: Wishes,
     work: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
-    events: Option<mpsc::Receiver<AskEvent>>,
+    events: Option<Heard>,
     messages: VecDeque<String>,
-    asked: FuturesUnordered<BoxFuture<'static, Answered>>,
+    /// What comes after the messages that are left.
+    last: Option<Outcome>,
+    /// What the client was asked. There is none before the first question: most calls have none.
+    asked: Option<FuturesUnordered<BoxFuture<'static, Answered>>>,
     collecting: Option<Collecting>,
     waiting: BTreeMap<String, Waiting>,
     /// When the client is asked what has gathered.
@@ -163,7 +166,8 @@ impl Conversation {
             work: None,
             events: None,
             messages: VecDeque::new(),
-            asked: FuturesUnordered::new(),
+            last: None,
+            asked: None,
             collecting: None,
             waiting: BTreeMap::new(),
             park_at: None,
@@ -181,8 +185,8 @@ impl Conversation {
     }
 
     fn begin(&mut self, extra: String) {
-        let (events, incoming) = mpsc::channel(WAITING_EVENTS);
-        self.events = Some(incoming);
+        let (events, heard) = ear(WAITING_EVENTS);
+        self.events = Some(heard);
         let board = self.gateway.board.clone();
         let passing = Passing {
             params: extra,
@@ -190,7 +194,8 @@ impl Conversation {
             capabilities: self.asker.capabilities_text.clone(),
             log_level: self.asker.log_level.map(|level| level.as_str().into()),
             wants_progress: self.wishes.progress_token.is_some(),
-            origin: Some(self.gateway.origin_of(&self.asker)),
+            // Modern requests stand alone: two without an origin are never of the same one.
+            origin: self.asker.client.as_ref().map(|client| client.id.clone()),
             session: self.asker.session.as_ref().map(|session| session.id.clone()),
         };
         self.work = Some(match self.job.clone() {
@@ -233,6 +238,9 @@ impl Conversation {
             if let Some(message) = self.messages.pop_front() {
                 return Step::Message(message);
             }
+            if let Some(outcome) = self.last.take() {
+                return Step::Done(outcome);
+            }
             tokio::select! {
                 biased;
                 Some(event) = next_event(&mut self.events) => {
@@ -242,19 +250,28 @@ impl Conversation {
                 }
                 done = next_done(&mut self.work) => {
                     self.work = None;
-                    if let Some(outcome) = self.finish(done) {
-                        return Step::Done(outcome);
-                    }
+                    self.hear_the_rest();
+                    self.last = self.finish(done);
                 }
                 () = until(self.park_at), if self.park_at.is_some() => {
                     self.park_at = None;
                     return self.park();
                 }
-                Some(answered) = self.asked.next(), if !self.asked.is_empty() => {
+                Some(answered) = next_answer(&mut self.asked) => {
                     if let Some(outcome) = self.take_answer(answered) {
                         return Step::Done(outcome);
                     }
                 }
+            }
+        }
+    }
+
+    /// Signs of life that came together with the answer are told before it.
+    fn hear_the_rest(&mut self) {
+        while let Some(event) = self.events.as_mut().and_then(Heard::next_now) {
+            // Nobody waits for the answer to a question any more.
+            if !matches!(event, AskEvent::Question { .. }) {
+                self.hear(event);
             }
         }
     }
@@ -294,7 +311,7 @@ impl Conversation {
         match self.asker.client.clone() {
             Some(client) if can_answer && self.asker.can_stream => {
                 match self.ask_client(&client, &method, params.as_ref()) {
-                    Some(answer) => self.asked.push(Box::pin(async move {
+                    Some(answer) => self.asked.get_or_insert_default().push(Box::pin(async move {
                         let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
                         Answered::Question { reply, answer }
                     })),
@@ -438,7 +455,7 @@ impl Conversation {
             };
             missing += 1;
             let key = key.to_owned();
-            self.asked.push(Box::pin(async move {
+            self.asked.get_or_insert_default().push(Box::pin(async move {
                 let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
                 Answered::Input { key, method, answer }
             }));
@@ -512,9 +529,19 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-async fn next_event(events: &mut Option<mpsc::Receiver<AskEvent>>) -> Option<AskEvent> {
+async fn next_event(events: &mut Option<Heard>) -> Option<AskEvent> {
     match events {
-        Some(events) => events.recv().await,
+        Some(events) => events.next().await,
+        None => None,
+    }
+}
+
+/// The next answer of the client; `None` when none is awaited.
+async fn next_answer(
+    asked: &mut Option<FuturesUnordered<BoxFuture<'static, Answered>>>,
+) -> Option<Answered> {
+    match asked {
+        Some(asked) => asked.next().await,
         None => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The gateway: who is connected, and what everybody sees.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
-use crate::conversation::Asker;
 use crate::front::Front;
 use crate::gaze::{Changes, Gaze};
 use crate::legacy::snapshot_of;
@@ -60,7 +59,6 @@ pub struct Gateway {
     pub(crate) seal: OnceCell<Seal>,
     exposure_rule: ExposureRule,
     state_prefix: String,
-    requests: AtomicU64,
     /// The most talkative level that anybody asked for.
     log_rank: AtomicU8,
     tasks: TaskTracker,
@@ -98,7 +96,6 @@ impl Gateway {
             seal: OnceCell::new(),
             exposure_rule,
             state_prefix: format!("{}.", random_text()),
-            requests: AtomicU64::new(1),
             log_rank: AtomicU8::new(u8::MAX),
             tasks,
         });
@@ -251,14 +248,6 @@ impl Gateway {
         self.front.load().settled(scope, &self.look_of(scope, session))
     }
 
-    /// Who asks, for servers that cannot say whom a question is for. Modern requests stand alone.
-    pub(crate) fn origin_of(&self, asker: &Asker) -> Arc<str> {
-        match &asker.client {
-            Some(client) => client.id.clone(),
-            None => format!("request-{}", self.requests.fetch_add(1, Ordering::Relaxed)).into(),
-        }
-    }
-
     /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
     pub(crate) fn new_state(&self) -> String {
         format!("{}{}", self.state_prefix, random_text())
@@ -277,7 +266,10 @@ impl Gateway {
                 Seal::new(*blake3::hash(random_text().as_bytes()).as_bytes())
             }
         };
-        self.seal.get_or_init(read).await
+        match self.seal.get() {
+            Some(seal) => seal,
+            None => Box::pin(self.seal.get_or_init(read)).await,
+        }
     }
 
     /// Tells servers in the background that some resources are no longer watched.
@@ -290,7 +282,7 @@ impl Gateway {
     pub(crate) async fn hear_from(&self, level: Level) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
         if level.rank() < before {
-            self.board.set_log_level(Some(level.as_str().into())).await;
+            Box::pin(self.board.set_log_level(Some(level.as_str().into()))).await;
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: b
     if !accepts.json && status == StatusCode::OK {
         return streamed(GatewayBody::pieces([event(&outcome.message(id))]));
     }
-    let mut answer = json_answer(GatewayBody::pieces(outcome.pieces(id)));
+    let mut answer = json_answer(outcome.body(id));
     *answer.status_mut() = status;
     answer
 }

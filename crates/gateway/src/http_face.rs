@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
@@ -33,6 +33,13 @@ use crate::outcome::Outcome;
 /// Versions that have batches, and how many messages one may have.
 const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
 const MAX_BATCH: usize = 100;
+
+/// Headers that narrow what is seen.
+const WISHES: [HeaderName; 3] = [
+    HeaderName::from_static("x-mcp-toolsets"),
+    HeaderName::from_static("x-mcp-tools"),
+    HeaderName::from_static("x-mcp-readonly"),
+];
 
 /// Which endpoint was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +81,7 @@ impl Gateway {
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
         }
         if body.trim_ascii_start().starts_with(b"[") {
-            return self.post_batch(&request, &body).await;
+            return Box::pin(self.post_batch(&request, &body)).await;
         }
         let message = match read_message(&body) {
             Ok(message) => message,
@@ -92,7 +99,7 @@ impl Gateway {
         };
         match claim(&message, version(&request.headers)) {
             EraClaim::Modern => self.post_modern(&request, &message, accepts).await,
-            EraClaim::Handshake => self.post_handshake(&request, &message, accepts).await,
+            EraClaim::Handshake => Box::pin(self.post_handshake(&request, &message, accepts)).await,
             EraClaim::Legacy => self.post_legacy(&request, &message, accepts).await,
         }
     }
@@ -213,8 +220,15 @@ impl Gateway {
         let principal = &request.principal.id;
         let asker = self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await;
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
-        let replying = self.respond(asker.clone(), incoming).await;
-        self.answer(replying, id, &asker, accepts, None).await
+        let listener = (method == "subscriptions/listen").then(|| asker.clone());
+        let replying = self.respond(asker, incoming).await;
+        match (replying, listener) {
+            // Boxed, as everything that is larger than a call: each request has room for the largest.
+            (Replying::Listen(wanted), Some(listener)) => {
+                Box::pin(self.listen(id, &listener, &wanted, accepts)).await
+            }
+            (replying, _) => self.answer(replying, id, accepts, None).await,
+        }
     }
 
     async fn post_handshake(
@@ -307,15 +321,14 @@ impl Gateway {
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
         let asker = asker_of(client, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
-        let replying = self.respond(asker.clone(), incoming).await;
-        self.answer(replying, id, &asker, accepts, Some(running)).await
+        let replying = self.respond(asker, incoming).await;
+        self.answer(replying, id, accepts, Some(running)).await
     }
 
     async fn answer(
         self: &Arc<Self>,
         replying: Replying,
         id: &str,
-        asker: &Asker,
         accepts: Accepts,
         running: Option<Running>,
     ) -> Answer {
@@ -340,7 +353,11 @@ impl Gateway {
                 };
                 talk.answer(accepts).await
             }
-            Replying::Listen(wanted) => self.listen(id, asker, &wanted, accepts).await,
+            // Only who asks to listen is answered so, and is not answered here.
+            Replying::Listen(_) => {
+                let error = Outcome::error(code::METHOD_NOT_FOUND, "this era does not listen");
+                written(id, error, accepts, is_modern)
+            }
         }
     }
 
@@ -460,7 +477,8 @@ impl Gateway {
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
-        let session = self.session(id, Some(&request.principal.id)).await.map_err(|_| {
+        let session = Box::pin(self.session(id, Some(&request.principal.id))).await;
+        let session = session.map_err(|_| {
             let message = "there is no such session; make one with POST /api/v1/sessions";
             Refused(StatusCode::NOT_FOUND, message.into())
         })?;
@@ -469,9 +487,7 @@ impl Gateway {
 
     fn scope_of(&self, request: &HttpRequest) -> Result<Arc<Scope>, Refused> {
         let headers = &request.headers;
-        let has_wishes = headers.contains_key("x-mcp-toolsets")
-            || headers.contains_key("x-mcp-tools")
-            || headers.contains_key("x-mcp-readonly");
+        let has_wishes = WISHES.iter().any(|wish| headers.contains_key(wish));
         let is_open = matches!(request.route, Route::All | Route::Session(_));
         if is_open && request.query.as_deref().unwrap_or_default().is_empty() && !has_wishes {
             return Ok(self.open_scope.clone());

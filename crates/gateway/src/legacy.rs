@@ -75,9 +75,14 @@ impl Gateway {
     /// The client of a session id, if it belongs to who asks; also one that another run has known.
     pub(crate) async fn client(&self, id: &str, owner: &str) -> Option<Arc<Client>> {
         let present = self.clients().get(id).cloned();
-        if let Some(client) = present {
-            return (*client.owner == *owner).then_some(client);
+        match present {
+            Some(client) => (*client.owner == *owner).then_some(client),
+            // Boxed: it is large, and most clients are present.
+            None => Box::pin(self.absent_client(id, owner)).await,
         }
+    }
+
+    async fn absent_client(&self, id: &str, owner: &str) -> Option<Arc<Client>> {
         // What was noted a moment ago may not be written yet.
         self.sessions.keeper.flush().await;
         let stored = self.sessions.keeper.store.client(id).await.ok().flatten()?;

@@ -28,7 +28,7 @@ mod seal;
 mod session_calls;
 mod session_care;
 
-pub use body::GatewayBody;
+pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
 pub use session_calls::{SessionCall, SessionReply};

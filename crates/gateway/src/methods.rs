@@ -70,20 +70,23 @@ impl Gateway {
             ("prompts/list", _) => self.list(&asker, Kind::Prompts),
             ("resources/list", _) => self.list(&asker, Kind::Resources),
             ("resources/templates/list", _) => self.list(&asker, Kind::Templates),
-            ("prompts/get", _) => self.prompts_get(asker, &request).await,
-            ("resources/read", _) => self.resources_read(asker, &request).await,
-            ("completion/complete", _) => self.complete(asker, &request).await,
+            // Boxed, as everything that is larger than a call: each request has room for the largest.
+            ("prompts/get", _) => Box::pin(self.prompts_get(asker, &request)).await,
+            ("resources/read", _) => Box::pin(self.resources_read(asker, &request)).await,
+            ("completion/complete", _) => Box::pin(self.complete(asker, &request)).await,
             ("server/discover", ListEra::Modern) => {
                 Replying::now(Outcome::text(self.discover(&asker)))
             }
             ("subscriptions/listen", ListEra::Modern) => listen(&request),
             ("ping", ListEra::Legacy) => Replying::now(Outcome::text("{}")),
-            ("logging/setLevel", ListEra::Legacy) => self.set_level(&asker, &request).await,
+            ("logging/setLevel", ListEra::Legacy) => {
+                Box::pin(self.set_level(&asker, &request)).await
+            }
             ("resources/subscribe", ListEra::Legacy) => {
-                self.subscribe(&asker, &request, true).await
+                Box::pin(self.subscribe(&asker, &request, true)).await
             }
             ("resources/unsubscribe", ListEra::Legacy) => {
-                self.subscribe(&asker, &request, false).await
+                Box::pin(self.subscribe(&asker, &request, false)).await
             }
             (method, _) => {
                 let shown: String = method.chars().take(64).collect();
@@ -111,7 +114,7 @@ impl Gateway {
                 }
                 self.call(asker, entry, arguments.map(str::to_owned), request).await
             }
-            Found::Meta(meta) => self.call_meta(asker, meta, view, request).await,
+            Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, view, request)).await,
             Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
                 asker.era(),
                 disabled_text(view, entry, &sets, asker.session.is_some()),

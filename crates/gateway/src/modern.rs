@@ -60,7 +60,7 @@ impl Gateway {
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
-                Some(self.sessions.for_principal(principal).await)
+                Some(Box::pin(self.sessions.for_principal(principal)).await)
             }
             None => None,
         };
@@ -71,7 +71,8 @@ impl Gateway {
             session,
             scope,
             capabilities: Capabilities::read(capabilities),
-            capabilities_text: Some(capabilities.into()),
+            // None is the same as an empty object.
+            capabilities_text: (capabilities != "{}").then(|| capabilities.into()),
             log_level: meta.log_level.as_deref().and_then(Level::read),
             can_stream,
         }

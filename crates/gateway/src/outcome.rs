@@ -9,6 +9,11 @@ use switchboard_protocol::{
 use switchboard_runtime::{AskFailure, CallFailed, PassFailure, RawAnswer, RpcError};
 use switchboard_view::ListEra;
 
+use crate::body::GatewayBody;
+
+/// Up to this many bytes a result is copied into its response: to send three pieces costs more.
+const COPIED: usize = 16 * 1024;
+
 /// What a request is answered with.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
@@ -41,26 +46,25 @@ impl Outcome {
         Self::tool(era, &ToolResult::error(message))
     }
 
-    /// The pieces of a response message.
-    pub(crate) fn pieces(self, id: &str) -> Vec<Bytes> {
+    /// The body of a response message.
+    pub(crate) fn body(self, id: &str) -> GatewayBody {
         match self {
-            Self::Result(result) => {
-                vec![response_frame(id).into(), result, Bytes::from_static(b"}")]
+            Self::Result(result) if result.len() > COPIED => {
+                GatewayBody::framed(response_frame(id), result, b"}")
             }
-            Self::Error { error, .. } => {
-                vec![switchboard_protocol::error_response(Some(id), &error).into()]
-            }
+            short => GatewayBody::text(short.message(id)),
         }
     }
 
     /// The response as one text.
     pub(crate) fn message(self, id: &str) -> String {
-        let pieces = self.pieces(id);
-        let mut text = String::with_capacity(pieces.iter().map(Bytes::len).sum());
-        for piece in &pieces {
-            text.push_str(std::str::from_utf8(piece).unwrap_or_default());
+        match self {
+            Self::Result(result) => {
+                let result = std::str::from_utf8(&result).unwrap_or_default();
+                switchboard_protocol::response(id, result)
+            }
+            Self::Error { error, .. } => switchboard_protocol::error_response(Some(id), &error),
         }
-        text
     }
 }
 

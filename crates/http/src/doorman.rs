@@ -53,9 +53,11 @@ fn needed_role(path: &str) -> Option<Role> {
 /// Who asks, or the answer that they are not let in.
 pub(crate) async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<Principal, Response> {
     if shared.gatekeeper.is_open() {
-        return Ok(Principal::local());
+        return Ok(shared.local.clone());
     }
-    shared.gatekeeper.admit(headers).await.map_err(|refusal| refused(shared, &refusal))
+    // Boxed: it is large, and a gate that is open does not need it.
+    let admitted = Box::pin(shared.gatekeeper.admit(headers)).await;
+    admitted.map_err(|refusal| refused(shared, &refusal))
 }
 
 fn refused(shared: &Shared, refusal: &Refusal) -> Response {

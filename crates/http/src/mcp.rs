@@ -1,18 +1,21 @@
 //! `/mcp` and the endpoints below it: reads a request and hands it to the gateway.
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Path, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::{Buf, BytesMut};
+use http_body_util::BodyExt;
 use switchboard_gateway::{HttpRequest, Route};
 
+use crate::faces::FaceBody;
 use crate::problem::ProblemResponse;
 use crate::ready::still_starting;
 use crate::same_host::{forbidden, hardened};
 use crate::server::Shared;
 
 pub(crate) async fn all(State(shared): State<Shared>, request: Request) -> Response {
-    serve(&shared, Route::All, request).await
+    routed(&shared, Route::All, request).await
 }
 
 pub(crate) async fn server(
@@ -20,7 +23,7 @@ pub(crate) async fn server(
     Path(server): Path<String>,
     request: Request,
 ) -> Response {
-    serve(&shared, Route::Server(server), request).await
+    routed(&shared, Route::Server(server), request).await
 }
 
 pub(crate) async fn toolsets(
@@ -28,7 +31,7 @@ pub(crate) async fn toolsets(
     Path(sets): Path<String>,
     request: Request,
 ) -> Response {
-    serve(&shared, Route::Toolsets(sets), request).await
+    routed(&shared, Route::Toolsets(sets), request).await
 }
 
 pub(crate) async fn session(
@@ -36,33 +39,50 @@ pub(crate) async fn session(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    serve(&shared, Route::Session(id), request).await
+    routed(&shared, Route::Session(id), request).await
 }
 
-async fn serve(shared: &Shared, route: Route, request: Request) -> Response {
+/// The same for who came through the routes.
+async fn routed(shared: &Shared, route: Route, request: Request) -> Response {
+    let answer = serve(shared, route, request).await;
+    answer.map(|body| match body {
+        FaceBody::Gateway(body) => {
+            Body::new(body.map_frame(|frame| {
+                frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining()))
+            }))
+        }
+        FaceBody::Other(body) => body,
+    })
+}
+
+pub(crate) async fn serve<B>(
+    shared: &Shared,
+    route: Route,
+    request: Request<B>,
+) -> Response<FaceBody>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let other = |response: Response| response.map(FaceBody::Other);
     if let Some(detail) = shared.doors.refusal(request.headers(), request.uri().authority()) {
-        return forbidden(detail);
+        return other(forbidden(detail));
     }
     let principal = match crate::doorman::admit(shared, request.headers()).await {
         Ok(principal) => principal,
-        Err(refused) => return hardened(refused),
+        Err(refused) => return other(hardened(refused)),
     };
-    let Some(gateway) = shared.board.gateway() else { return still_starting().into_response() };
+    let Some(gateway) = shared.board.gateway() else {
+        return other(still_starting().into_response());
+    };
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().map(str::to_owned);
     let asked = HttpRequest { route, query, headers: parts.headers, principal };
     let answer = match parts.method {
         Method::POST => {
             let limit = gateway.max_body_bytes();
-            let announced = asked.headers.get(header::CONTENT_LENGTH);
-            let announced =
-                announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-            if announced.is_some_and(|length| length > limit) {
-                return too_large(limit);
-            }
-            match to_bytes(body, limit).await {
-                Ok(body) => gateway.post(asked, body).await,
-                Err(_) => return too_large(limit),
+            match read(body, &asked.headers, limit).await {
+                Some(body) => gateway.post(asked, body).await,
+                None => return other(too_large(limit)),
             }
         }
         Method::GET => gateway.get(asked).await,
@@ -70,10 +90,38 @@ async fn serve(shared: &Shared, route: Route, request: Request) -> Response {
         _ => {
             let detail = "an MCP endpoint answers to POST, GET and DELETE";
             let status = StatusCode::METHOD_NOT_ALLOWED;
-            return ProblemResponse::new("method_not_allowed", status, detail).into_response();
+            let problem = ProblemResponse::new("method_not_allowed", status, detail);
+            return other(problem.into_response());
         }
     };
-    hardened(answer.map(Body::new))
+    hardened(answer.map(FaceBody::Gateway))
+}
+
+/// The body, unless it is announced as too large, is too large or breaks off. One piece is not copied.
+async fn read<B>(mut body: B, headers: &HeaderMap, limit: usize) -> Option<Bytes>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let announced = headers.get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > limit) {
+        return None;
+    }
+    let mut whole = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.ok()?.into_data() else { continue };
+        if whole.len() + piece.len() > limit {
+            return None;
+        }
+        if whole.is_empty() {
+            whole = piece;
+        } else {
+            let mut joined = BytesMut::from(whole);
+            joined.extend_from_slice(&piece);
+            whole = joined.freeze();
+        }
+    }
+    Some(whole)
 }
 
 fn too_large(limit: usize) -> Response {

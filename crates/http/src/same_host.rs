@@ -5,13 +5,16 @@
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
 
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
+
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who may be named in `Host` and `Origin`.
 #[derive(Debug, Clone, Default)]
@@ -38,10 +41,10 @@ pub(crate) fn forbidden(detail: String) -> Response {
 }
 
 /// No answer of ours is taken for something else, or read by another site's page.
-pub(crate) fn hardened(mut response: Response) -> Response {
+pub(crate) fn hardened<B>(mut response: Response<B>) -> Response<B> {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
@@ -51,6 +54,9 @@ impl Doors {
         headers: &HeaderMap,
         authority: Option<&Authority>,
     ) -> Option<String> {
+        if authority.is_none() && is_a_plain_local_request(headers) {
+            return None;
+        }
         // HTTP/2 names the host in the request line, and HTTP/1 may do so too: whatever is named must be ours.
         let in_header = headers.get_all(header::HOST).iter();
         let in_header = in_header.map(|host| host.to_str().ok()?.parse::<Authority>().ok());
@@ -65,7 +71,7 @@ impl Doors {
             return None;
         }
         // A browser says so when another site's page asks, also where it sends no `Origin`.
-        if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+        if headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site") {
             return Some("the request comes from a page of another site".into());
         }
         let same = origin?
@@ -98,6 +104,21 @@ impl Doors {
             })
             || (self.is_wide && host.parse::<std::net::IpAddr>().is_ok())
     }
+}
+
+/// Whether it is what programs on this machine send: one `Host` that is spelled as everybody does, and nothing that a
+/// browser adds. It is let in by the rules as well; they take longer.
+fn is_a_plain_local_request(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (host, another) = (hosts.next().map(HeaderValue::as_bytes), hosts.next());
+    let port = host.and_then(|host| {
+        host.strip_prefix(b"127.0.0.1:").or_else(|| host.strip_prefix(b"localhost:"))
+    });
+    port.is_some_and(|port| {
+        !port.is_empty() && port.len() < 6 && port.iter().all(u8::is_ascii_digit)
+    }) && another.is_none()
+        && !headers.contains_key(header::ORIGIN)
+        && !headers.contains_key(FETCH_SITE)
 }
 
 fn bare_host(authority: &Authority) -> &str {

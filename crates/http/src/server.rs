@@ -11,15 +11,21 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use axum::serve::ListenerExt;
-use switchboard_auth::Gatekeeper;
+use axum::serve::{Listener, ListenerExt};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::faces::Faces;
 use crate::openapi::Document;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
@@ -56,17 +62,25 @@ pub(crate) struct Shared {
     pub(crate) metrics: MetricsPage,
     pub(crate) doors: Arc<Doors>,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
+    /// Who everybody is where the gate is open.
+    pub(crate) local: Principal,
+}
+
+impl Shared {
+    fn new(options: &ServeOptions) -> Self {
+        Self {
+            board: options.board.clone(),
+            metrics: options.metrics.clone(),
+            doors: Arc::new(options.doors.clone()),
+            gatekeeper: options.gatekeeper.clone(),
+            local: Principal::local(),
+        }
+    }
 }
 
 /// All routes, behind the check that a browser of another site is not the one who asks.
-pub fn router(options: &ServeOptions) -> Router {
-    let shared = Shared {
-        board: options.board.clone(),
-        metrics: options.metrics.clone(),
-        doors: Arc::new(options.doors.clone()),
-        gatekeeper: options.gatekeeper.clone(),
-    };
-    // The MCP face checks for itself: every layer on its way costs more than the check.
+fn router(shared: Shared) -> Router {
+    // The MCP face checks for itself. Most of its requests do not even come here.
     let mcp = Router::new()
         .route("/mcp", any(mcp::all))
         .route("/mcp/servers/{server}", any(mcp::server))
@@ -139,26 +153,56 @@ pub async fn serve(
     let ending = CancellationToken::new();
     let folding = fold_regularly(options.metrics.clone());
     let watching = watch_keys(options.gatekeeper.clone());
-    let router = router(&options);
+    let shared = Shared::new(&options);
+    let faces = Arc::new(Faces { router: router(shared.clone()), shared });
     // Small answers on kept connections would wait for the peer's delayed acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);
     });
-    let ended = ending.clone();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-        shutdown.await;
-        ended.cancel();
-    });
     let cut_off = async {
-        ending.cancelled().await;
+        shutdown.await;
+        ending.cancel();
         tokio::time::sleep(options.drain).await;
     };
     tokio::select! {
-        served = serving.into_future() => served,
+        () = accept(listener, faces, &ending) => Ok(()),
         () = cut_off => Ok(()),
         () = folding => Ok(()),
         () = watching => Ok(()),
     }
+}
+
+/// Takes connections until the end has come, then waits for those that are left.
+async fn accept<L: Listener>(mut listener: L, faces: Arc<Faces>, ending: &CancellationToken) {
+    let connections = TaskTracker::new();
+    loop {
+        let (stream, _) = tokio::select! {
+            biased;
+            () = ending.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        connections.spawn(attend(stream, faces.clone(), ending.clone()));
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+/// Answers the requests of one connection. After the end has come it answers the one that it is at, and no other.
+async fn attend<S>(stream: S, faces: Arc<Faces>, ending: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let server = auto::Builder::new(TokioExecutor::new());
+    let service = service_fn(|request| Faces::answer(faces.clone(), request));
+    let mut serving = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        // A client that goes away is how most connections end.
+        _ended = &mut serving => return,
+        () = ending.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    let _ended = serving.await;
 }
 
 /// A key that was revoked elsewhere stops working within seconds.

@@ -17,6 +17,7 @@ use crate::envelope::{
 };
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
+use crate::hearing::{Ear, Waits};
 use crate::http_client::CLOSED;
 use crate::http_wire::HttpWire;
 use crate::sse::Posts;
@@ -82,7 +83,7 @@ struct Floor {
 struct Caller {
     asker: Asker,
     origin: Option<Arc<str>>,
-    events: Option<mpsc::Sender<AskEvent>>,
+    events: Option<Ear>,
     /// Where answers do not come on the request's own stream.
     answer: Option<oneshot::Sender<Outcome>>,
 }
@@ -143,7 +144,7 @@ impl Desk {
     pub(crate) async fn ask(
         self: &Arc<Self>,
         ask: &Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
+        events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +179,7 @@ impl Desk {
         self: &Arc<Self>,
         number: u64,
         ask: &Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
+        events: Option<Ear>,
         asker: Asker,
     ) -> Result<Seat, ConnectError> {
         self.enter(number, Caller { asker, origin: ask.origin.clone(), events, answer: None })
@@ -272,7 +273,7 @@ impl Desk {
     }
 
     /// Whose a question without a sign is: that of the newest request, while all are of one origin.
-    fn whose(&self) -> Result<mpsc::Sender<AskEvent>, &'static str> {
+    fn whose(&self) -> Result<Ear, &'static str> {
         self.floor(|floor| {
             let mut callers =
                 floor.open.values().filter(|caller| caller.asker == Asker::Caller).rev();
@@ -310,9 +311,9 @@ impl Desk {
 }
 
 /// Passes something on to a caller who listens; one that does not keep up misses it.
-pub(crate) fn pass_on(events: Option<&mpsc::Sender<AskEvent>>, event: Option<AskEvent>) {
+pub(crate) fn pass_on(events: Option<&Ear>, event: Option<AskEvent>) {
     if let (Some(events), Some(event)) = (events, event) {
-        let _full_or_gone = events.try_send(event);
+        let _full_or_gone = events.tell(event);
     }
 }
 
@@ -333,22 +334,27 @@ fn uri(params: &JsonText) -> Option<String> {
 pub(crate) struct Question {
     id: String,
     is_about_roots: bool,
-    asked: Result<oneshot::Receiver<Result<JsonText, RpcError>>, &'static str>,
+    asked: Result<Asked, &'static str>,
+}
+
+/// One that somebody thinks about. Meanwhile no time passes for the server.
+#[derive(Debug)]
+struct Asked {
+    answer: oneshot::Receiver<Result<JsonText, RpcError>>,
+    waits: Waits,
 }
 
 impl Question {
     /// Puts the question to somebody. `None` is no question at all.
-    pub(crate) fn put(
-        whom: Result<&mpsc::Sender<AskEvent>, &'static str>,
-        message: &Message<'_>,
-    ) -> Option<Self> {
+    pub(crate) fn put(whom: Result<&Ear, &'static str>, message: &Message<'_>) -> Option<Self> {
         let (id, method) = (message.id?.get().to_owned(), message.method.as_deref()?);
         let is_about_roots = method == "roots/list";
         let asked = whom.and_then(|events| {
-            let (reply, asked) = oneshot::channel();
+            let (reply, answer) = oneshot::channel();
             let params = message.kept_params();
             let question = AskEvent::Question { method: method.to_owned(), params, reply };
-            events.try_send(question).map(|()| asked).map_err(|_| NOBODY_ANSWERS)
+            let asked = Asked { answer, waits: events.waits() };
+            if events.tell(question) { Ok(asked) } else { Err(NOBODY_ANSWERS) }
         });
         Some(Self { id, is_about_roots, asked })
     }
@@ -356,7 +362,11 @@ impl Question {
     /// The message that answers it.
     pub(crate) async fn answer(self) -> String {
         let reply = match self.asked {
-            Ok(asked) => asked.await.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY))),
+            Ok(Asked { answer, waits }) => {
+                let answer = answer.await;
+                drop(waits);
+                answer.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY)))
+            }
             // Whoever has nothing to show has no roots; that is an answer, and servers ask at any time.
             Err(_) if self.is_about_roots => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
             Err(reason) => Err(RpcError::internal(reason)),

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connection::Connection;
 use crate::envelope::{Failure, Outcome};
 use crate::error::{ConnectError, ConnectErrorKind};
+use crate::hearing::Ear;
 
 /// A request that is passed on for somebody.
 #[derive(Debug, Default)]
@@ -134,15 +135,11 @@ impl Connection {
     /// Passes a request on and waits for its answer. Dropping the future cancels: legacy and stdio by
     /// `notifications/cancelled`, modern HTTP by closing the stream. Events for which `events` has no room are
     /// dropped, and questions refused.
-    pub async fn ask(
-        &self,
-        ask: Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
-    ) -> Result<RawResult, AskFailure> {
+    pub async fn ask(&self, ask: Ask, events: Option<Ear>) -> Result<RawResult, AskFailure> {
         match self.exchange(&ask, events, Asker::Caller).await {
             Ok(result) => Ok(result),
             Err(Failure::Rpc(error)) => Err(AskFailure::Rpc(error)),
-            Err(Failure::Lost(error)) => Err(self.describe(error).await),
+            Err(Failure::Lost(error)) => Err(Box::pin(self.describe(error)).await),
         }
     }
 
@@ -156,12 +153,7 @@ impl Connection {
         self.exchange(&ask, None, Asker::Us).await
     }
 
-    async fn exchange(
-        &self,
-        ask: &Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
-        asker: Asker,
-    ) -> Outcome {
+    async fn exchange(&self, ask: &Ask, events: Option<Ear>, asker: Asker) -> Outcome {
         self.desk().ask(ask, events, asker).await
     }
 

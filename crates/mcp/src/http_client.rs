@@ -13,8 +13,6 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use rmcp::model::{
@@ -37,7 +35,7 @@ use crate::desk::Desk;
 use crate::egress::{EgressGuard, EgressRefused};
 use crate::envelope::too_deep;
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
-use crate::http_sender::{HttpSender, PlainClient};
+use crate::http_sender::HttpSender;
 use crate::http_wire::{Session, SessionSlot, VERSION};
 use crate::oauth::Authorization;
 
@@ -49,7 +47,7 @@ pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERS
 /// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
 const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
 
-const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 
 /// What went wrong with one HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -287,7 +285,6 @@ pub struct HttpPool {
     far: Arc<OnceLock<Result<Client, ConnectError>>>,
     /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
     near: Arc<OnceLock<Result<Client, ConnectError>>>,
-    plain: Arc<OnceLock<PlainClient>>,
     guard: Option<EgressGuard>,
 }
 
@@ -304,9 +301,7 @@ impl HttpPool {
 
     /// The way of requests past rmcp.
     pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
-        let is_near = is_on_this_machine(url) && self.guard.is_none();
-        let plain = is_near.then(|| self.plain.get_or_init(build_plain).clone());
-        Ok(HttpSender::new(self.client_for(url)?, plain, url))
+        Ok(HttpSender::new(self.client_for(url)?, url, self.guard.is_none()))
     }
 
     pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
@@ -322,16 +317,6 @@ impl HttpPool {
             self.far.get_or_init(|| build_http(Client::builder())).clone()
         }
     }
-}
-
-fn build_plain() -> PlainClient {
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(LONGEST_CONNECT));
-    hyper_util::client::legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .build(connector)
 }
 
 /// No redirect takes credentials to another origin, and a dead host is not waited for.

@@ -1,75 +1,120 @@
 //! Sends one HTTP request and reads its answer in pieces: straight over hyper to what is on this machine, which
-//! costs a third of the time, and over reqwest, with its proxies and certificates, to everything else.
+//! costs a fraction of the time, and over reqwest, with its proxies and certificates, to everything else.
+
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::HttpConnector;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http_body_util::Full;
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
+use switchboard_model::is_on_this_machine;
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
-use crate::http_client::{HttpFault, bounded_events, describe_failure, describe_plain, too_large};
-
-pub(crate) type PlainClient = HyperClient<HttpConnector, Full<Bytes>>;
+use crate::http_client::{HttpFault, bounded_events, describe_failure, too_large};
+use crate::http_lines::{Lines, Rest};
 
 /// The way to one address.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct HttpSender {
-    /// Only where no proxy, no certificate and no password in the address is needed.
-    plain: Option<(PlainClient, Uri)>,
+    plain: Option<Plain>,
     full: Client,
     url: Url,
 }
 
-impl HttpSender {
-    pub(crate) fn new(full: Client, plain: Option<PlainClient>, url: &Url) -> Self {
+/// Only where no proxy, no certificate and no password in the address is needed.
+#[derive(Debug)]
+struct Plain {
+    lines: Arc<Lines>,
+    /// The path and the query.
+    target: Uri,
+    host: HeaderValue,
+}
+
+impl Plain {
+    fn new(url: &Url) -> Option<Self> {
         let is_plain =
             url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        let plain = plain.filter(|_| is_plain).and_then(|client| {
-            let mut address = url.clone();
-            address.set_fragment(None);
-            Some((client, address.as_str().parse().ok()?))
-        });
-        Self { plain, full, url: url.clone() }
+        if !is_plain || !is_on_this_machine(url) {
+            return None;
+        }
+        let host = url.host_str()?;
+        // The default port is not named, as everywhere.
+        let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Some(Self {
+            lines: Arc::new(Lines::new(format!("{host}:{}", url.port_or_known_default()?))),
+            target: format!("{}{query}", url.path()).parse().ok()?,
+            host: HeaderValue::try_from(named).ok()?,
+        })
     }
 
-    pub(crate) async fn send(
+    fn request(
         &self,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
+    ) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = headers;
+        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
+        request
+    }
+}
+
+impl HttpSender {
+    /// `may_go_straight` says that nobody has to check where the connection leads.
+    pub(crate) fn new(full: Client, url: &Url, may_go_straight: bool) -> Self {
+        let plain = may_go_straight.then(|| Plain::new(url)).flatten();
+        Self { plain, full, url: url.clone() }
+    }
+
+    /// The host that requests name, where they are sent straight. Who sets it beforehand saves the looking.
+    pub(crate) fn host(&self) -> Option<&HeaderValue> {
+        self.plain.as_ref().map(|plain| &plain.host)
+    }
+
+    /// The connections that want to be looked after, where there are any.
+    pub(crate) fn lines(&self) -> Option<Arc<Lines>> {
+        self.plain.as_ref().map(|plain| plain.lines.clone())
+    }
+
+    /// `headers` is asked again when the request is.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        headers: impl Fn() -> HeaderMap,
+        body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        let Some((client, uri)) = &self.plain else {
-            return self.send_in_full(method, headers, body).await;
-        };
-        let mut request = http::Request::new(Full::new(body.clone()));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = uri.clone();
-        *request.headers_mut() = headers.clone();
-        let response = client.request(request).await.map_err(|error| {
-            describe_plain(&error, if error.is_connect() { "cannot connect" } else { "no answer" })
-        })?;
-        if response.status().is_redirection() {
-            // Where it may lead is for the other client to judge.
-            return self.send_in_full(method, headers, body).await;
+        if let Some(plain) = &self.plain {
+            let request = plain.request(method.clone(), headers(), body.clone());
+            let (head, rest) = plain.lines.send(request).await?;
+            // Where a redirection may lead is for the other client to judge.
+            if !head.status.is_redirection() {
+                let body = Body::Plain { rest: Some(rest), lines: plain.lines.clone() };
+                return Ok(Answer { status: head.status, headers: head.headers, body });
+            }
         }
-        let (parts, body) = response.into_parts();
-        Ok(Answer { status: parts.status, headers: parts.headers, body: Body::Plain(body) })
+        // Boxed: it is large, and what is near does not need it.
+        Box::pin(self.send_in_full(method, headers(), body)).await
     }
 
     async fn send_in_full(
         &self,
         method: Method,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
+        // What we wrote there ourselves is only true of the first address.
+        if headers.get(header::HOST).is_some_and(|host| Some(host) == self.host()) {
+            headers.remove(header::HOST);
+        }
         let request = self.full.request(method, self.url.clone()).headers(headers).body(body);
         let mut response = request.send().await.map_err(|error| describe_failure(&error))?;
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
@@ -87,7 +132,11 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 enum Body {
-    Plain(Incoming),
+    /// Gone once it was read to its end; then its connection is used again.
+    Plain {
+        rest: Option<Rest>,
+        lines: Arc<Lines>,
+    },
     Full(Box<Response>),
 }
 
@@ -97,15 +146,15 @@ impl Body {
             Self::Full(response) => {
                 response.chunk().await.map_err(|error| describe_failure(&error))
             }
-            Self::Plain(body) => {
-                while let Some(frame) = body.frame().await {
-                    let frame =
-                        frame.map_err(|error| describe_plain(&error, "the answer broke off"))?;
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
+            Self::Plain { rest, lines } => {
+                let Some(coming) = rest else { return Ok(None) };
+                let chunk = coming.chunk().await?;
+                if chunk.is_none()
+                    && let Some(read) = rest.take()
+                {
+                    lines.keep(read);
                 }
-                Ok(None)
+                Ok(chunk)
             }
         }
     }

@@ -17,7 +17,7 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_model::Era;
 use switchboard_protocol::{encode_header, is_too_deep, quoted};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::{Desk, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on};
@@ -26,6 +26,7 @@ use crate::envelope::{
 };
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, RpcError};
+use crate::hearing::Ear;
 use crate::http_client::{
     ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc,
     describe_service_error, event_fault,
@@ -58,14 +59,14 @@ pub(crate) struct Session {
 
 /// Where rmcp's HTTP client leaves what it sees of sessions.
 #[derive(Debug, Default)]
-pub(crate) struct SessionSlot(Mutex<Session>);
+pub(crate) struct SessionSlot(Mutex<Arc<Session>>);
 
 impl SessionSlot {
     pub(crate) fn set(&self, session: Session) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(session);
     }
 
-    fn get(&self) -> Session {
+    fn get(&self) -> Arc<Session> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -79,10 +80,19 @@ pub(crate) struct HttpWire {
     /// Whose token each request carries, where a sign-in gives one.
     authorization: Option<Arc<Authorization>>,
     session: Arc<SessionSlot>,
+    /// The headers of the session of the moment.
+    prepared: Mutex<Option<Prepared>>,
     /// Who makes new sessions.
     peer: OnceLock<Peer<RoleClient>>,
     /// One at a time heals; the others find it done.
     healing: Semaphore,
+}
+
+/// Headers that are cloned for each request. To put them together each time would cost more.
+#[derive(Debug, Clone)]
+struct Prepared {
+    session: Arc<Session>,
+    headers: Arc<HeaderMap>,
 }
 
 impl HttpWire {
@@ -98,11 +108,15 @@ impl HttpWire {
         fixed.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED));
         fixed.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         fixed.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        if let Some(host) = sender.host() {
+            fixed.entry(header::HOST).or_insert_with(|| host.clone());
+        }
         if era == Era::Modern {
             fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
         }
         let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
-        Self { era, sender, fixed, authorization, session, peer, healing }
+        let prepared = Mutex::default();
+        Self { era, sender, fixed, authorization, session, prepared, peer, healing }
     }
 
     pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
@@ -115,7 +129,7 @@ impl HttpWire {
         desk: &Arc<Desk>,
         number: u64,
         ask: &Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
+        events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
         let id = our_id(number);
@@ -139,8 +153,8 @@ impl HttpWire {
 
     /// Sends a message that has no answer of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
-        let headers = self.headers(&self.session.get());
-        let answer = self.dispatch(Method::POST, headers, text.into()).await?;
+        let session = self.session.get();
+        let answer = self.dispatch(Method::POST, || self.headers(&session), text.into()).await?;
         if answer.status.is_success() {
             // Read to its end, so that the connection is used again; what it says interests nobody.
             let _unread = answer.read(QUOTED_BYTES).await;
@@ -149,7 +163,20 @@ impl HttpWire {
         Err(describe(answer).await)
     }
 
-    fn headers(&self, session: &Session) -> HeaderMap {
+    /// The headers of a session, without those that are about one request.
+    fn headers(&self, session: &Arc<Session>) -> HeaderMap {
+        let mut headers = HeaderMap::clone(&self.prepared(session));
+        headers.remove(METHOD);
+        headers.remove(NAME);
+        headers
+    }
+
+    /// The headers of a session, with places for those that are about one request: a clone has no room for more.
+    fn prepared(&self, session: &Arc<Session>) -> Arc<HeaderMap> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(prepared) = prepared.as_ref().filter(|old| Arc::ptr_eq(&old.session, session)) {
+            return prepared.headers.clone();
+        }
         let mut headers = self.fixed.clone();
         if let Some(id) = &session.id {
             headers.insert(SESSION, id.clone());
@@ -157,37 +184,48 @@ impl HttpWire {
         if let Some(version) = &session.version {
             headers.insert(VERSION, version.clone());
         }
+        if self.era == Era::Modern {
+            headers.insert(METHOD, HeaderValue::from_static(""));
+            headers.insert(NAME, HeaderValue::from_static(""));
+        }
+        let headers = Arc::new(headers);
+        *prepared = Some(Prepared { session: session.clone(), headers: headers.clone() });
+        headers
+    }
+
+    fn headers_for(&self, ask: &Ask, session: &Arc<Session>) -> HeaderMap {
+        let mut headers = HeaderMap::clone(&self.prepared(session));
+        if self.era == Era::Modern {
+            headers.insert(METHOD, HeaderValue::from_static(ask.method));
+            match &ask.name {
+                Some(name) => drop(headers.insert(NAME, encode_header(name))),
+                None => drop(headers.remove(NAME)),
+            }
+            headers.extend(ask.mirrored.iter().cloned());
+        }
         headers
     }
 
     async fn post(
         &self,
         ask: &Ask,
-        session: &Session,
+        session: &Arc<Session>,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        let mut headers = self.headers(session);
-        if self.era == Era::Modern {
-            headers.insert(METHOD, HeaderValue::from_static(ask.method));
-            if let Some(name) = &ask.name {
-                headers.insert(NAME, encode_header(name));
-            }
-            headers.extend(ask.mirrored.iter().cloned());
-        }
-        self.dispatch(Method::POST, headers, body).await
+        self.dispatch(Method::POST, || self.headers_for(ask, session), body).await
     }
 
     async fn dispatch(
         &self,
         method: Method,
-        headers: HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
         match &self.authorization {
             None => self.sender.send(method, headers, body).await,
             // Boxed: it is large, and few servers need it.
             Some(authorization) => {
-                Box::pin(self.dispatch_signed_in(authorization, method, headers, body)).await
+                Box::pin(self.dispatch_signed_in(authorization, method, headers(), body)).await
             }
         }
     }
@@ -207,7 +245,7 @@ impl HttpWire {
             if let Some(value) = token.as_ref().and_then(|token| token.header()) {
                 headers.insert(header::AUTHORIZATION, value);
             }
-            let answer = self.sender.send(method.clone(), headers.clone(), body.clone()).await?;
+            let answer = self.sender.send(method.clone(), || headers.clone(), body.clone()).await?;
             let (status, said) = (answer.status, answer.headers());
             match authorization.judge(token.as_ref(), status, said, attempt).await? {
                 Verdict::Fine => return Ok(answer),
@@ -225,14 +263,24 @@ impl HttpWire {
     ) -> Result<Answer, ConnectError> {
         let session = self.session.get();
         let answer = self.post(ask, &session, body.clone()).await?;
-        let is_lost = |answer: &Answer| answer.status == StatusCode::NOT_FOUND;
-        if session.id.is_none() || !is_lost(&answer) {
+        if session.id.is_none() || answer.status != StatusCode::NOT_FOUND {
             return Ok(answer);
         }
         drop(answer);
-        self.heal(desk, &session).await?;
+        // Boxed: it is large, and sessions are rarely lost.
+        Box::pin(self.post_anew(desk, ask, &session, body)).await
+    }
+
+    async fn post_anew(
+        self: &Arc<Self>,
+        desk: &Arc<Desk>,
+        ask: &Ask,
+        lost: &Session,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        self.heal(desk, lost).await?;
         let answer = self.post(ask, &self.session.get(), body).await?;
-        if is_lost(&answer) {
+        if answer.status == StatusCode::NOT_FOUND {
             let message = "HTTP 404 Not Found within a session that the server had just opened";
             return Err(ConnectError::new(ConnectErrorKind::Protocol, message));
         }
@@ -274,7 +322,7 @@ impl HttpWire {
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
-        let answer = self.dispatch(Method::GET, headers, Bytes::new()).await?;
+        let answer = self.dispatch(Method::GET, || headers.clone(), Bytes::new()).await?;
         if answer.status.is_success() && answer.is_event_stream() {
             return Ok(answer.events());
         }
@@ -312,7 +360,7 @@ struct Reading<'a> {
     wire: &'a HttpWire,
     desk: &'a Arc<Desk>,
     number: u64,
-    events: Option<&'a mpsc::Sender<AskEvent>>,
+    events: Option<&'a Ear>,
 }
 
 /// What one message on the stream leads to.
@@ -325,7 +373,8 @@ enum Step<'a> {
 impl<'a> Reading<'a> {
     async fn outcome(self, answer: Answer) -> Outcome {
         if answer.status.is_success() && answer.is_event_stream() {
-            return self.follow(answer.events()).await;
+            // Boxed: it is large, and most servers answer in one piece.
+            return Box::pin(self.follow(answer.events())).await;
         }
         self.read_json(answer).await
     }
@@ -335,7 +384,7 @@ impl<'a> Reading<'a> {
         let is_credential_fault =
             matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if is_credential_fault || !answer.is_json() {
-            return Err(describe(answer).await.into());
+            return Err(Box::pin(describe(answer)).await.into());
         }
         let body = answer.read(MAX_MESSAGE_BYTES).await.map_err(|(error, _)| error)?;
         let message = match Message::read(&body) {

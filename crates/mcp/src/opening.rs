@@ -230,6 +230,12 @@ impl Opening<'_> {
         let service = served
             .map_err(|error| client.take_fault().unwrap_or_else(|| handshake_error(&error)))?;
         let sender = self.options.http.sender_for(url)?;
+        if let Some(lines) = sender.lines() {
+            let stop = self.stop.clone();
+            self.tasks.spawn(async move {
+                stop.run_until_cancelled(lines.tidy()).await;
+            });
+        }
         let own = own_headers(headers, bearer)?;
         let wire = HttpWire::new(era, sender, own, authorization, client.session().clone());
         let way = Way::Http(Arc::new(wire));

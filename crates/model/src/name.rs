@@ -4,6 +4,7 @@
 //! split again, because MCP tool names may hold dots themselves. Server names may not.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The server half of every tool that runs in this process.
@@ -69,7 +70,7 @@ impl fmt::Display for ServerName {
 }
 
 /// `server.tool`: the key of a tool in the catalog.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CanonicalName {
     server: ServerName,
     whole: Arc<str>,
@@ -94,6 +95,13 @@ impl CanonicalName {
     /// The whole name, `server.tool`.
     pub fn as_str(&self) -> &str {
         &self.whole
+    }
+}
+
+/// The whole name holds the server's; every call looks it up several times.
+impl Hash for CanonicalName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.whole.hash(state);
     }
 }
 

@@ -32,16 +32,21 @@ pub fn claim(message: &Message<'_>, version: Option<&str>) -> EraClaim {
         }
         Message::Response { .. } => ("", None),
     };
-    let params = params.and_then(|params| Members::read(params).ok()).unwrap_or_default();
-    if method == "initialize" && params.get("protocolVersion").is_some() {
+    let read = || params.and_then(|params| Members::read(params).ok()).unwrap_or_default();
+    if method == "initialize" && read().get("protocolVersion").is_some() {
         return EraClaim::Handshake;
     }
-    let meta = params.object("_meta").unwrap_or_default();
-    let says_modern = meta.get(VERSION_KEY).is_some()
+    let says_modern = version.is_some_and(is_modern)
         || method == "server/discover"
         || method == "subscriptions/listen"
-        || version.is_some_and(is_modern);
+        || (params.is_some_and(may_name_a_version)
+            && read().object("_meta").is_some_and(|meta| meta.get(VERSION_KEY).is_some()));
     if says_modern { EraClaim::Modern } else { EraClaim::Legacy }
+}
+
+/// Whether it is worth reading: without an escape, a key stands there as it is spelled.
+fn may_name_a_version(params: &str) -> bool {
+    params.contains(VERSION_KEY) || params.contains('\\')
 }
 
 /// Versions are dates; later ones than ours are of the stateless era too.
@@ -74,6 +79,10 @@ mod tests {
         check(list, Some("nonsense"), EraClaim::Legacy);
         let modern = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}}"#;
         check(modern, Some("2025-11-25"), EraClaim::Modern);
+        let escaped = modern.replace("protocolVersion", r"protocol\u0056ersion");
+        check(&escaped, None, EraClaim::Modern);
+        let elsewhere = modern.replace("_meta", "meta");
+        check(&elsewhere, None, EraClaim::Legacy);
         check(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, None, EraClaim::Modern);
         let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28"}}"#;
         check(handshake, None, EraClaim::Handshake);

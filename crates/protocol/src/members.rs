@@ -48,6 +48,11 @@ pub(crate) fn string_of(json: &str) -> Option<Cow<'_, str>> {
     /// Serde borrows into a `Cow` only when it is told to.
     #[derive(serde::Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    // The text of a value that was read before: without an escape nothing is left to be done.
+    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    if let Some(plain) = inner.filter(|inner| !inner.contains(['\\', '"'])) {
+        return Some(plain.into());
+    }
     serde_json::from_str::<Text<'_>>(json).ok().map(|text| text.0)
 }
 

@@ -90,6 +90,9 @@ pub struct Capabilities {
 impl Capabilities {
     /// Reads the object of a handshake or of a `_meta`.
     pub fn read(json: &str) -> Self {
+        if json == "{}" {
+            return Self::default();
+        }
         let members = Members::read(json).unwrap_or_default();
         let has = |key: &str| members.get(key).is_some_and(|value| value.starts_with('{'));
         Self { sampling: has("sampling"), elicitation: has("elicitation"), roots: has("roots") }

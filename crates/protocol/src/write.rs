@@ -65,8 +65,11 @@ pub fn response_frame(id: &str) -> String {
 
 /// A response with its result, both as text.
 pub fn response(id: &str, result: &str) -> String {
-    let mut text = response_frame(id);
-    text.reserve(result.len() + 1);
+    // As long as it will be and no longer: then it becomes a body without another allocation.
+    let frame = [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#];
+    let length = frame.iter().map(|part| part.len()).sum::<usize>() + result.len() + 1;
+    let mut text = String::with_capacity(length);
+    text.extend(frame);
     text.push_str(result);
     text.push('}');
     text

@@ -8,12 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, RpcError};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
 use switchboard_protocol::{
-    Content, ResultHead, ResultKind, quoted, read_result_head, read_unique,
+    Content, ResultHead, ResultKind, push_string, read_result_head, read_unique,
 };
 use switchboard_registry::{CatalogTool, Unresolved};
 use switchboard_telemetry::call_span;
@@ -28,7 +28,10 @@ use crate::results::offload;
 use crate::running::{Overdue, Running};
 use crate::slots::Slot;
 use crate::supervisor::Server;
-use crate::tools::Published;
+use crate::tools::{Compiled, Published};
+
+/// Signs of life that wait for a listener.
+const WAITING_EVENTS: usize = 16;
 
 /// What a caller wants.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ pub struct RawCall {
     pub face: Face,
     pub passing: Passing,
     /// Where progress, log messages and questions of the server go.
-    pub events: Option<mpsc::Sender<AskEvent>>,
+    pub events: Option<Ear>,
 }
 
 /// Which tool is meant.
@@ -253,11 +256,16 @@ impl Board {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
-            let running = self.run(&published, call, &mut ledger);
-            self.cut.run_until_cancelled(running).await.unwrap_or_else(|| {
-                let message = "the call was cancelled because the board is shutting down";
-                Err(CallError::new(CallErrorKind::Cancelled, message).into())
-            })
+            // Pinned where it is: a future that is handed on is copied, and this one holds the whole call.
+            let running = std::pin::pin!(self.run(&published, call, &mut ledger));
+            tokio::select! {
+                biased;
+                result = running => result,
+                () = self.cut.cancelled() => {
+                    let message = "the call was cancelled because the board is shutting down";
+                    Err(CallError::new(CallErrorKind::Cancelled, message).into())
+                }
+            }
         };
         ledger.close(result).await
     }
@@ -275,9 +283,12 @@ impl Board {
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
         ledger.tool = Some(tool.name.clone());
-        ledger.meter = published.meter(tool);
+        let Some(compiled) = published.compiled(tool) else {
+            return Err(unavailable(tool, "it is no longer configured").into());
+        };
+        ledger.meter = Some(compiled.meter.clone());
         let text = call.arguments.unwrap_or_else(|| "{}".into());
-        let arguments = check_arguments(published, tool, &text)?;
+        let arguments = check_arguments(compiled, tool, &text)?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
         let server = self.hold_server(published, tool);
 
@@ -287,12 +298,13 @@ impl Board {
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         ledger.span = span.clone();
         let answer = if tool.name.server().is_local() {
-            self.run_local(tool, arguments).instrument(span).await?
+            // Boxed: what is in a future counts for every call, and local tools are few.
+            Box::pin(self.run_local(tool, arguments).instrument(span)).await?
         } else {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured").into());
             };
-            let ask = ask_for(published, tool, &text, &arguments, call.passing);
+            let ask = ask_for(compiled, tool, &text, &arguments, call.passing);
             run_upstream(server, tool, ask, call.events).instrument(span).await?
         };
         ledger.run_ended = Some(Instant::now());
@@ -376,7 +388,19 @@ impl Board {
         if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
             return Ok(answer);
         }
-        let result = typed(&answer)?;
+        // Boxed: writing to the store is large, and few results are.
+        Box::pin(self.offload(tool, &answer, ledger)).await
+    }
+
+    /// Keeps a result that is too large, and answers with its beginning.
+    async fn offload(
+        &self,
+        tool: &CatalogTool,
+        answer: &RawAnswer,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<RawAnswer, CallError> {
+        let limit = tool.limits.max_result_bytes;
+        let result = typed(answer)?;
         let (capped, handle) = offload(&self.store, &ledger.id, &result, &answer.json, limit)
             .await
             .map_err(|error| {
@@ -394,11 +418,11 @@ impl Board {
 /// Signs of life as the typed face wants them.
 fn listen_for_progress(
     listener: Option<mpsc::Sender<Progress>>,
-) -> (Option<mpsc::Sender<AskEvent>>, impl Future<Output = ()>) {
-    let (events, mut incoming) = mpsc::channel(16);
-    let events = listener.is_some().then_some(events);
+) -> (Option<Ear>, impl Future<Output = ()>) {
+    let (ear, mut heard) = ear(WAITING_EVENTS);
+    let ear = listener.is_some().then_some(ear);
     let listening = async move {
-        while let Some(event) = incoming.recv().await {
+        while let Some(event) = heard.next().await {
             if let (Some(listener), AskEvent::Progress(params)) = (&listener, event)
                 && let Some(progress) = read_progress(&params.parse())
             {
@@ -407,7 +431,7 @@ fn listen_for_progress(
             }
         }
     };
-    (events, listening)
+    (ear, listening)
 }
 
 fn read_progress(params: &Value) -> Option<Progress> {
@@ -428,7 +452,7 @@ fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
 }
 
 fn ask_for(
-    published: &Published,
+    compiled: &Compiled,
     tool: &CatalogTool,
     text: &str,
     arguments: &Map<String, Value>,
@@ -437,7 +461,7 @@ fn ask_for(
     let name = tool.name.tool();
     let mut params = String::with_capacity(text.len() + name.len() + passing.params.len() + 32);
     params.push_str("\"name\":");
-    params.push_str(&quoted(name));
+    push_string(&mut params, name);
     params.push_str(",\"arguments\":");
     params.push_str(text);
     if !passing.params.is_empty() {
@@ -452,13 +476,13 @@ fn ask_for(
         capabilities: passing.capabilities,
         log_level: passing.log_level,
         wants_progress: passing.wants_progress || tool.limits.inactivity_timeout.is_some(),
-        mirrored: published.mirrored(tool, arguments),
+        mirrored: compiled.mirrored(arguments),
         origin: passing.origin,
     }
 }
 
 fn check_arguments(
-    published: &Published,
+    compiled: &Compiled,
     tool: &CatalogTool,
     text: &str,
 ) -> Result<Map<String, Value>, CallError> {
@@ -471,7 +495,7 @@ fn check_arguments(
         Err(error) => return invalid(format!("cannot be read: {error}")),
     };
     if arguments.is_object() {
-        check_object(published, tool, &arguments)?;
+        check_object(compiled, tool, &arguments)?;
     }
     match arguments {
         Value::Object(arguments) => Ok(arguments),
@@ -480,11 +504,11 @@ fn check_arguments(
 }
 
 fn check_object(
-    published: &Published,
+    compiled: &Compiled,
     tool: &CatalogTool,
     arguments: &Value,
 ) -> Result<(), CallError> {
-    let checker = match published.checker(tool) {
+    let checker = match &compiled.checker {
         Ok(checker) => checker,
         // The server has the last word anyway; what cannot be checked here is checked there.
         Err(fault) => {
@@ -519,16 +543,17 @@ async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
     ask: Ask,
-    events: Option<mpsc::Sender<AskEvent>>,
+    events: Option<Ear>,
 ) -> Result<RawAnswer, CallFailed> {
     let Some((connection, _keeps_it_open)) = server.connection() else {
         let reason = server.status().error.map(|error| error.message);
         return Err(unavailable(tool, reason.as_deref().unwrap_or("it is not connected")).into());
     };
-    let (signs, incoming) = mpsc::channel(16);
-    let call = std::pin::pin!(connection.ask(ask, Some(signs)));
-    let running = Running::new(tool.limits.timeout, tool.limits.inactivity_timeout, events);
-    let answer = running.watch(call, incoming).await.map_err(|overdue| {
+    let ear = events.unwrap_or_else(Ear::deaf);
+    let call = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
+    let limits = &tool.limits;
+    let running = Running { total: limits.timeout, silence: limits.inactivity_timeout };
+    let answer = running.watch(call, &ear).await.map_err(|overdue| {
         // It may be the tool alone, or the whole server: a look at its list tells.
         server.suspect();
         match overdue {

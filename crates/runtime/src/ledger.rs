@@ -16,12 +16,23 @@ use crate::call::{CallFailed, RawAnswer, RawReport, ResultHandle};
 /// Characters of a failure that a record keeps.
 const MAX_RECORDED_MESSAGE: usize = 2000;
 
+/// Characters of the name that was asked for.
+const MAX_RECORDED_NAME: usize = 256;
+
 /// What is kept of a failure. Arguments are not: a complaint may quote them.
 fn recorded_message(error: &CallError) -> String {
     match error.kind {
         CallErrorKind::InvalidArguments => "the arguments do not fit the schema of the tool".into(),
         _ => error.message.chars().take(MAX_RECORDED_MESSAGE).collect(),
     }
+}
+
+/// A name as far as a record keeps it.
+fn shortened(requested: &str) -> String {
+    if requested.len() <= MAX_RECORDED_NAME {
+        return requested.to_owned();
+    }
+    requested.chars().take(MAX_RECORDED_NAME).collect()
 }
 
 /// What a call owes to the records, paid even when its future is dropped.
@@ -60,7 +71,7 @@ impl<'a> Ledger<'a> {
             started_at_ms: jiff::Timestamp::now().as_millisecond(),
             face,
             session: None,
-            requested: requested.chars().take(256).collect(),
+            requested: shortened(requested),
             revision,
             argument_digest: digest.to_hex().to_string(),
             tool: None,
@@ -88,18 +99,18 @@ impl<'a> Ledger<'a> {
         let (wait, run) = (record.wait, record.run);
         self.board.recorder.record(record).await;
         RawReport {
-            id: self.id.clone(),
-            tool: self.tool.clone(),
+            id: CallId(std::mem::take(&mut self.id.0)),
+            tool: self.tool.take(),
             revision: self.revision,
             result,
             wait,
             run,
-            whole_result: self.whole_result.clone(),
+            whole_result: self.whole_result.take(),
         }
     }
 
-    /// Makes the record and counts the call.
-    fn record(&self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
+    /// Makes the record and counts the call. What only the record needs is moved there.
+    fn record(&mut self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
         let now = Instant::now();
         let between = |start: Option<Instant>, end: Option<Instant>| {
             start.map_or(Duration::ZERO, |start| end.unwrap_or(now) - start)
@@ -118,9 +129,9 @@ impl<'a> Ledger<'a> {
             face: self.face,
             session: self.session.as_deref().map(str::to_owned),
             tool: self.tool.clone(),
-            requested: self.requested.clone(),
+            requested: std::mem::take(&mut self.requested),
             revision: self.revision,
-            argument_digest: self.argument_digest.clone(),
+            argument_digest: std::mem::take(&mut self.argument_digest),
             outcome,
             message,
             wait,

@@ -34,5 +34,7 @@ pub use offers::{Offers, PassFailure, ServerNews};
 pub use reload::{ReloadOutcome, watch_config};
 pub use start_error::{StartError, StartFailure};
 pub use supervisor::ServerStatus;
-pub use switchboard_mcp::{Ask, AskEvent, AskFailure, Listed, RawResult, RpcError};
+pub use switchboard_mcp::{
+    Ask, AskEvent, AskFailure, Ear, Heard, Listed, RawResult, RpcError, ear,
+};
 pub use tokens::StoredTokens;

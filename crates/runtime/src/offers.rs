@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection, Features, Listed, RawResult};
+use switchboard_mcp::{Ask, AskFailure, Connection, Ear, Features, Listed, RawResult};
 use switchboard_model::{JsonText, ServerName};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::board::Board;
 use crate::running::{Overdue, Running};
@@ -122,7 +122,7 @@ impl Board {
         &self,
         server: &ServerName,
         ask: Ask,
-        events: Option<mpsc::Sender<AskEvent>>,
+        events: Option<Ear>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
         let found = self.published.load().shared_server(server);
@@ -135,10 +135,10 @@ impl Board {
             let message = format!("MCP server '{server}' is not connected just now");
             return Err(PassFailure::Unavailable(message));
         };
-        let (signs, incoming) = mpsc::channel(16);
-        let asking = std::pin::pin!(connection.ask(ask, Some(signs)));
-        let running = Running::new(REQUEST_LIMIT, None, events);
-        match running.watch(asking, incoming).await {
+        let ear = events.unwrap_or_else(Ear::deaf);
+        let asking = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
+        let running = Running { total: REQUEST_LIMIT, silence: None };
+        match running.watch(asking, &ear).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(failure)) => {
                 if matches!(failure, AskFailure::Unavailable(_)) {

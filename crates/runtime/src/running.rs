@@ -1,14 +1,10 @@
-//! Waits for an answer within limits, and passes on what the server says meanwhile.
+//! Waits for an answer within limits.
 
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures::stream::FuturesUnordered;
-use futures::{Future, StreamExt};
-use switchboard_mcp::{AskEvent, RpcError};
-use switchboard_model::JsonText;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, Sleep};
+use switchboard_mcp::{Ear, Signs};
+use tokio::time::Instant;
 
 /// An answer did not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,105 +14,111 @@ pub(crate) enum Overdue {
     Silent(Duration),
 }
 
-/// The limits of one running request and who hears what its server says.
-#[derive(Debug)]
+/// The limits of one running request.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Running {
-    total: Duration,
-    silence: Option<Duration>,
-    listener: Option<mpsc::Sender<AskEvent>>,
-}
-
-type Reply = Result<JsonText, RpcError>;
-
-/// A question that the caller is thinking about, with the place where its answer goes.
-struct Asked {
-    answer: oneshot::Receiver<Reply>,
-    reply: oneshot::Sender<Reply>,
+    pub(crate) total: Duration,
+    pub(crate) silence: Option<Duration>,
 }
 
 impl Running {
-    pub(crate) fn new(
-        total: Duration,
-        silence: Option<Duration>,
-        listener: Option<mpsc::Sender<AskEvent>>,
-    ) -> Self {
-        Self { total, silence, listener }
-    }
-
     /// Waits for the answer. While the caller thinks about a question of the server no time passes for the server.
     pub(crate) async fn watch<F: Future>(
         self,
         mut answering: Pin<&mut F>,
-        mut events: mpsc::Receiver<AskEvent>,
+        ear: &Ear,
     ) -> Result<F::Output, Overdue> {
-        let mut total = std::pin::pin!(tokio::time::sleep(self.total));
-        let silence = self.silence.unwrap_or(self.total);
-        let mut silent = std::pin::pin!(tokio::time::sleep(silence));
-        let mut thinking = FuturesUnordered::new();
-        let mut asked_at = None;
+        let start = Instant::now();
+        // One timer for both limits, which looks for signs of life when it rings: to set it anew at each would cost
+        // every call, and hardly any comes that far.
+        let first = self.silence.map_or(self.total, |silence| silence.min(self.total));
+        let mut timer = std::pin::pin!(tokio::time::sleep_until(start + first));
         loop {
             tokio::select! {
                 biased;
-                answer = &mut answering => {
-                    while let Ok(event) = events.try_recv() {
-                        self.pass_on(event);
-                    }
-                    return Ok(answer);
-                }
-                // Before the signs of life: however many there are, they do not extend the whole time.
-                () = &mut total, if thinking.is_empty() => return Err(Overdue::Total),
-                Some(event) = events.recv() => {
-                    silent.as_mut().reset(Instant::now() + silence);
-                    if let Some(asked) = self.pass_on(event) {
-                        asked_at.get_or_insert_with(Instant::now);
-                        thinking.push(answered(asked));
-                    }
-                }
-                Some(()) = thinking.next() => {
-                    if thinking.is_empty() && let Some(asked_at) = asked_at.take() {
-                        extend(total.as_mut(), asked_at.elapsed());
-                        silent.as_mut().reset(Instant::now() + silence);
-                    }
-                }
-                () = &mut silent, if self.silence.is_some() && thinking.is_empty() => {
-                    return Err(Overdue::Silent(silence));
+                answer = &mut answering => return Ok(answer),
+                () = &mut timer => {
+                    let next = self.next_look(start, Instant::now(), ear.signs())?;
+                    timer.as_mut().reset(next);
                 }
             }
         }
     }
 
-    /// Signs of life may be missed by a listener that does not keep up; a question is then refused.
-    fn pass_on(&self, event: AskEvent) -> Option<Asked> {
-        let (event, asked) = match event {
-            AskEvent::Question { method, params, reply } => {
-                let (sender, answer) = oneshot::channel();
-                let question = AskEvent::Question { method, params, reply: sender };
-                (question, Some(Asked { answer, reply }))
-            }
-            sign => (sign, None),
+    /// When a limit may be reached at the earliest, if none is.
+    fn next_look(&self, start: Instant, now: Instant, signs: Signs) -> Result<Instant, Overdue> {
+        let waits = signs.waits_since.map_or(Duration::ZERO, |since| now - since);
+        let end = start + self.total + signs.waited + waits;
+        if end <= now {
+            return Err(Overdue::Total);
+        }
+        let Some(silence) = self.silence else { return Ok(end) };
+        let heard = if signs.waits_since.is_some() { now } else { signs.last.unwrap_or(start) };
+        if heard + silence <= now {
+            return Err(Overdue::Silent(silence));
+        }
+        Ok(end.min(heard + silence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENT: Result<u64, Overdue> = Err(Overdue::Silent(Duration::from_secs(10)));
+
+    /// What is known at `now` of a request that may take 60 seconds and be silent for 10, in seconds since its start.
+    #[track_caller]
+    fn check(
+        now: u64,
+        last: Option<u64>,
+        waited: u64,
+        waits_since: Option<u64>,
+        expected: Result<u64, Overdue>,
+    ) {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let signs = Signs {
+            last: last.map(at),
+            waited: Duration::from_secs(waited),
+            waits_since: waits_since.map(at),
         };
-        let sent = self.listener.as_ref().map(|listener| listener.try_send(event));
-        if matches!(sent, Some(Ok(()))) {
-            return asked;
-        }
-        if let Some(asked) = asked {
-            let _gone = asked.reply.send(Err(nobody_answers()));
-        }
-        None
+        let seconds = Duration::from_secs;
+        let running = Running { total: seconds(60), silence: Some(seconds(10)) };
+        assert_eq!(running.next_look(start, at(now), signs), expected.map(at));
     }
-}
 
-async fn answered(asked: Asked) {
-    let answer = asked.answer.await.unwrap_or_else(|_| Err(nobody_answers()));
-    // The server may have given up waiting.
-    let _gone = asked.reply.send(answer);
-}
+    #[test]
+    fn no_limit_is_reached_too_early_and_none_is_missed() {
+        check(9, None, 0, None, Ok(10));
+        check(10, None, 0, None, SILENT);
+        check(10, Some(4), 0, None, Ok(14));
+        check(14, Some(4), 0, None, SILENT);
+        check(58, Some(57), 0, None, Ok(60));
+        check(60, Some(60), 0, None, Err(Overdue::Total));
+        // While the server waits for an answer, no time passes for it.
+        check(20, Some(5), 0, Some(5), Ok(30));
+        check(100, Some(5), 0, Some(5), Ok(110));
+        check(100, Some(95), 90, None, Ok(105));
+        check(149, Some(148), 90, None, Ok(150));
+        check(150, Some(150), 90, None, Err(Overdue::Total));
+    }
 
-fn nobody_answers() -> RpcError {
-    RpcError { code: -32_603, message: "the client does not answer questions".into(), data: None }
-}
-
-fn extend(sleep: Pin<&mut Sleep>, by: Duration) {
-    let deadline = sleep.deadline() + by;
-    sleep.reset(deadline);
+    #[tokio::test]
+    async fn an_answer_in_time_is_an_answer() {
+        let (short, long) = (Duration::from_millis(10), Duration::from_mins(1));
+        let ear = Ear::deaf();
+        let answering = std::pin::pin!(tokio::time::sleep(short));
+        let running = Running { total: long, silence: Some(long) };
+        assert_eq!(running.watch(answering, &ear).await, Ok(()));
+        for (total, silence, expected) in [
+            (short, None, Overdue::Total),
+            (long, Some(short), Overdue::Silent(short)),
+            (short, Some(long), Overdue::Total),
+        ] {
+            let answering = std::pin::pin!(tokio::time::sleep(long));
+            let running = Running { total, silence };
+            assert_eq!(running.watch(answering, &ear).await, Err(expected));
+        }
+    }
 }

@@ -106,7 +106,10 @@ impl SlotTable {
     /// The slots of a tool; made with `limit` when it is no longer, or not yet, in the catalog.
     pub(crate) fn of(&self, tool: &CanonicalName, limit: u32) -> Arc<Slots> {
         let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
-        by_tool.entry(tool.clone()).or_insert_with(|| Slots::new(limit)).clone()
+        match by_tool.get(tool) {
+            Some(slots) => slots.clone(),
+            None => by_tool.entry(tool.clone()).or_insert_with(|| Slots::new(limit)).clone(),
+        }
     }
 
     /// Brings every tool to its limit and drops the slots of tools that are gone and unused. Slots are made

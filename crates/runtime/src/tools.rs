@@ -32,27 +32,34 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 struct LazyChecker(OnceLock<Compiled>);
 
+/// What calling a tool takes, once it has been called.
 #[derive(Debug)]
-struct Compiled {
-    checker: Result<ArgumentChecker, SchemaFault>,
+pub(crate) struct Compiled {
+    pub(crate) checker: Result<ArgumentChecker, SchemaFault>,
     mirrors: Mirrors,
-    meter: Arc<ToolMeter>,
+    pub(crate) meter: Arc<ToolMeter>,
 }
 
-impl LazyChecker {
-    fn compiled(&self, tool: &CatalogTool) -> &Compiled {
-        self.0.get_or_init(|| {
-            let schema = tool.descriptor.input_schema.parse();
-            Compiled {
-                checker: ArgumentChecker::compile(&schema),
-                // Tools of HTTP servers with unusable annotations were left out of their list.
-                mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
-                meter: Arc::new(match tool.owner {
-                    None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
-                    Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
-                }),
-            }
-        })
+impl Compiled {
+    fn of(tool: &CatalogTool) -> Self {
+        let schema = tool.descriptor.input_schema.parse();
+        Self {
+            checker: ArgumentChecker::compile(&schema),
+            // Tools of HTTP servers with unusable annotations were left out of their list.
+            mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
+            meter: Arc::new(match tool.owner {
+                None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
+                Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
+            }),
+        }
+    }
+
+    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
+    pub(crate) fn mirrored(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        if self.mirrors.is_empty() { Vec::new() } else { self.mirrors.headers(arguments) }
     }
 }
 
@@ -82,29 +89,9 @@ impl Published {
         self.servers.get(name).filter(|_| !name.is_attached()).cloned()
     }
 
-    /// The compiled schema of a tool, or why it cannot be used.
-    pub(crate) fn checker(&self, tool: &CatalogTool) -> Result<&ArgumentChecker, SchemaFault> {
-        let Some(lazy) = self.checkers.get(&tool.name) else {
-            return Err(SchemaFault::Invalid("the tool is not in this catalog".into()));
-        };
-        lazy.compiled(tool).checker.as_ref().map_err(Clone::clone)
-    }
-
-    /// What is counted about a tool.
-    pub(crate) fn meter(&self, tool: &CatalogTool) -> Option<Arc<ToolMeter>> {
-        self.checkers.get(&tool.name).map(|lazy| lazy.compiled(tool).meter.clone())
-    }
-
-    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
-    pub(crate) fn mirrored(
-        &self,
-        tool: &CatalogTool,
-        arguments: &Map<String, Value>,
-    ) -> Vec<(HeaderName, HeaderValue)> {
-        let mirrors = self.checkers.get(&tool.name).map(|lazy| &lazy.compiled(tool).mirrors);
-        mirrors
-            .filter(|mirrors| !mirrors.is_empty())
-            .map_or_else(Vec::new, |mirrors| mirrors.headers(arguments))
+    /// What calling a tool of this catalog takes. Looked up once for each call.
+    pub(crate) fn compiled(&self, tool: &CatalogTool) -> Option<&Compiled> {
+        Some(self.checkers.get(&tool.name)?.0.get_or_init(|| Compiled::of(tool)))
     }
 
     /// Whether headers say what the arguments say, where the tool's schema asks for it.
@@ -114,12 +101,10 @@ impl Published {
         headers: &HeaderMap,
         arguments: &str,
     ) -> Result<(), String> {
-        let Some(lazy) = self.checkers.get(&tool.name) else { return Ok(()) };
-        let mirrors = &lazy.compiled(tool).mirrors;
-        if mirrors.is_empty() {
+        let Some(compiled) = self.compiled(tool).filter(|tool| !tool.mirrors.is_empty()) else {
             return Ok(());
-        }
-        mirrors.check(headers, &serde_json::from_str(arguments).unwrap_or_default())
+        };
+        compiled.mirrors.check(headers, &serde_json::from_str(arguments).unwrap_or_default())
     }
 
     fn has_schema_of(&self, tool: &CatalogTool) -> bool {

@@ -121,8 +121,8 @@ fn switch_set(
 ) -> Result<(), SessionError> {
     let mode = view.mode();
     // A set that the configuration has lost can still be switched off.
-    let can_be_left = !is_on && selection.toolsets.contains_key(&set);
-    if view.toolset(&set).is_none() && !can_be_left {
+    let is_lost = !is_on && selection.toolsets.contains_key(&set);
+    if view.toolset(&set).is_none() && !is_lost {
         let known = match view.set_names() {
             [] => "there are none here".to_owned(),
             known => format!("there are: {}", known.join(", ")),

@@ -69,7 +69,11 @@ fn wish(tool: &Named<'_>) -> (String, bool) {
     }
     let whole = format!("{}__{}", tool.name.server(), tool.name.tool());
     let name = sanitized(&whole);
-    let is_exact = name == whole;
+    // `a` + `b__c` and `a__b` + `c` would look alike. A name stands for one tool for good, also when the other one is
+    // not there, so one of them never gets it: then the first `__` of a plain name always ends the server's half.
+    let server = tool.name.server().as_str();
+    let is_ambiguous = server.contains("__") || server.ends_with('_');
+    let is_exact = name == whole && !is_ambiguous;
     (name, is_exact)
 }
 
@@ -84,7 +88,8 @@ fn unique(tools: &[Named<'_>]) -> Vec<Arc<str>> {
             if *is_exact && !is_reserved { wish.clone() } else { hashed(wish, tool.name, 0) }
         })
         .collect();
-    // What still clashes (`a` + `b__c` and `a__b` + `c`) gets a hash on every side: no order decides who keeps it.
+    // What still clashes, such as two names from the configuration, gets a hash on every side: no order decides who
+    // keeps it.
     for round in 1..=4 {
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for name in &names {
@@ -162,11 +167,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_stands_for_one_tool_whoever_else_is_there() {
+        let [plain, hashed] = [("a", "b__c"), ("a__b", "c")];
+        let both = names(&[plain, hashed], Naming::Prefixed);
+        let alone = [plain, hashed].map(|tool| names(&[tool], Naming::Prefixed).remove(0));
+        assert_eq!(both, alone);
+        assert_eq!(alone[0].as_deref(), Some("a__b__c"));
+        assert!(alone[1].as_ref().unwrap().starts_with("a__b__c_"), "{alone:?}");
+    }
+
+    #[test]
     fn a_clash_changes_every_side() {
-        let both = names(&[("a", "b__c"), ("a__b", "c")], Naming::Prefixed);
-        assert!(both.iter().flatten().all(|name| name.starts_with("a__b__c_")), "{both:?}");
+        let (one, other) = (canonical("a", "x"), canonical("b", "x"));
+        let named = [&one, &other].map(|name| Named { name, expose_as: Some("find") });
+        let both = expose_names(&named, Naming::Prefixed);
+        let both: Vec<_> = both.into_iter().flatten().collect();
+        assert!(both.iter().all(|name| name.starts_with("find_")), "{both:?}");
         assert_ne!(both.first(), both.last());
-        assert_eq!(names(&[("a", "b__c")], Naming::Prefixed), [Some("a__b__c".to_owned())]);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Measured {
     pub(crate) p99: f64,
     pub(crate) per_second: f64,
     pub(crate) cpu: f64,
+    /// How often a thread of the process went to sleep, per call.
+    pub(crate) sleeps: f64,
 }
 
 /// Runs all of them in turns.
@@ -42,7 +44,8 @@ pub(crate) async fn run(mut contestants: Vec<Contestant<'_>>) -> anyhow::Result<
 
 impl Contestant<'_> {
     async fn round(&mut self) -> anyhow::Result<Measured> {
-        let (cpu, start) = (self.process.cpu_time()?, Instant::now());
+        let (cpu, sleeps) = (self.process.cpu_time()?, self.process.sleeps()?);
+        let start = Instant::now();
         let mut working = JoinSet::new();
         for client in self.clients.drain(..) {
             working.spawn(work(client, start + ROUND));
@@ -54,9 +57,10 @@ impl Contestant<'_> {
             times.extend(its_times);
         }
         let (cpu, wall) = (self.process.cpu_time()?.saturating_sub(cpu), start.elapsed());
+        let sleeps = self.process.sleeps()?.saturating_sub(sleeps);
         times.sort_unstable();
         #[expect(clippy::cast_precision_loss, reason = "no round has that many calls")]
-        let calls = times.len() as f64;
+        let (calls, sleeps) = (times.len() as f64, sleeps as f64);
         let at = |part: usize| {
             let index = times.len() * part / 100;
             times.get(index).or(times.last()).copied().map_or(0.0, micros)
@@ -67,6 +71,7 @@ impl Contestant<'_> {
             p99: at(99),
             per_second: calls / wall.as_secs_f64(),
             cpu: micros(cpu) / calls,
+            sleeps: sleeps / calls,
         })
     }
 }
@@ -96,6 +101,7 @@ impl Measured {
             p99: of(|round| round.p99),
             per_second: of(|round| round.per_second),
             cpu: of(|round| round.cpu),
+            sleeps: of(|round| round.sleeps),
         }
     }
 }

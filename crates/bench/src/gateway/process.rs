@@ -70,6 +70,21 @@ impl Process {
         Ok(Duration::from_secs(ticks(11)? + ticks(12)?) / u32::try_from(per_second)?)
     }
 
+    /// How often the threads that live now have gone to sleep of their own accord.
+    pub(crate) fn sleeps(&self) -> anyhow::Result<u64> {
+        let mut sleeps = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // A thread may end while it is looked at.
+            let Ok(status) = std::fs::read_to_string(thread?.path().join("status")) else {
+                continue;
+            };
+            let mut lines = status.lines();
+            let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            sleeps += count.context("no count of switches")?.trim().parse::<u64>()?;
+        }
+        Ok(sleeps)
+    }
+
     /// Resident memory in MB (of 1,048,576 bytes).
     pub(crate) fn resident(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

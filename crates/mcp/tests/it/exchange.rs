@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection, Listed, News};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection, Heard, Listed, News, ear};
 use switchboard_model::{JsonText, ServerSpec};
 use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
-use tokio::sync::mpsc;
 
 use crate::support::{PATIENCE, command, connect, helper, http, open, peer, sse};
 use crate::talker::{MOMENT, Talker};
@@ -35,9 +34,9 @@ fn talking_child() -> ServerSpec {
 }
 
 /// Answers every question with `reply`, and tells what was heard.
-async fn answering(mut events: mpsc::Receiver<AskEvent>, reply: &str) -> Vec<String> {
+async fn answering(mut events: Heard, reply: &str) -> Vec<String> {
     let mut heard = Vec::new();
-    while let Some(event) = events.recv().await {
+    while let Some(event) = events.next().await {
         match event {
             AskEvent::Progress(params) => heard.push(format!("progress {}", params.as_str())),
             AskEvent::Log(params) => heard.push(format!("log {}", params.as_str())),
@@ -97,7 +96,7 @@ async fn every_kind_of_server_passes_unknown_members_through() {
 async fn words_on_the_stream_of_a_call_are_those_of_its_caller() {
     let (_talker, connection) = talking().await;
     let one = async |origin: &str| {
-        let (events, heard) = mpsc::channel(16);
+        let (events, heard) = ear(16);
         let reply = format!(r#"{{"action":"accept","content":{{"who":"{origin}"}}}}"#);
         let asking = connection.ask(ask("ask", "{}", origin), Some(events));
         let (result, heard) = tokio::join!(asking, answering(heard, &reply));
@@ -137,7 +136,7 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     let calls = |origins: &'static [&'static str], id: &'static str| {
         let (talker, connection) = (talker.clone(), connection.clone());
         async move {
-            let (events, heard) = mpsc::channel(16);
+            let (events, heard) = ear(16);
             let calls = origins.iter().map(|origin| {
                 let events = events.clone();
                 connection.ask(ask("hang", "{}", origin), Some(events))
@@ -168,7 +167,7 @@ async fn a_question_beside_the_calls_needs_one_origin() {
 #[tokio::test]
 async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     let (connection, _) = open(&talking_child()).await.unwrap();
-    let (events, heard) = mpsc::channel(16);
+    let (events, heard) = ear(16);
     let asking = connection.ask(ask("ask", "{}", "a"), Some(events));
     let (result, heard) = tokio::join!(asking, answering(heard, r#"{"action":"accept"}"#));
     assert_eq!(value(&result.unwrap())["answer"]["result"], json!({"action": "accept"}));
@@ -180,15 +179,15 @@ async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     assert!(tokio::time::timeout(MOMENT, &mut other).await.is_err());
     let mut news = connection.take_news().unwrap();
     assert!(connection.take_news().is_none());
-    let (events, mut heard) = mpsc::channel(16);
+    let (events, mut heard) = ear(16);
     let refused = connection.ask(ask("ask", "{}", "a"), Some(events)).await.unwrap();
     let message = value(&refused)["answer"]["error"]["message"].clone();
     assert_eq!(
         message,
         "several clients use this server at the same time, and it cannot be told whose question this is"
     );
-    assert!(matches!(heard.recv().await, Some(AskEvent::Progress(_))), "progress has a sign");
-    assert!(heard.recv().await.is_none());
+    assert!(matches!(heard.next().await, Some(AskEvent::Progress(_))), "progress has a sign");
+    assert!(heard.next().await.is_none());
     assert!(matches!(news.recv().await, Some(News::Log(_))), "the log is nobody's");
     connection.close().await;
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection, ear};
 use switchboard_model::{JsonText, ToolResult};
 use switchboard_protocol::quoted;
 use tokio::sync::mpsc;
@@ -74,16 +74,16 @@ impl CallTool for Connection {
             wants_progress: true,
             ..Ask::default()
         };
-        let (events, mut heard) = mpsc::channel(WAITING_EVENTS);
+        let (events, mut heard) = ear(WAITING_EVENTS);
         let mut asking = std::pin::pin!(self.ask(ask, Some(events)));
         let answer = loop {
             tokio::select! {
                 biased;
-                Some(event) = heard.recv() => pass_on(event, &progress),
+                Some(event) = heard.next() => pass_on(event, &progress),
                 answer = &mut asking => break answer,
             }
         };
-        while let Ok(event) = heard.try_recv() {
+        while let Some(event) = heard.next_now() {
             pass_on(event, &progress);
         }
         read_result(answer?.as_str())

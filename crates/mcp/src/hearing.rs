@@ -1,0 +1,243 @@
+//! What a server says while it works on a request, on its way to who asked.
+//!
+//! A queue and a clock in one small piece of memory. Nearly all requests are answered without another word, and a
+//! channel that is made for traffic would cost them more than the rest of their way.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::task::AtomicWaker;
+use tokio::time::Instant;
+
+use crate::exchange::AskEvent;
+
+/// Where events go. Clones are the same ear.
+#[derive(Debug)]
+pub struct Ear(Arc<Shared>);
+
+/// Who hears them.
+#[derive(Debug)]
+pub struct Heard(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many events wait at most. Further signs of life are lost, and further questions refused.
+    room: usize,
+    waker: AtomicWaker,
+    ears: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<AskEvent>,
+    is_left: bool,
+    signs: Signs,
+    questions: usize,
+}
+
+/// Since when a server has been silent, and how long it had to wait for answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// When it last said something, or was answered.
+    pub last: Option<Instant>,
+    /// For how long it waited for answers to questions, all in all.
+    pub waited: Duration,
+    /// Since when it waits for one.
+    pub waits_since: Option<Instant>,
+}
+
+/// A place for what a server says, with room for so many events.
+pub fn ear(room: usize) -> (Ear, Heard) {
+    let shared = Arc::new(Shared {
+        state: Mutex::default(),
+        room,
+        waker: AtomicWaker::new(),
+        ears: AtomicUsize::new(1),
+    });
+    (Ear(shared.clone()), Heard(shared))
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ear {
+    /// An ear that only notes that something was said.
+    pub fn deaf() -> Self {
+        ear(0).0
+    }
+
+    /// What is known of the server's silence.
+    pub fn signs(&self) -> Signs {
+        self.0.state().signs
+    }
+
+    /// Says something; `false` when nobody hears it.
+    pub(crate) fn tell(&self, event: AskEvent) -> bool {
+        let mut state = self.0.state();
+        state.signs.last = Some(Instant::now());
+        if state.is_left || state.events.len() >= self.0.room {
+            return false;
+        }
+        state.events.push_back(event);
+        drop(state);
+        self.0.waker.wake();
+        true
+    }
+
+    /// Notes that the server waits for an answer, until what this returns is dropped.
+    pub(crate) fn waits(&self) -> Waits {
+        let mut state = self.0.state();
+        state.questions += 1;
+        state.signs.waits_since.get_or_insert_with(Instant::now);
+        drop(state);
+        Waits(self.clone())
+    }
+}
+
+impl Clone for Ear {
+    fn clone(&self) -> Self {
+        self.0.ears.fetch_add(1, Ordering::Relaxed);
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        if self.0.ears.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.waker.wake();
+        }
+    }
+}
+
+/// A question that has not been answered.
+#[derive(Debug)]
+pub(crate) struct Waits(Ear);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let mut state = self.0.0.state();
+        state.questions -= 1;
+        if state.questions == 0
+            && let Some(since) = state.signs.waits_since.take()
+        {
+            let now = Instant::now();
+            state.signs.waited += now - since;
+            state.signs.last = Some(now);
+        }
+    }
+}
+
+impl Heard {
+    /// The next event; `None` once nothing more can come. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<AskEvent> {
+        std::future::poll_fn(|context| {
+            if let Some(event) = self.next_now() {
+                return Poll::Ready(Some(event));
+            }
+            self.0.waker.register(context.waker());
+            // What came between the look and the registration is not missed.
+            let is_last = self.0.ears.load(Ordering::Acquire) == 0;
+            match self.next_now() {
+                Some(event) => Poll::Ready(Some(event)),
+                None if is_last => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// The next event, if it is there already.
+    pub fn next_now(&mut self) -> Option<AskEvent> {
+        self.0.state().events.pop_front()
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        let unheard = {
+            let mut state = self.0.state();
+            state.is_left = true;
+            std::mem::take(&mut state.events)
+        };
+        // Questions among them are refused by this, and whoever waits is woken outside of the lock.
+        drop(unheard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use switchboard_model::JsonText;
+
+    use super::*;
+
+    fn sign(number: u64) -> AskEvent {
+        AskEvent::Progress(JsonText::from(&serde_json::json!(number)))
+    }
+
+    #[track_caller]
+    fn number(event: Option<AskEvent>) -> Option<String> {
+        event.map(|event| match event {
+            AskEvent::Progress(params) => params.as_str().to_owned(),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[tokio::test]
+    async fn events_come_in_order_and_end_with_the_last_ear() {
+        let (ear, mut heard) = ear(2);
+        let other = ear.clone();
+        assert!(ear.tell(sign(1)) && other.tell(sign(2)));
+        assert!(!ear.tell(sign(3)), "there is room for two");
+        assert_eq!(number(heard.next().await).as_deref(), Some("1"));
+        drop(ear);
+        assert_eq!(number(heard.next().await).as_deref(), Some("2"));
+        assert!(heard.next().now_or_never().is_none(), "somebody may still speak");
+        let (last, ()) = tokio::join!(heard.next(), async { drop(other) });
+        assert!(last.is_none());
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken() {
+        let (ear, mut heard) = ear(1);
+        let telling = async {
+            tokio::task::yield_now().await;
+            assert!(ear.tell(sign(7)));
+        };
+        let (event, ()) = tokio::join!(heard.next(), telling);
+        assert_eq!(number(event).as_deref(), Some("7"));
+        drop(heard);
+        assert!(!ear.tell(sign(8)), "nobody is left");
+        assert!(!Ear::deaf().tell(sign(9)));
+    }
+
+    #[tokio::test]
+    async fn the_time_of_open_questions_is_counted_once() {
+        let (ear, _heard) = ear(1);
+        assert_eq!(ear.signs(), Signs::default());
+        let (start, moment) = (Instant::now(), Duration::from_millis(10));
+        let first = ear.waits();
+        let since = ear.signs().waits_since;
+        assert!(since.is_some_and(|since| since >= start));
+        tokio::time::sleep(moment).await;
+        let other = ear.waits();
+        drop(first);
+        assert_eq!(ear.signs().waits_since, since, "one is still open");
+        tokio::time::sleep(moment).await;
+        drop(other);
+        let signs = ear.signs();
+        assert_eq!(signs.waits_since, None);
+        assert_eq!(signs.last, since.map(|since| since + signs.waited));
+        assert!(signs.waited >= 2 * moment);
+        ear.tell(sign(1));
+        assert_eq!(ear.signs().waited, signs.waited);
+        assert!(ear.signs().last >= signs.last);
+    }
+}

@@ -1,0 +1,275 @@
+//! Sessions over an in-memory store: revisions, sharing, sleep.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pretty_assertions::assert_eq;
+use switchboard_model::{
+    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Exposure, ExposureMode, Plan, ServerName,
+    ToolDescriptor, ToolsetPlan,
+};
+use switchboard_registry::{Catalog, CatalogTool, Configured};
+use switchboard_render::Provider;
+use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, Stage};
+use switchboard_store::Store;
+
+fn tool(name: &str) -> Arc<CatalogTool> {
+    let (server, tool) = name.split_once('.').unwrap();
+    let server = ServerName::new(server);
+    Arc::new(CatalogTool {
+        name: CanonicalName::new(&server, tool),
+        descriptor: ToolDescriptor::named(tool),
+        limits: BUILT_IN_LIMITS,
+        configured: Configured::Default,
+        mode: AdmissionMode::Dynamic,
+        toolset: server.to_string(),
+        expose_as: None,
+        arguments: None,
+        owner: None,
+        alias: None,
+    })
+}
+
+fn stage_in(mode: ExposureMode, tools: &[&str]) -> Arc<Stage> {
+    let catalog = Catalog::new(1, tools.iter().map(|name| tool(name)).collect());
+    let pair = ToolsetPlan {
+        name: "pair".into(),
+        description: "Two".into(),
+        when_to_use: None,
+        servers: Vec::new(),
+        tools: vec!["crm.a".into(), "crm.b".into()],
+    };
+    let plan = Plan { toolsets: vec![pair], ..Plan::default() };
+    let exposure = Exposure { mode, ..Exposure::default() };
+    Arc::new(Stage::new(Arc::new(catalog), &plan, exposure))
+}
+
+fn stage(tools: &[&str]) -> Arc<Stage> {
+    stage_in(ExposureMode::Legacy, tools)
+}
+
+async fn sessions(tools: &[&str]) -> Sessions {
+    Sessions::new(Store::in_memory().await.unwrap(), stage(tools))
+}
+
+async fn create(sessions: &Sessions, name: &str) -> Arc<Session> {
+    sessions.create(Some(name), "me", 10_000, Change::default()).await.unwrap()
+}
+
+fn names(session: &Session) -> Vec<String> {
+    let look = session.now().look;
+    look.view.tools().map(|entry| entry.name.as_deref().unwrap().to_owned()).collect()
+}
+
+fn toolset(set: &str, is_on: bool) -> Change {
+    Change { toolsets: BTreeMap::from([(set.to_owned(), is_on)]), ..Change::default() }
+}
+
+fn one_tool(name: &str, is_on: Option<bool>) -> Change {
+    Change { tools: BTreeMap::from([(name.to_owned(), is_on)]), ..Change::default() }
+}
+
+#[tokio::test]
+async fn every_effective_change_is_one_step_and_no_other_is() {
+    let sessions = sessions(&["crm.a", "crm.b", "crm.c"]).await;
+    let session = create(&sessions, "s").await;
+    let rows = [
+        (toolset("pair", false), 2, "crm__c"),
+        (toolset("pair", false), 2, "crm__c"),
+        (one_tool("crm.a", Some(true)), 3, "crm__c crm__a"),
+        (toolset("pair", true), 4, "crm__c crm__a crm__b"),
+        (Change { title: Some(Some("T".into())), ..Change::default() }, 4, "crm__c crm__a crm__b"),
+        (one_tool("crm__a", Some(false)), 5, "crm__c crm__b"),
+        (one_tool("crm.a", None), 6, "crm__c crm__b crm__a"),
+        (Change { servers: Some(Some(BTreeSet::new())), ..Change::default() }, 7, ""),
+        (Change { servers: Some(None), ..Change::default() }, 8, "crm__a crm__b crm__c"),
+    ];
+    for (change, revision, shown) in rows {
+        let what = format!("{change:?}");
+        sessions.change(&session, None, change).unwrap();
+        assert_eq!(
+            (session.revision(), names(&session).join(" ").as_str()),
+            (revision, shown),
+            "{what}"
+        );
+    }
+    sessions.set_stage(stage(&["crm.b", "crm.a", "crm.c"]));
+    assert_eq!(session.revision(), 8, "another order of the catalog is no change");
+    sessions.set_stage(stage(&["crm.x", "crm.b", "crm.a", "crm.c"]));
+    assert_eq!((session.revision(), names(&session).last().unwrap().as_str()), (9, "crm__x"));
+    let steps = session.steps_after(7).unwrap();
+    let told: Vec<_> = steps.iter().map(|step| (step.revision, step.cause)).collect();
+    assert_eq!(told, [(8, Cause::Session), (9, Cause::Catalog)]);
+    assert_eq!(steps[1].difference.added, ["crm__x".into()]);
+    assert!(session.steps_after(9).unwrap().is_empty());
+    assert!(session.steps_after(10).is_none(), "nobody has seen the future");
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
+    let sessions = sessions(&["crm.a", "crm.b"]).await;
+    let session = create(&sessions, "s").await;
+    let unknown_server = Some(Some(BTreeSet::from(["mail".to_owned()])));
+    let rows = [
+        (toolset("quotes", true), "there is no toolset 'quotes' here; there are: pair"),
+        (one_tool("crm.aa", Some(true)), "there is no tool 'crm.aa' here; did you mean crm__a?"),
+        (
+            Change { servers: unknown_server, ..Change::default() },
+            "there is no MCP server 'mail' here; none is configured",
+        ),
+        (
+            Change {
+                allow: BTreeMap::from([("openia".into(), Some(vec![]))]),
+                ..Change::default()
+            },
+            "there is no provider `openia`; known are mcp, openai, openai-chat, anthropic, gemini, \
+             gemini-parameters, langchain, semantic-kernel",
+        ),
+        (
+            Change { title: Some(Some("x".repeat(513))), ..Change::default() },
+            "the title is longer than 512 bytes",
+        ),
+    ];
+    for (mut change, reason) in rows {
+        // What comes with it does not happen either.
+        change.toolsets.insert("pair".into(), false);
+        let refused = sessions.change(&session, None, change).unwrap_err();
+        assert_eq!(refused, SessionError::Refused(reason.into()));
+        assert_eq!((session.revision(), names(&session).len()), (1, 2), "{reason}");
+    }
+    let stale = sessions.change(&session, Some(2), toolset("pair", false)).unwrap_err();
+    assert_eq!(stale, SessionError::Stale { expected: 2, current: 1 });
+    sessions.change(&session, Some(1), toolset("pair", false)).unwrap();
+    assert_eq!(session.revision(), 2);
+}
+
+#[tokio::test]
+async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
+    let sessions = sessions(&["crm.a", "crm.b"]).await;
+    let (one, other) = (create(&sessions, "one").await, create(&sessions, "other").await);
+    let together = |one: &Session, other: &Session| Arc::ptr_eq(&one.now().look, &other.now().look);
+    assert!(together(&one, &other));
+    for provider in Provider::ALL {
+        let (mine, theirs) =
+            (one.now().look.rendering(provider), other.now().look.rendering(provider));
+        assert!(Arc::ptr_eq(&mine, &theirs), "{provider}");
+        assert_eq!(mine.json().as_ptr(), theirs.json().as_ptr(), "{provider}");
+    }
+    sessions.change(&one, None, toolset("pair", false)).unwrap();
+    assert!(!together(&one, &other));
+    sessions.change(&other, None, toolset("pair", false)).unwrap();
+    assert!(together(&one, &other));
+    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    assert!(together(&one, &other));
+    assert_eq!(names(&one), ["crm__c"]);
+}
+
+#[tokio::test]
+async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
+    let sessions = sessions(&["crm.a", "crm.b"]).await;
+    let session = create(&sessions, "s").await;
+    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    sessions.change(&session, None, toolset("pair", true)).unwrap();
+    let before = (session.revision(), names(&session), session.now().draft);
+    assert_eq!(before.1, ["crm__c", "crm__a", "crm__b"]);
+    sessions.keeper.flush().await;
+
+    let asleep = async |session: Arc<Session>, sessions: &Sessions| {
+        sessions.keeper.flush().await;
+        drop(session);
+        sessions.let_go();
+        sessions.find("s").await.unwrap().unwrap()
+    };
+    let woken = asleep(session, &sessions).await;
+    assert_eq!((woken.revision(), names(&woken), woken.now().draft), before);
+
+    // What changed meanwhile is one step, however often it did.
+    sessions.keeper.flush().await;
+    drop(woken);
+    sessions.let_go();
+    sessions.set_stage(stage(&["crm.x", "crm.a", "crm.b"]));
+    sessions.set_stage(stage(&["crm.x", "crm.y", "crm.a", "crm.b"]));
+    let woken = sessions.find("s").await.unwrap().unwrap();
+    assert_eq!(woken.revision(), before.0 + 1);
+    assert_eq!(names(&woken), ["crm__a", "crm__b", "crm__x", "crm__y"]);
+    let woken = asleep(woken, &sessions).await;
+    assert_eq!(woken.revision(), before.0 + 1, "and it is told once");
+    assert!(sessions.find("t").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_follower_hears_of_every_step() {
+    let sessions = sessions(&["crm.a", "crm.b"]).await;
+    let session = create(&sessions, "s").await;
+    let mut news = session.follow();
+    assert_eq!(*news.borrow_and_update(), 1);
+    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    assert!(news.has_changed().unwrap());
+    assert_eq!(*news.borrow_and_update(), 2);
+    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    assert!(!news.has_changed().unwrap());
+    let before = session.look_of(1).unwrap();
+    assert_eq!(before.view.tools().count(), 2);
+    for step in 0..100 {
+        sessions.change(&session, None, toolset("pair", step % 2 == 0)).unwrap();
+    }
+    assert!(session.look_of(1).is_none(), "old tools are not kept for ever");
+    assert!(session.steps_after(1).is_none());
+    assert_eq!(session.steps_after(session.revision() - 1).unwrap().len(), 1);
+    assert!(session.look_of(session.revision() - 1).is_some());
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_never_undo_each_other() {
+    let tools: Vec<String> = (0..64).map(|n| format!("crm.t{n}")).collect();
+    let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+    let sessions = Arc::new(sessions(&tools).await);
+    let session = create(&sessions, "s").await;
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let (sessions, session, tools) = (&sessions, &session, &tools);
+            scope.spawn(move || {
+                for name in tools.iter().skip(part).step_by(4) {
+                    sessions.change(session, None, one_tool(name, Some(false))).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!((session.revision(), names(&session).len()), (65, 0));
+}
+
+#[tokio::test]
+async fn names_are_taken_once_and_room_is_bounded() {
+    let sessions = sessions(&["crm.a"]).await;
+    create(&sessions, "s").await;
+    let again = async |name: &str, limit: usize| {
+        sessions.create(Some(name), "me", limit, Change::default()).await.map(drop).unwrap_err()
+    };
+    assert_eq!(again("s", 9).await, SessionError::Taken("s".into()));
+    assert_eq!(again("t", 1).await, SessionError::TooMany);
+    for bad in ["", "a b", "mcp-x", "é", &"x".repeat(300)] {
+        assert_eq!(again(bad, 9).await, SessionError::BadName(bad.into()));
+    }
+    let unnamed = sessions.create(None, "me", 9, Change::default()).await.unwrap();
+    assert!(unnamed.id.len() >= 20);
+    assert_eq!(sessions.list(Some("me")).await.unwrap().len(), 2);
+    assert_eq!(sessions.list(Some("you")).await.unwrap(), []);
+    assert!(matches!(sessions.of("s", Some("you")).await, Err(SessionError::Unknown(_))));
+    sessions.end("s");
+    assert!(sessions.find("s").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn the_session_of_a_client_does_not_give_its_id_away() {
+    let store = Store::in_memory().await.unwrap();
+    let stage = stage_in(ExposureMode::Dynamic, &["crm.a"]);
+    let sessions = Sessions::new(store, stage);
+    let session = sessions.for_client("very-secret", "me", Arc::default());
+    assert!(session.id.starts_with("mcp-") && !session.id.contains("secret"), "{}", session.id);
+    sessions.keeper.flush().await;
+    let listed = sessions.list(None).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [&*session.id]);
+}
