@@ -10,12 +10,13 @@ mod tool;
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
 pub use rendering::{
-    NotShownView, RenderedToolView, RenderingView, RewriteView, TokenBasis, TokenCost,
+    NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
+    TokenCost,
 };
 pub use server::{Readiness, ServerList, ServerView};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RevisionEvent, SessionChange, SessionList, SessionTool, SessionTools, SessionToolset,
-    SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
+    RevisionEvent, SessionChange, SessionEvent, SessionList, SessionTool, SessionTools,
+    SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
 };
 pub use tool::{LimitsView, ToolList, ToolView};

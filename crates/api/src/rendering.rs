@@ -30,6 +30,15 @@ pub struct RenderingView {
     pub delta: Option<Value>,
 }
 
+/// A rendering, or nothing but its tools where that is all that was asked for.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum RenderingAnswer {
+    Whole(Box<RenderingView>),
+    #[schema(value_type = Vec<Object>)]
+    Tools(Value),
+}
+
 /// A number of tokens, and what it is worth.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TokenCost {

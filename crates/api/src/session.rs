@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
-    /// Its name; without one it gets one that cannot be guessed.
+    /// Its name; without one it gets one that cannot be guessed. Names that begin with `mcp-` are for the sessions of
+    /// connected clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", max_length = 64, example = "work")]
     pub id: Option<String>,
@@ -48,7 +49,7 @@ pub struct NewSession {
 pub struct SessionChange {
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
     /// `null` takes it away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
@@ -99,7 +100,7 @@ where
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnServerBody {
-    #[schema(max_length = 2048, example = "https://mcp.example.com/mcp")]
+    #[schema(max_length = 4096, example = "https://mcp.example.com/mcp")]
     pub url: String,
     /// `streamable_http` unless it is said.
     #[serde(default)]
@@ -136,7 +137,7 @@ pub struct Bindings {
     pub servers: Option<Vec<String>>,
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
@@ -148,7 +149,7 @@ pub struct Switch {
     pub enabled: Option<bool>,
     /// The revision that the caller has seen. When there is a newer one, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub tools_revision: Option<u64>,
 }
 
@@ -249,6 +250,19 @@ pub struct RevisionEvent {
     pub changed: Vec<String>,
     /// In milliseconds since 1970.
     pub at_ms: i64,
+}
+
+/// One event of the stream of revisions, field by field.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionEvent {
+    /// `current` at the beginning, `revision` for a step, `reset` where steps are missing: then look again.
+    pub event: String,
+    /// The revision.
+    pub id: String,
+    /// JSON. It has `tools_revision`; of a step also `cause` (`session` or `catalog`), the names that were `added` and
+    /// `removed`, those that are described differently now (`changed`), and `at_ms`.
+    #[schema(example = "{\"tools_revision\":8}")]
+    pub data: String,
 }
 
 /// The tools that a session saw last, as it is kept.

@@ -63,6 +63,10 @@ answers! {
         unknown_session: "there is no session 'work'",
         unknown_tool: "there is no tool 'demo__ech' here; did you mean demo__echo?",
     }
+    UnknownServer 404 "There is no such session, or it has no such server of its own." {
+        unknown_session: "there is no session 'work'",
+        unknown_server: "the session has no server 'notes' of its own",
+    }
     SessionConflict 409 "Another session has this id." {
         session_exists: "there is a session 'work' already",
     }
@@ -76,7 +80,10 @@ answers! {
         bad_request: "Expected request with `Content-Type: application/json`",
     }
     WrongShape 422 "The body is JSON, and not what is wanted here." {
-        bad_request: "'my work' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit",
+        bad_request: "'my work' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, and not `mcp-` at the beginning",
+    }
+    Refused 422 "The body is not what is wanted, or names something that this session does not have. Nothing was changed." {
+        bad_request: "there is no toolset 'mail' here; there are: demo, local",
     }
     InvalidArguments 422 "The arguments do not fit the tool's schema, or the body is not what is wanted. Nothing was sent." {
         invalid_arguments: "the arguments of tool 'echo' of MCP server 'demo' do not fit: missing required argument `text`",

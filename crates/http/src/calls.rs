@@ -18,7 +18,7 @@ use crate::answers::{
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::inspect::{ToolName, may_reach, unknown_tool};
 use crate::present;
-use crate::problem::ProblemResponse;
+use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadyGateway};
 
 /// The most of a kept result that one request reads.
@@ -121,10 +121,6 @@ impl RecentQuery {
         }
         None
     }
-}
-
-fn bad_query(detail: String) -> ProblemResponse {
-    ProblemResponse::new("bad_request", StatusCode::BAD_REQUEST, detail)
 }
 
 /// List recent calls

@@ -27,7 +27,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "tools", description = "Find tools and call them."),
         (name = "servers", description = "The MCP servers behind the board."),
         (name = "calls", description = "What stays of calls."),
-        (name = "sessions", description = "Session endpoints of MCP clients, and the toolsets that they switch."),
+        (name = "sessions", description = "What a chat or an MCP client sees: its servers, toolsets and tools, and how a provider gets them."),
         (name = "health", description = "For those who watch the process."),
         (name = "about", description = "This document."),
     ),

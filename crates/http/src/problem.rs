@@ -36,6 +36,11 @@ impl ProblemResponse {
     }
 }
 
+/// What stands behind the `?` is out of its bounds.
+pub(crate) fn bad_query(detail: String) -> ProblemResponse {
+    ProblemResponse::new("bad_request", StatusCode::BAD_REQUEST, detail)
+}
+
 fn status_of(kind: CallErrorKind) -> StatusCode {
     match kind {
         CallErrorKind::UnknownTool => StatusCode::NOT_FOUND,

@@ -8,21 +8,39 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
+use serde::Deserialize;
 use serde_json::json;
+use switchboard_api::SessionEvent;
 use switchboard_sessions::Session;
 use tokio::sync::watch;
 
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
+use crate::extract::FromQuery;
 use crate::present_sessions as present;
 use crate::sessions::{Meant, SessionId};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// How to be told.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FollowQuery {
+    /// Whether the stream stays open for what comes. Without it, it ends with what there is to tell already.
+    #[serde(default = "stay")]
+    #[param(default = true)]
+    follow: bool,
+}
+
+fn stay() -> bool {
+    true
+}
+
 /// Follow the revisions of a session
 ///
 /// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
-/// is one event `revision`, whose data is a `RevisionEvent`. The id of an event is the revision: who comes back with it
-/// in `Last-Event-ID` is told every step in between first, or `reset` when they are no longer all known.
+/// is one event `revision`. The id of an event is the revision: who comes back with it in `Last-Event-ID` is told every
+/// step in between first, or `reset` when they are no longer all known.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/events",
@@ -30,21 +48,26 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     tag = "sessions",
     params(
         SessionId,
+        FollowQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
     ),
     responses(
-        (status = 200, description = "The stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The stream.", body = SessionEvent, content_type = "text/event-stream"),
         Guarded,
         BadRequest,
         UnknownSession,
         StoreFailed,
     )
 )]
-pub(crate) async fn follow(meant: Meant, headers: HeaderMap) -> impl IntoResponse {
+pub(crate) async fn follow(
+    meant: Meant,
+    FromQuery(FollowQuery { follow }): FromQuery<FollowQuery>,
+    headers: HeaderMap,
+) -> impl IntoResponse {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     meant.gateway.sessions().look(&meant.session);
     let ended = meant.gateway.stopping();
-    let events = events(meant.session, last).take_until(ended);
+    let events = events(meant.session, last, follow).take_until(ended);
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
@@ -54,11 +77,14 @@ struct Following {
     news: watch::Receiver<u64>,
     /// The revision that was told last.
     told: u64,
+    /// Whether it waits for steps that are still to come.
+    stays: bool,
 }
 
 fn events(
     session: Arc<Session>,
     last: Option<u64>,
+    stays: bool,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let news = session.follow();
     let current = session.revision();
@@ -69,7 +95,7 @@ fn events(
         (None, _) => Some(named("current", current)),
         (Some(_), None) => Some(named("reset", current)),
     };
-    let following = Following { session, news, told: known.unwrap_or(current) };
+    let following = Following { session, news, told: known.unwrap_or(current), stays };
     let steps = stream::unfold(following, |mut following| async move {
         let event = following.next().await?;
         Some((Ok(event), following))
@@ -78,7 +104,7 @@ fn events(
 }
 
 impl Following {
-    /// The next step, once there is one.
+    /// The next step, once there is one; `None` when nothing more is to be told.
     async fn next(&mut self) -> Option<Event> {
         loop {
             let Some(steps) = self.session.steps_after(self.told) else {
@@ -91,6 +117,9 @@ impl Following {
                 let data = serde_json::to_string(&present::step(step)).unwrap_or_default();
                 let event = Event::default().event("revision").id(step.revision.to_string());
                 return Some(event.data(data));
+            }
+            if !self.stays {
+                return None;
             }
             self.news.changed().await.ok()?;
         }

@@ -4,14 +4,16 @@ use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use switchboard_api::RenderingView;
-use switchboard_render::Provider;
+use switchboard_api::RenderingAnswer;
+use switchboard_render::{Provider, UnknownProvider};
 use switchboard_sessions::SessionError;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
-use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession, WrongShape};
+use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
 use crate::present_sessions as present;
-use crate::problem::ProblemResponse;
+use crate::problem::{ProblemResponse, bad_query};
 use crate::sessions::{Meant, SessionId};
 
 /// What to render.
@@ -19,23 +21,41 @@ use crate::sessions::{Meant, SessionId};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RenderQuery {
-    /// `mcp`, `openai`, `openai-chat`, `anthropic`, `gemini`, `gemini-parameters`, `langchain` or `semantic-kernel`.
-    #[param(example = "anthropic")]
+    /// Whose shape is wanted.
+    #[param(value_type = ProviderName, inline, example = "anthropic")]
     provider: String,
     /// Whether to say of each tool what it costs and what was rewritten, and why.
     #[serde(default)]
+    #[param(default = false)]
     explain: bool,
-    /// Whether to say what changed since this revision, too.
-    #[param(minimum = 1)]
+    /// A revision that the caller knows: the answer says what changed since then, too.
+    #[param(minimum = 1, maximum = 9_007_199_254_740_991_u64, nullable = false)]
     since: Option<u64>,
-    /// Whether the answer is to be nothing but the value of `tools`; the header `x-tools-revision` has the revision then.
+    /// Whether the answer is to be nothing but the value of `tools`.
     #[serde(default)]
+    #[param(default = false)]
     bare: bool,
 }
 
+/// The word for a provider, for the document.
+struct ProviderName;
+
+impl utoipa::PartialSchema for ProviderName {
+    fn schema() -> RefOr<Schema> {
+        let names = Provider::ALL.map(Provider::as_str);
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).into()
+    }
+}
+
+impl utoipa::ToSchema for ProviderName {}
+
+/// The largest revision that every reader of JSON can hold.
+const MAX_REVISION: u64 = 9_007_199_254_740_991;
+
 /// Render the tools of a session
 ///
-/// What a provider would get in the next request, what it would not get and why, and what it costs in tokens.
+/// What a provider gets in the next request, what it does not get and why, and what it costs in tokens. With `bare` the
+/// answer is the value of `tools` and nothing else, byte for byte as it is cached.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/render",
@@ -43,11 +63,15 @@ pub(crate) struct RenderQuery {
     tag = "sessions",
     params(SessionId, RenderQuery),
     responses(
-        (status = 200, description = "The rendering.", body = RenderingView),
+        (
+            status = 200,
+            description = "The rendering, or only its tools.",
+            body = RenderingAnswer,
+            headers(("x-tools-revision" = u64, description = "The revision that was rendered, where `bare` asks."))
+        ),
         Guarded,
         BadRequest,
         UnknownSession,
-        WrongShape,
         StoreFailed,
     )
 )]
@@ -55,10 +79,12 @@ pub(crate) async fn render(
     meant: Meant,
     FromQuery(query): FromQuery<RenderQuery>,
 ) -> Result<Response, ProblemResponse> {
+    let provider = query.provider.parse();
     let provider: Provider =
-        query.provider.parse().map_err(|unknown: switchboard_render::UnknownProvider| {
-            SessionError::Refused(unknown.to_string())
-        })?;
+        provider.map_err(|unknown: UnknownProvider| bad_query(unknown.to_string()))?;
+    if query.since.is_some_and(|since| since == 0 || since > MAX_REVISION) {
+        return Err(bad_query(format!("`since` is 1 to {MAX_REVISION}")));
+    }
     let now = meant.now();
     if query.bare {
         let kind = HeaderValue::from_static("application/json");

@@ -13,9 +13,8 @@ use switchboard_model::Face;
 use switchboard_sessions::SessionError;
 
 use crate::answers::{
-    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments,
+    BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, Refused,
     StaleRevision, StoreFailed, TakesBody, UnknownInSession, UnknownSession, UpstreamFailed,
-    WrongShape,
 };
 use crate::extract::{FromBody, FromPath};
 use crate::present_sessions as present;
@@ -69,6 +68,8 @@ pub(crate) async fn list(Ready(board): Ready, meant: Meant) -> Json<SessionTools
 }
 
 /// List the toolsets of a session
+///
+/// Those that it can switch, with how many tools each has here and whether it is on.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/toolsets",
@@ -103,7 +104,7 @@ pub(crate) async fn toolsets(meant: Meant) -> Json<SessionToolsets> {
         TakesBody,
         UnknownSession,
         StaleRevision,
-        WrongShape,
+        Refused,
         StoreFailed,
     )
 )]
@@ -138,7 +139,7 @@ pub(crate) async fn switch_toolset(
         TakesBody,
         UnknownSession,
         StaleRevision,
-        WrongShape,
+        Refused,
         StoreFailed,
     )
 )]

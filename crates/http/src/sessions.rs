@@ -16,8 +16,8 @@ use switchboard_gateway::Gateway;
 use switchboard_sessions::{Session, SessionError, Summary};
 
 use crate::answers::{
-    BadRequest, Guarded, SessionConflict, StaleRevision, StoreFailed, TakesBody, TooManySessions,
-    UnknownSession, WrongShape,
+    BadRequest, Guarded, Refused, SessionConflict, StaleRevision, StoreFailed, TakesBody,
+    TooManySessions, UnknownServer, UnknownSession, WrongShape,
 };
 use crate::extract::{FromBody, FromPath};
 use crate::present_sessions as present;
@@ -126,6 +126,8 @@ pub(crate) async fn create(
 }
 
 /// Show a session
+///
+/// What was chosen in it and which revision its tools have; the values of headers of its servers are not shown.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}",
@@ -161,7 +163,7 @@ pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
         TakesBody,
         UnknownSession,
         StaleRevision,
-        WrongShape,
+        Refused,
         StoreFailed,
     )
 )]
@@ -188,7 +190,7 @@ pub(crate) async fn change(
         TakesBody,
         UnknownSession,
         StaleRevision,
-        WrongShape,
+        Refused,
         StoreFailed,
     )
 )]
@@ -216,7 +218,7 @@ pub(crate) async fn bind(
         Guarded,
         TakesBody,
         UnknownSession,
-        WrongShape,
+        Refused,
         StoreFailed,
     )
 )]
@@ -232,6 +234,8 @@ pub(crate) async fn put_server(
 }
 
 /// Take a server of its own from a session
+///
+/// Its connection is closed, and its tools are gone from the session.
 #[utoipa::path(
     delete,
     path = "/api/v1/sessions/{id}/servers/{server}",
@@ -242,8 +246,8 @@ pub(crate) async fn put_server(
         (status = 200, description = "It no longer has it.", body = SessionView),
         Guarded,
         BadRequest,
-        UnknownSession,
-        WrongShape,
+        UnknownServer,
+        Refused,
         StoreFailed,
     )
 )]
@@ -252,8 +256,12 @@ pub(crate) async fn delete_server(
     Extension(principal): Extension<Principal>,
     FromPath(ServerOfSession { id, server }): FromPath<ServerOfSession>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
-    let own_servers = BTreeMap::from([(server, None)]);
     let meant = Meant::new(gateway, &id, &principal).await?;
+    if !meant.session.now().draft.servers.contains_key(&server) {
+        let detail = format!("the session has no server '{server}' of its own");
+        return Err(ProblemResponse::new("unknown_server", StatusCode::NOT_FOUND, detail));
+    }
+    let own_servers = BTreeMap::from([(server, None)]);
     meant.change(SessionChange { own_servers, ..SessionChange::default() }).await
 }
 

@@ -47,8 +47,8 @@ impl Change {
             (self.model, &mut about.model, "model"),
         ] {
             let Some(text) = text else { continue };
-            if text.as_ref().is_some_and(|text| text.len() > MAX_TEXT) {
-                return refuse(format!("the {what} is longer than {MAX_TEXT} bytes"));
+            if text.as_ref().is_some_and(|text| text.chars().count() > MAX_TEXT) {
+                return refuse(format!("the {what} is longer than {MAX_TEXT} characters"));
             }
             *place = text.filter(|text| !text.is_empty());
         }

@@ -24,7 +24,7 @@ impl std::fmt::Display for SessionError {
             Self::Taken(id) => write!(f, "there is a session '{id}' already"),
             Self::BadName(id) => write!(
                 f,
-                "'{id}' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit"
+                "'{id}' cannot name a session: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, and not `mcp-` at the beginning"
             ),
             Self::TooMany => f.write_str("there are too many sessions; end some first"),
             Self::Stale { expected, current } => write!(

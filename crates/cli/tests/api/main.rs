@@ -70,6 +70,12 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
     let large = serve.http.post(serve.at("/api/v1/tools/demo.lorem/call")).bearer_auth(key);
     let large = large.json(&json!({"arguments": {"bytes": 3000}})).send().await.unwrap();
     let large: serde_json::Value = large.json().await.unwrap();
+    // What the dictionaries of its settings name.
+    for id in ["work", "chat", "notes", "wiki"] {
+        let made = serve.http.post(serve.at("/api/v1/sessions")).bearer_auth(key);
+        let made = made.json(&json!({"id": id})).send().await.unwrap();
+        assert_eq!(made.status().as_u16(), 201, "{id}");
+    }
     // The fuzzer leaves files where it runs and reads its settings there.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("handles.txt"), format!("{}\n", large["result_handle"]))

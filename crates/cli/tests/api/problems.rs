@@ -1,7 +1,7 @@
 //! Whatever is wrong with a request, the answer is a problem: also where it is axum that refuses it.
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Home, Serve, yaml};
 
@@ -56,6 +56,8 @@ async fn a_body_that_cannot_be_read_is_a_problem() {
 #[tokio::test]
 async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
     let (_home, serve) = board().await;
+    let made = serve.http.post(serve.at("/api/v1/sessions")).json(&json!({"id": "work"}));
+    assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
     let long = format!("/api/v1/calls?tool={}", "x".repeat(513));
     for (method, path, detail) in [
         (Method::GET, "/api/v1/tools/%ff", "UTF-8"),
@@ -69,11 +71,80 @@ async fn a_path_or_a_query_that_cannot_be_read_is_a_problem() {
         (Method::GET, "/api/v1/calls?limit=1001", "`limit` is 1 to 1000"),
         (Method::GET, "/api/v1/calls?limit=1&limit=2", "limit"),
         (Method::GET, "/api/v1/calls?nonsense=1", "`nonsense`"),
+        (Method::GET, "/api/v1/sessions/work/render", "`provider`"),
+        (
+            Method::GET,
+            "/api/v1/sessions/work/render?provider=OpenAI",
+            "there is no provider `OpenAI`",
+        ),
+        (Method::GET, "/api/v1/sessions/work/render?provider=mcp&since=0", "`since` is 1 to"),
+        (Method::GET, "/api/v1/sessions/work/render?provider=mcp&explain=yes", "explain"),
+        (Method::GET, "/api/v1/sessions/work/events?follow=yes", "follow"),
         (Method::GET, &long, "`tool` has at most 512 characters"),
     ] {
         let sent = (method, path, Some("application/json"), "{}".to_owned());
         check(&serve, sent, 400, "bad_request", detail).await;
     }
+}
+
+#[tokio::test]
+async fn what_a_session_cannot_be_is_a_problem() {
+    let (_home, serve) = board().await;
+    let json = Some("application/json");
+    let at = |path: &str| format!("/api/v1/sessions{path}");
+    let made = serve.http.post(serve.at(&at(""))).json(&json!({"id": "work"}));
+    assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
+    let long = json!({"title": "ä".repeat(513)}).to_string();
+    for (method, path, body, status, kind, detail) in [
+        (Method::POST, "", r#"{"id": "work"}"#, 409, "session_exists", "'work' already"),
+        (Method::POST, "", r#"{"id": "mcp-1"}"#, 422, "bad_request", "not `mcp-` at the beginning"),
+        (Method::PATCH, "/work", &*long, 422, "bad_request", "longer than 512 characters"),
+        (Method::PATCH, "/work", r#"{"tools_revision": 0}"#, 409, "stale_revision", "not 0"),
+        (Method::PATCH, "/work", r#"{"allow": {"x": []}}"#, 422, "bad_request", "no provider `x`"),
+        (
+            Method::PUT,
+            "/work/bindings",
+            r#"{"servers": ["x"]}"#,
+            422,
+            "bad_request",
+            "no MCP server 'x'",
+        ),
+        (
+            Method::PUT,
+            "/work/toolsets/x",
+            r#"{"enabled": true}"#,
+            422,
+            "bad_request",
+            "no toolset 'x'",
+        ),
+        (
+            Method::PUT,
+            "/work/toolsets/x",
+            r#"{"enabled": false}"#,
+            422,
+            "bad_request",
+            "no toolset 'x'",
+        ),
+        (
+            Method::PUT,
+            "/work/toolsets/local",
+            r#"{"enabled": null}"#,
+            422,
+            "bad_request",
+            "on or off",
+        ),
+        (Method::PUT, "/work/tools/x", r#"{"enabled": true}"#, 422, "bad_request", "no tool 'x'"),
+        (Method::PUT, "/work/servers/x", r#"{"url": "x"}"#, 422, "bad_request", "no URL"),
+        (Method::DELETE, "/work/servers/x", "", 404, "unknown_server", "no server 'x' of its own"),
+        (Method::POST, "/work/tools/x/call", "{}", 404, "unknown_tool", "no tool 'x'"),
+        (Method::GET, "/other/tools", "", 404, "unknown_session", "no session 'other'"),
+    ] {
+        let sent = (method, &*at(path), json, body.to_owned());
+        check(&serve, sent, status, kind, detail).await;
+    }
+    let title = json!({"title": "ä".repeat(512)});
+    let changed = serve.http.patch(serve.at(&at("/work"))).json(&title);
+    assert_eq!(changed.send().await.unwrap().status().as_u16(), 200);
 }
 
 #[tokio::test]
@@ -90,7 +161,9 @@ async fn paths_and_methods_that_are_not_there_are_problems() {
         (Method::POST, "/api/v1/calls"),
         (Method::GET, "/api/v1/tools/sum_numbers/call"),
         (Method::PATCH, "/api/v1/sessions"),
-        (Method::GET, "/api/v1/sessions/work"),
+        (Method::POST, "/api/v1/sessions/work"),
+        (Method::GET, "/api/v1/sessions/work/bindings"),
+        (Method::POST, "/api/v1/sessions/work/render"),
         (Method::POST, "/api/v1/openapi.json"),
         (Method::DELETE, "/api/v1/docs"),
         (Method::OPTIONS, "/api/v1/servers"),

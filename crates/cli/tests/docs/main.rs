@@ -36,6 +36,8 @@ pages! {
     connect_a_client: "docs/connect-a-client.md",
     gateway: "docs/gateway.md",
     toolsets: "docs/toolsets.md",
+    sessions: "docs/sessions.md",
+    renderings: "docs/renderings.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",
     security: "docs/security.md",
