@@ -49,12 +49,11 @@ impl Gateway {
             // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
             Found::Unknown { nearest } => {
                 let canonical = view.reach(&call.tool).ok().filter(|entry| view.shows(entry));
-                match canonical.or_else(|| view.only_one_called(&call.tool)) {
-                    Some(entry) => self.call_entry(session, entry, call).await,
-                    None => {
-                        let text = unknown_tool(&call.tool, &nearest);
-                        SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
-                    }
+                if let Some(entry) = canonical.or_else(|| view.only_one_called(&call.tool)) {
+                    self.call_entry(session, entry, call).await
+                } else {
+                    let text = unknown_tool(&call.tool, &nearest);
+                    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
                 }
             }
         }
