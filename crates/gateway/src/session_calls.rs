@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind, Face, ToolResult};
+use switchboard_model::{CallError, CallErrorKind, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
 use switchboard_sessions::Session;
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
@@ -26,8 +26,8 @@ pub struct SessionCall {
 /// What came of it.
 #[derive(Debug)]
 pub enum SessionReply {
-    /// A tool of the catalog was called.
-    Called(CallReport),
+    /// A tool of the catalog was called, which people call so.
+    Called(CanonicalName, CallReport),
     /// A tool about tools has answered.
     Meta(MetaTool, ToolResult),
     /// Nothing was called.
@@ -72,7 +72,7 @@ impl Gateway {
             session: Some(session.id.clone()),
             progress: call.progress,
         };
-        SessionReply::Called(self.board.call(request).await)
+        SessionReply::Called(entry.shown_name(), self.board.call(request).await)
     }
 
     async fn meta_in(

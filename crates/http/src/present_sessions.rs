@@ -244,7 +244,8 @@ pub async fn call(
     };
     let call = SessionCall { tool, arguments, face, progress: None };
     match gateway.call_in(session, call).await {
-        SessionReply::Called(report) => present::call(&report)
+        SessionReply::Called(shown, report) => present::call(&report)
+            .map(|call| CallView { tool: shown.to_string(), ..call })
             .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
         SessionReply::Refused(error) => Err(ProblemResponse::of_call(&error, None).0),
         SessionReply::Meta(tool, result) => Ok(CallView {

@@ -245,9 +245,12 @@ impl Session {
         state.servers = draft.servers;
         state.updated_at_ms = now_ms();
         if draft.selection != before.selection {
+            // A server that was brought is a step when its tools are there.
+            let owner = draft.selection.owner.clone();
+            let is_chosen = draft.selection != Selection { owner, ..before.selection };
             let past = state.look.view.past().clone();
             let look = stage.look(&self.scope, &Arc::new(draft.selection), &past);
-            self.step(&mut state, look, Cause::Session, true);
+            self.step(&mut state, look, Cause::Session, is_chosen);
         }
         Ok((answer, true))
     }
