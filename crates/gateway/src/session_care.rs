@@ -70,6 +70,8 @@ impl Gateway {
         }
         for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
             self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
+            // Who is told that a server is gone does not find its tools any more.
+            self.wait_until(|| self.has_seen_catalog()).await;
         }
         self.session_changed(session);
         // What was acknowledged is not lost.
@@ -117,15 +119,25 @@ impl Gateway {
         let is_settled = || {
             let servers = self.board.attached(session);
             servers.iter().all(|(_, status)| status.state != ServerState::Connecting)
-                && self.front.load().index().revision() >= self.board.catalog().revision()
+                && self.has_seen_catalog()
         };
+        self.wait_until(is_settled).await;
+    }
+
+    /// Whether sessions see what the board has.
+    fn has_seen_catalog(&self) -> bool {
+        self.sessions.stage().index.revision() >= self.board.catalog().revision()
+    }
+
+    /// Waits for something that servers do, but not for long: they may never do it.
+    async fn wait_until(&self, is_so: impl Fn() -> bool) {
         let settled = async {
-            while !is_settled() {
+            while !is_so() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
-            tracing::debug!("servers of a session take long to connect");
+            tracing::debug!("servers of a session take long");
         }
     }
 }

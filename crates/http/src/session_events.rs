@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
@@ -22,7 +22,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 ///
 /// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
 /// is one event `revision`, whose data is a `RevisionEvent`. The id of an event is the revision: who comes back with it
-/// in `Last-Event-ID` is told every step in between first, or `reset` when they are no longer all known.
+/// in `Last-Event-ID` is told every step in between first, or `reset` when they are no longer all known. The stream ends
+/// with the session.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/events",
@@ -41,7 +42,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     )
 )]
 pub(crate) async fn follow(meant: Meant, headers: HeaderMap) -> impl IntoResponse {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
+    // What is no revision is one that nobody knows: who shows it begins again.
+    let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
+    let last = headers.get("last-event-id").map(|id| read(id).unwrap_or(u64::MAX));
     meant.gateway.sessions().look(&meant.session);
     let ended = meant.gateway.stopping();
     let events = events(meant.session, last).take_until(ended);
@@ -91,6 +94,9 @@ impl Following {
                 let data = serde_json::to_string(&present::step(step)).unwrap_or_default();
                 let event = Event::default().event("revision").id(step.revision.to_string());
                 return Some(event.data(data));
+            }
+            if self.session.is_ended() {
+                return None;
             }
             self.news.changed().await.ok()?;
         }

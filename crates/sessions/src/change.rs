@@ -120,16 +120,17 @@ fn switch_set(
     is_on: bool,
 ) -> Result<(), SessionError> {
     let mode = view.mode();
-    if selection.is_on(&set, mode) == is_on {
-        return Ok(());
-    }
     // A set that the configuration has lost can still be switched off.
-    if is_on && view.toolset(&set).is_none() {
+    let is_lost = !is_on && selection.toolsets.contains_key(&set);
+    if view.toolset(&set).is_none() && !is_lost {
         let known = match view.set_names() {
             [] => "there are none here".to_owned(),
             known => format!("there are: {}", known.join(", ")),
         };
         return refuse(format!("there is no toolset '{set}' here; {known}"));
+    }
+    if selection.is_on(&set, mode) == is_on {
+        return Ok(());
     }
     if is_on && mode == ExposureMode::Dynamic {
         let is_there = |name: &&str| stage.index.toolset(name).is_some();
