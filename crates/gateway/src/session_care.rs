@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{AttachedServer, HttpTransport, ServerName, ServerState};
-use switchboard_runtime::AttachError;
+use switchboard_runtime::{AttachError, ServerStatus};
 use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
 
@@ -117,9 +117,19 @@ impl Gateway {
     /// Waits until the servers of a session have answered or failed, for a while, and until that is seen here.
     async fn wait_for_servers(&self, session: &str) {
         let is_settled = || {
-            let servers = self.board.attached(session);
-            servers.iter().all(|(_, status)| status.state != ServerState::Connecting)
-                && self.has_seen_catalog()
+            let (servers, catalog) = (self.board.attached(session), self.board.catalog());
+            // A server has listed its tools a moment before they are in the catalog.
+            let has_tools = |server: &AttachedServer| {
+                let mut owned = catalog.owned_by(session).iter();
+                owned.any(|tool| tool.alias.as_ref() == Some(&server.name))
+            };
+            let has_answered =
+                |(server, status): &(AttachedServer, ServerStatus)| match status.state {
+                    ServerState::Connecting => false,
+                    ServerState::Ready => status.offered == 0 || has_tools(server),
+                    ServerState::Unavailable => true,
+                };
+            servers.iter().all(has_answered) && self.has_seen_catalog()
         };
         self.wait_until(is_settled).await;
     }

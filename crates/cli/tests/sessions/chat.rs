@@ -217,9 +217,16 @@ impl Chat {
 
     /// The names that a provider is shown, in their order.
     pub(crate) async fn rendered(&self, provider: &str) -> Vec<String> {
-        let rendering = self.render(provider, "&explain=true").await;
-        let tools = rendering["explained"].as_array().unwrap();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        let tools: Value = serde_json::from_str(&self.bare(provider).await).unwrap();
+        let tools = match provider {
+            "gemini" | "gemini-parameters" => &tools[0]["functionDeclarations"],
+            _ => &tools,
+        };
+        let named = tools.as_array().into_iter().flatten().map(|tool| match provider {
+            "openai-chat" => &tool["function"]["name"],
+            _ => &tool["name"],
+        });
+        named.map(|name| name.as_str().unwrap().to_owned()).collect()
     }
 
     pub(crate) async fn try_call(&self, tool: &str, body: Value) -> Answer {

@@ -4,6 +4,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::board::{NOTES, SHOP, TwoServers, two_servers};
+use crate::chat::PROVIDERS;
 use crate::support::{Outcome, Serve};
 
 /// The program in a directory of its own, with an instance to ask or without.
@@ -13,12 +14,19 @@ struct Program {
 }
 
 impl Program {
-    /// Both ways of using it.
-    async fn both() -> [Self; 2] {
-        let embedded = Self { board: two_servers("").await, serve: None };
+    async fn alone() -> Self {
+        Self { board: two_servers("").await, serve: None }
+    }
+
+    async fn at_an_instance() -> Self {
         let board = two_servers("").await;
         let serve = board.home.serve().await;
-        [embedded, Self { board, serve: Some(serve) }]
+        Self { board, serve: Some(serve) }
+    }
+
+    /// Both ways of using it.
+    async fn both() -> [Self; 2] {
+        [Self::alone().await, Self::at_an_instance().await]
     }
 
     fn way(&self) -> &'static str {
@@ -129,45 +137,46 @@ async fn a_session_is_made_looked_at_switched_and_ended() {
     }
 }
 
+/// Counting tokens takes seconds in a debug build, so each way is looked at once.
 #[tokio::test]
-async fn render_shows_what_a_provider_gets_costs_and_what_changed() {
-    for program in Program::both().await {
-        program.line("session new work");
-        for provider in ["anthropic", "gemini"] {
-            let line = format!("render --session work --provider {provider}");
-            let tools: Value = program.line(&line).json();
-            let whole = program.json(&line);
-            assert_eq!(whole["tools"], tools, "{provider}");
-            assert_eq!((&whole["count"], &whole["provider"]), (&json!(5), &json!(provider)));
-            assert!(whole["tokens"]["total"].as_u64().unwrap() > 10, "{whole:#}");
-            let explained = program.line(&format!("{line} --explain")).stdout;
-            assert!(
-                explained.contains(&format!("5 tools for {provider} at revision 1, ")),
-                "{explained}"
-            );
-            assert!(SHOP.iter().all(|name| explained.contains(name)), "{explained}");
-        }
-        program.line("session disable work notes");
-        let line = "render --session work --provider openai --since";
-        let now = program.line(&format!("{line} 2")).stdout;
-        assert!(!now.contains("notes__read"), "nothing since then: {now}");
-        // What is no longer known is the whole list, never nothing. Without an instance nothing is remembered.
-        for since in if program.serve.is_some() { &["99"][..] } else { &["1", "99"] } {
-            let whole = program.line(&format!("{line} {since}"));
-            let tools: Value = whole.json();
-            assert_eq!(
-                tools.as_array().map(Vec::len),
-                Some(3),
-                "{} {since}: {tools}",
-                program.way()
-            );
-            assert!(whole.stderr.contains("whole list"), "{}: {}", program.way(), whole.stderr);
-        }
-        if program.serve.is_some() {
-            let delta = program.line(&format!("{line} 1")).stdout;
-            assert!(delta.contains("notes__read") && !delta.contains("shop__"), "{delta}");
-        }
+async fn render_shows_what_a_provider_gets_and_costs() {
+    let program = Program::alone().await;
+    program.line("session new work --allow anthropic=shop__*");
+    let line = "render --session work --provider anthropic";
+    let explained = program.line(&format!("{line} --explain")).stdout;
+    assert!(explained.contains("3 tools for anthropic at revision 1, "), "{explained}");
+    assert!(SHOP.iter().all(|name| explained.contains(name)), "{explained}");
+    // Without an instance nobody remembers an earlier revision: then it is the whole list, never nothing.
+    program.line("session disable work shop.price");
+    let whole = program.line(&format!("{line} --since 1"));
+    assert_eq!(whole.json().as_array().map(Vec::len), Some(2), "{}", whole.stdout);
+    assert!(whole.stderr.contains("this is the whole list"), "{}", whole.stderr);
+}
+
+#[tokio::test]
+async fn render_shows_what_a_provider_gets_costs_and_what_changed_at_an_instance() {
+    let program = Program::at_an_instance().await;
+    program.line("session new work");
+    for provider in PROVIDERS {
+        let line = format!("render --session work --provider {provider}");
+        let tools = program.line(&line).json();
+        let whole = program.json(&line);
+        assert_eq!(whole["tools"], tools, "{provider}");
+        assert_eq!((&whole["count"], &whole["provider"]), (&json!(5), &json!(provider)));
+        assert!(whole["tokens"]["total"].as_u64().unwrap() > 10, "{whole:#}");
+        let explained = program.line(&format!("{line} --explain")).stdout;
+        let first = format!("5 tools for {provider} at revision 1, ");
+        assert!(explained.contains(&first) && explained.contains("shop__find"), "{explained}");
     }
+    program.line("session disable work notes");
+    let line = "render --session work --provider openai --since";
+    let now = program.line(&format!("{line} 2")).stdout;
+    assert!(!now.contains("notes__read"), "nothing since then: {now}");
+    let delta = program.line(&format!("{line} 1")).stdout;
+    assert!(delta.contains("notes__read") && !delta.contains("shop__"), "{delta}");
+    let whole = program.line(&format!("{line} 99"));
+    assert_eq!(whole.json().as_array().map(Vec::len), Some(3), "{}", whole.stdout);
+    assert!(whole.stderr.contains("this is the whole list"), "{}", whole.stderr);
 }
 
 #[tokio::test]
@@ -190,6 +199,15 @@ async fn a_tool_is_called_as_the_session_sees_it() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said_with_a_code_and_changes_nothing() {
+    check_what_is_wrong(&Program::alone().await);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_a_code_and_changes_nothing_at_an_instance() {
+    check_what_is_wrong(&Program::at_an_instance().await);
+}
+
+fn check_what_is_wrong(program: &Program) {
     let long = "x".repeat(300);
     let longer = "x".repeat(600);
     let cases: &[(&[&str], i32, &str)] = &[
@@ -238,27 +256,25 @@ async fn what_is_wrong_is_said_with_a_code_and_changes_nothing() {
         (&["tool", "call", "nowhere", "--session", "work"], 2, "there is no tool 'nowhere'"),
         (&["tool", "call", "shop.find", "[1]", "--session", "work"], 2, "object"),
     ];
-    for program in Program::both().await {
-        program.line("session new work");
-        let before = program.json("session list");
-        for (words, code, said) in cases {
-            let outcome = program.run(words);
-            let what = format!("{} {words:?}: {}", program.way(), outcome.all());
-            assert_eq!(outcome.code, Some(*code), "{what}");
-            assert!(outcome.stderr.contains(said), "{what}");
-            assert_eq!(outcome.stdout, "", "{what}");
-        }
-        assert_eq!(program.json("session list"), before, "{}", program.way());
-        // For programs.
-        for (words, code, kind) in [
-            (vec!["session", "show", "nowhere"], 2, "unknown_session"),
-            (vec!["session", "new", "work"], 2, "session_exists"),
-            (vec!["session", "bind", "work", "shop", "--revision", "99"], 4, "stale_revision"),
-            (vec!["session", "bind", "work", "nowhere"], 2, "bad_request"),
-        ] {
-            let outcome = program.run(&[&words[..], &["--json"]].concat()).expect(code);
-            assert_eq!(outcome.json()["error"]["kind"], kind, "{words:?}");
-        }
+    program.line("session new work");
+    let before = program.json("session list");
+    for (words, code, said) in cases {
+        let outcome = program.run(words);
+        let what = format!("{} {words:?}: {}", program.way(), outcome.all());
+        assert_eq!(outcome.code, Some(*code), "{what}");
+        assert!(outcome.stderr.contains(said), "{what}");
+        assert_eq!(outcome.stdout, "", "{what}");
+    }
+    assert_eq!(program.json("session list"), before, "{}", program.way());
+    // For programs.
+    for (words, code, kind) in [
+        (vec!["session", "show", "nowhere"], 2, "unknown_session"),
+        (vec!["session", "new", "work"], 2, "session_exists"),
+        (vec!["session", "bind", "work", "shop", "--revision", "99"], 4, "stale_revision"),
+        (vec!["session", "bind", "work", "nowhere"], 2, "bad_request"),
+    ] {
+        let outcome = program.run(&[&words[..], &["--json"]].concat()).expect(code);
+        assert_eq!(outcome.json()["error"]["kind"], kind, "{words:?}");
     }
 }
 

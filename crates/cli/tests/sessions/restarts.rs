@@ -24,7 +24,7 @@ pub(crate) async fn everything(chat: &Chat) -> BTreeMap<String, Value> {
         all.insert(tail.to_owned(), chat.get(tail).await);
     }
     for provider in PROVIDERS {
-        all.insert(provider.to_owned(), chat.render(provider, "&explain=true").await);
+        all.insert(provider.to_owned(), chat.bare(provider).await.into());
     }
     all
 }
