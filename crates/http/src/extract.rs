@@ -80,6 +80,11 @@ mod tests {
         check("[]", Err("invalid type: sequence, expected an object at line 1 column 0"));
         check(r#"["work"]"#, Err("invalid type: sequence, expected an object at line 1 column 0"));
         check("null", Err("invalid type: null, expected an object at line 1 column 4"));
-        check(r#"{"ID": "work"}"#, Err("unknown field `ID`, expected `id` at line 1 column 5"));
+        check(
+            r#"{"ID": "work"}"#,
+            Err(
+                "unknown field `ID`, expected one of `id`, `title`, `provider`, `model`, `servers`, `toolsets`, `tools`, `allow`, `own_servers` at line 1 column 5",
+            ),
+        );
     }
 }
