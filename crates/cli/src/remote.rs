@@ -70,7 +70,7 @@ impl Remote {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        let mut url = self.at(path);
+        let mut url = self.at_named(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -82,7 +82,7 @@ impl Remote {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        self.read(self.http.post(self.at(path)).json(body)).await
+        self.read(self.http.post(self.at_named(path)?).json(body)).await
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(
@@ -90,11 +90,11 @@ impl Remote {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        self.read(self.http.patch(self.at(path)).json(body)).await
+        self.read(self.http.patch(self.at_named(path)?).json(body)).await
     }
 
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
-        self.send(self.http.delete(self.at(path))).await.map(drop)
+        self.send(self.http.delete(self.at_named(path)?)).await.map(drop)
     }
 
     /// A slice of a kept result, and how long the whole is.
@@ -110,6 +110,14 @@ impl Remote {
         let total = total.and_then(|total| total.parse().ok()).unwrap_or_default();
         let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         Ok((bytes.to_vec(), total))
+    }
+
+    /// An address made of names that somebody typed. These few vanish from an address, which would then be another one.
+    fn at_named(&self, path: &[&str]) -> Result<reqwest::Url, Failure> {
+        match path.iter().find(|name| matches!(**name, "" | "." | "..")) {
+            Some(name) => Err(Failure::usage(format!("no session and no tool is called '{name}'"))),
+            None => Ok(self.at(path)),
+        }
     }
 
     fn at(&self, path: &[&str]) -> reqwest::Url {

@@ -195,6 +195,7 @@ impl Gateway {
         for client in clients.iter().filter(|client| Arc::ptr_eq(&client.session, session)) {
             self.forget(client);
         }
+        self.listeners.end_of(session);
         self.sessions.end(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;

@@ -148,6 +148,14 @@ impl Listeners {
         self.open().retain(|_, listener| !listener.is_slow.load(Ordering::Relaxed));
     }
 
+    /// Ends the streams of who listens at a session that is gone.
+    pub(crate) fn end_of(&self, session: &Arc<Session>) {
+        let is_elsewhere = |listener: &Listener| {
+            listener.session.as_ref().is_none_or(|other| !Arc::ptr_eq(other, session))
+        };
+        self.open().retain(|_, listener| is_elsewhere(listener));
+    }
+
     /// Opens a stream; `None` when the principal has too many.
     pub(crate) fn add(
         &self,

@@ -39,23 +39,23 @@ impl Gateway {
     pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
         let look = self.sessions.look(session);
         let view = &look.view;
-        match view.find(&call.tool) {
-            Found::Tool(entry) => self.call_entry(session, entry, call).await,
-            Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
-            Found::Disabled { entry, sets } => {
-                let text = disabled_text(view, entry, &sets, true);
-                SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
-            }
+        let found = match view.find(&call.tool) {
             // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
             Found::Unknown { nearest } => {
-                let canonical = view.reach(&call.tool).ok().filter(|entry| view.shows(entry));
-                if let Some(entry) = canonical.or_else(|| view.only_one_called(&call.tool)) {
-                    self.call_entry(session, entry, call).await
-                } else {
-                    let text = unknown_tool(&call.tool, &nearest);
-                    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
-                }
+                let meant =
+                    view.reach(&call.tool).ok().or_else(|| view.only_one_called(&call.tool));
+                let name = meant.and_then(|entry| entry.name.as_deref());
+                name.map_or(Found::Unknown { nearest }, |name| view.find(name))
             }
+            found => found,
+        };
+        let unknown =
+            |text| SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text));
+        match found {
+            Found::Tool(entry) => self.call_entry(session, entry, call).await,
+            Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
+            Found::Disabled { entry, sets } => unknown(disabled_text(view, entry, &sets, true)),
+            Found::Unknown { nearest } => unknown(unknown_tool(&call.tool, &nearest)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{AttachedServer, HttpTransport, ServerName, ServerState};
-use switchboard_runtime::AttachError;
+use switchboard_runtime::{AttachError, ServerStatus};
 use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
 
@@ -70,6 +70,8 @@ impl Gateway {
         }
         for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
             self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
+            // Who is told that a server is gone does not find its tools any more.
+            self.wait_until(|| self.has_seen_catalog()).await;
         }
         self.session_changed(session);
         // What was acknowledged is not lost.
@@ -115,17 +117,37 @@ impl Gateway {
     /// Waits until the servers of a session have answered or failed, for a while, and until that is seen here.
     async fn wait_for_servers(&self, session: &str) {
         let is_settled = || {
-            let servers = self.board.attached(session);
-            servers.iter().all(|(_, status)| status.state != ServerState::Connecting)
-                && self.front.load().index().revision() >= self.board.catalog().revision()
+            let (servers, catalog) = (self.board.attached(session), self.board.catalog());
+            // A server has listed its tools a moment before they are in the catalog.
+            let has_tools = |server: &AttachedServer| {
+                let mut owned = catalog.owned_by(session).iter();
+                owned.any(|tool| tool.alias.as_ref() == Some(&server.name))
+            };
+            let has_answered =
+                |(server, status): &(AttachedServer, ServerStatus)| match status.state {
+                    ServerState::Connecting => false,
+                    ServerState::Ready => status.offered == 0 || has_tools(server),
+                    ServerState::Unavailable => true,
+                };
+            servers.iter().all(has_answered) && self.has_seen_catalog()
         };
+        self.wait_until(is_settled).await;
+    }
+
+    /// Whether sessions see what the board has.
+    fn has_seen_catalog(&self) -> bool {
+        self.sessions.stage().index.revision() >= self.board.catalog().revision()
+    }
+
+    /// Waits for something that servers do, but not for long: they may never do it.
+    async fn wait_until(&self, is_so: impl Fn() -> bool) {
         let settled = async {
-            while !is_settled() {
+            while !is_so() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
-            tracing::debug!("servers of a session take long to connect");
+            tracing::debug!("servers of a session take long");
         }
     }
 }

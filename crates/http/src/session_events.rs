@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
@@ -40,7 +40,7 @@ fn stay() -> bool {
 ///
 /// Server-sent events. The first one is `current` with the revision that the session has. Then each step of the revision
 /// is one event `revision`. The id of an event is the revision: who comes back with it in `Last-Event-ID` is told every
-/// step in between first, or `reset` when they are no longer all known.
+/// step in between first, or `reset` when they are no longer all known. The stream ends with the session.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/events",
@@ -64,7 +64,9 @@ pub(crate) async fn follow(
     FromQuery(FollowQuery { follow }): FromQuery<FollowQuery>,
     headers: HeaderMap,
 ) -> impl IntoResponse {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
+    // What is no revision is one that nobody knows: who shows it begins again.
+    let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
+    let last = headers.get("last-event-id").map(|id| read(id).unwrap_or(u64::MAX));
     meant.gateway.sessions().look(&meant.session);
     let ended = meant.gateway.stopping();
     let events = events(meant.session, last, follow).take_until(ended);
@@ -118,7 +120,7 @@ impl Following {
                 let event = Event::default().event("revision").id(step.revision.to_string());
                 return Some(event.data(data));
             }
-            if !self.stays {
+            if !self.stays || self.session.is_ended() {
                 return None;
             }
             self.news.changed().await.ok()?;

@@ -93,6 +93,10 @@ impl EgressPolicy {
             Host::Ipv4(address) => self.judge(None, IpAddr::V4(*address)),
             Host::Ipv6(address) => self.judge(None, IpAddr::V6(*address)),
             Host::Domain(name) if self.denies_name(Some(name)) => Err(EgressRefusal::Denied),
+            // These names are this machine whatever a lookup says (RFC 6761), so nobody has to wait for one.
+            Host::Domain(name) if is_localhost(name) => self
+                .judge(Some(name), Ipv4Addr::LOCALHOST.into())
+                .or_else(|_| self.judge(Some(name), Ipv6Addr::LOCALHOST.into())),
             Host::Domain(_) => Ok(()),
         }
     }
@@ -120,6 +124,11 @@ impl EgressRule {
             }
         }
     }
+}
+
+fn is_localhost(name: &str) -> bool {
+    let name = plain_name(name);
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// As it is written in the configuration.

@@ -126,6 +126,9 @@ fn deny_wins_over_allow_in_every_spelling() {
         "http://0177.0.0.1./",
         "http://[::1]/",
         "http://[::ffff:7f00:1]/",
+        "http://localhost/",
+        "http://LOCALHOST./",
+        "http://mcp.localhost/",
         "http://HR.corp.example/",
         "http://hr.corp.example./",
     ] {

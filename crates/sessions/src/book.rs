@@ -306,7 +306,10 @@ impl Sessions {
 
     /// Ends a session.
     pub fn end(&self, id: &str) {
-        self.present().remove(id);
+        let ended = self.present().remove(id);
+        if let Some(session) = ended {
+            session.end();
+        }
         self.keeper.delete_session(id);
     }
 

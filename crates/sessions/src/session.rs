@@ -135,6 +135,8 @@ struct State {
     revision: u64,
     updated_at_ms: i64,
     steps: VecDeque<Step>,
+    /// Nobody will find it any more.
+    is_ended: bool,
 }
 
 /// What a session begins with.
@@ -169,6 +171,7 @@ impl Session {
                 revision: beginning.revision,
                 updated_at_ms: beginning.updated_at_ms,
                 steps: VecDeque::new(),
+                is_ended: false,
             }),
             news: OnceLock::new(),
         })
@@ -249,6 +252,8 @@ impl Session {
             let owner = draft.selection.owner.clone();
             let is_chosen = draft.selection != Selection { owner, ..before.selection };
             let past = state.look.view.past().clone();
+            // That it brings servers now changes nothing by itself: their tools do, when they come.
+            let is_chosen = !draft.selection.chooses_same(&before.selection);
             let look = stage.look(&self.scope, &Arc::new(draft.selection), &past);
             self.step(&mut state, look, Cause::Session, is_chosen);
         }
@@ -291,6 +296,20 @@ impl Session {
         let mut state = self.state();
         state.revision += 1;
         state.updated_at_ms = now_ms();
+    }
+
+    /// Lets go of who follows it.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.is_ended = true;
+        if let Some(news) = self.news.get() {
+            news.send_replace(state.revision);
+        }
+    }
+
+    /// Whether it was ended while somebody held it.
+    pub fn is_ended(&self) -> bool {
+        self.state().is_ended
     }
 
     /// Follows the revision.

@@ -107,7 +107,8 @@ impl Look {
         let selection = self.view.selection();
         let tools = self.view.tools().filter_map(|entry| {
             let (name, tool) = (entry.name.as_deref()?, &entry.tool);
-            let names = [name, tool.name.as_str(), tool.name.tool()];
+            let shown = entry.shown_name();
+            let names = [name, shown.as_str(), tool.name.tool()];
             let is_allowed = selection.allows(provider.as_str(), &names);
             is_allowed.then_some(Declared { name, descriptor: &tool.descriptor })
         });

@@ -35,6 +35,13 @@ impl Selection {
         Self { toolsets, ..Self::default() }
     }
 
+    /// Whether two sessions have chosen the same, whatever servers they brought.
+    pub fn chooses_same(&self, other: &Self) -> bool {
+        let Self { servers, toolsets, tools, allow, owner: _ } = self;
+        (servers, toolsets, tools, allow)
+            == (&other.servers, &other.toolsets, &other.tools, &other.allow)
+    }
+
     /// The toolsets that were switched on by hand.
     pub fn switched_on(&self) -> impl Iterator<Item = &str> {
         self.toolsets.iter().filter(|(_, is_on)| **is_on).map(|(set, _)| set.as_str())

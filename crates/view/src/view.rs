@@ -366,10 +366,10 @@ fn separate(json: &mut String, start: usize) {
 }
 
 fn scope_has(scope: &Scope, entry: &Entry) -> bool {
-    let name = &entry.tool.name;
     let is_named = |tools: &Vec<String>| {
         let shown = entry.name.as_deref();
-        tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == name.as_str())
+        let canonical = entry.shown_name();
+        tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == canonical.as_str())
     };
     scope.server.as_deref().is_none_or(|server| entry.tool.shown_server().as_str() == server)
         && scope.tools.as_ref().is_none_or(is_named)

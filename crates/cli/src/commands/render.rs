@@ -29,7 +29,11 @@ pub(crate) async fn run(
     } else if wanted.explain {
         explain(&rendered, output);
     } else {
-        output.json(rendered.delta.as_ref().unwrap_or(&rendered.tools));
+        let delta = rendered.delta.as_ref().filter(|delta| !delta.is_null());
+        if let (Some(since), None) = (wanted.since, delta) {
+            output.note(&format!("revision {since} is not known any more: this is the whole list"));
+        }
+        output.json(delta.unwrap_or(&rendered.tools));
         for one in rendered.quarantined.iter().chain(&rendered.left_out) {
             output.note(&format!("not shown: {}: {}", one.name, harmless(&one.reason)));
         }

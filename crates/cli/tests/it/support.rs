@@ -220,7 +220,8 @@ impl Serve {
             serde_json::from_str(&self.stdout.text()).ok()
         })
         .await;
-        self.start["url"].as_str().unwrap().clone_into(&mut self.url);
+        let url = self.start["url"].as_str();
+        url.unwrap_or_else(|| panic!("serve fails: {:#}", self.start)).clone_into(&mut self.url);
     }
 
     pub(crate) fn pid(&self) -> u32 {
