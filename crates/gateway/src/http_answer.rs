@@ -31,9 +31,14 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
 }
 
 pub(crate) fn accepts(headers: &HeaderMap) -> Accepts {
+    // What nearly all clients write, word for word.
+    const BOTH: &str = "application/json, text/event-stream";
     let mut accepts = Accepts { json: false, events: false };
     let mut said = false;
     for value in headers.get_all(header::ACCEPT) {
+        if value == BOTH {
+            return Accepts { json: true, events: true };
+        }
         for kind in value.to_str().unwrap_or_default().split(',') {
             said = true;
             let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -108,7 +108,10 @@ where
         return None;
     }
     let mut whole = Bytes::new();
-    while let Some(frame) = body.frame().await {
+    // A body of known length is not asked for more than that: it would have to be waited for.
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
         let Ok(piece) = frame.ok()?.into_data() else { continue };
         if whole.len() + piece.len() > limit {
             return None;

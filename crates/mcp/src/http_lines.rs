@@ -49,6 +49,8 @@ struct Line {
     sender: SendRequest<Full<Bytes>>,
     /// Gone when the connection has ended; with it goes what was not sent, to be sent elsewhere.
     driver: Option<Driver>,
+    /// Whether the driver knows whom to wake.
+    wakes: bool,
 }
 
 /// An answer, and the connection that the rest of it comes on. Dropped before its end, the connection is closed.
@@ -92,8 +94,10 @@ impl Lines {
     pub(crate) fn keep(&self, rest: Rest) {
         let Rest { body, mut line } = rest;
         drop(body);
-        // Takes note that the answer has ended, and forgets whom to wake: this task is no longer concerned.
-        line.step(&mut Context::from_waker(Waker::noop()));
+        if line.wakes || !line.sender.is_ready() {
+            // Takes note that the answer has ended, and forgets whom to wake: this task is no longer concerned.
+            line.step(&mut Context::from_waker(Waker::noop()));
+        }
         if line.driver.is_some() && line.sender.is_ready() {
             let since = Instant::now();
             let mut idle = self.idle();
@@ -139,13 +143,14 @@ impl Lines {
         stream.set_nodelay(true).map_err(|error| cannot(&error))?;
         let (sender, driver) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| cannot(&error))?;
-        Ok(Box::new(Line { sender, driver: Some(driver) }))
+        Ok(Box::new(Line { sender, driver: Some(driver), wakes: false }))
     }
 }
 
 impl Line {
     /// Moves bytes as far as the socket lets it.
     fn step(&mut self, context: &mut Context<'_>) {
+        self.wakes = !context.waker().will_wake(Waker::noop());
         if let Some(driver) = &mut self.driver
             && Pin::new(driver).poll(context).is_ready()
         {
@@ -154,12 +159,22 @@ impl Line {
     }
 
     /// Drives the connection until `awaited` is there. Nothing but the driver can bring it, and it is looked at after
-    /// each of its steps, so it wakes nobody: that would be this very task, once too often.
+    /// each of its steps, so it wakes nobody: that would be this very task, once too often. For the same reason the
+    /// driver only learns whom to wake when there is something left to wait for.
     async fn drive<F: Future>(&mut self, awaited: F) -> F::Output {
         let mut awaited = std::pin::pin!(awaited);
-        std::future::poll_fn(|context| {
+        let mut is_sent = false;
+        std::future::poll_fn(move |context| {
+            let mut quietly = Context::from_waker(Waker::noop());
+            // At first there is nothing to be read yet.
+            if std::mem::replace(&mut is_sent, true) {
+                self.step(&mut quietly);
+                if let Poll::Ready(there) = awaited.as_mut().poll(&mut quietly) {
+                    return Poll::Ready(there);
+                }
+            }
             self.step(context);
-            awaited.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            awaited.as_mut().poll(&mut quietly)
         })
         .await
     }
@@ -178,6 +193,9 @@ impl Rest {
         let mut quietly = Context::from_waker(Waker::noop());
         let mut has_stepped = false;
         loop {
+            if self.body.is_end_stream() {
+                return Poll::Ready(Ok(None));
+            }
             // Asking is what makes the driver read on.
             match Pin::new(&mut self.body).poll_frame(&mut quietly) {
                 Poll::Ready(None) => return Poll::Ready(Ok(None)),

@@ -42,7 +42,8 @@ pub fn quoted(text: &str) -> String {
 
 /// Members as text without braces.
 pub fn params_text(members: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(64);
+    let lengths = members.iter().map(|(key, value)| key.len() + value.len() + 4);
+    let mut text = String::with_capacity(lengths.sum());
     for (key, value) in members {
         if !text.is_empty() {
             text.push(',');

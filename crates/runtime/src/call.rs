@@ -26,7 +26,7 @@ use crate::board::Board;
 use crate::ledger::Ledger;
 use crate::results::offload;
 use crate::running::{Overdue, Running};
-use crate::slots::Slot;
+use crate::slots::{Slot, Slots};
 use crate::supervisor::Server;
 use crate::tools::{Compiled, Published};
 
@@ -328,6 +328,21 @@ impl Board {
     /// First the tool's own slot, then one of all: who waits for a busy tool does not hold up the others.
     async fn take_slots(&self, tool: &CatalogTool) -> Result<(Slot, Slot), CallError> {
         let own = self.slots.of(&tool.name, tool.limits.max_instances);
+        let global = self.slots.global();
+        // Most find both free, and then there is nothing to time.
+        if let Some(slot) = own.take_now()
+            && let Some(global) = global.take_now()
+        {
+            return Ok((slot, global));
+        }
+        Box::pin(self.wait_for_slots(tool, own)).await
+    }
+
+    async fn wait_for_slots(
+        &self,
+        tool: &CatalogTool,
+        own: Arc<Slots>,
+    ) -> Result<(Slot, Slot), CallError> {
         let global = self.slots.global();
         let mut has_own = false;
         let both = async {

@@ -43,6 +43,12 @@ impl Slots {
         Some(Slot { permit: Some(permit), slots: self.clone() })
     }
 
+    /// A slot, if one is free and nobody waits for it.
+    pub(crate) fn take_now(self: &Arc<Self>) -> Option<Slot> {
+        let permit = self.semaphore.clone().try_acquire_owned().ok()?;
+        Some(Slot { permit: Some(permit), slots: self.clone() })
+    }
+
     pub(crate) fn limit(&self) -> usize {
         self.limit.load(Ordering::Acquire)
     }
@@ -175,6 +181,7 @@ mod tests {
         }
         drop(second);
         drop(held);
+        assert!(slots.take_now().is_none(), "nobody comes before those who wait");
         assert!(third.as_mut().now_or_never().is_none(), "the first one comes first");
         drop(first.as_mut().now_or_never().unwrap());
         assert!(third.as_mut().now_or_never().is_some());
