@@ -248,9 +248,6 @@ impl Session {
         state.servers = draft.servers;
         state.updated_at_ms = now_ms();
         if draft.selection != before.selection {
-            // A server that was brought is a step when its tools are there.
-            let owner = draft.selection.owner.clone();
-            let is_chosen = draft.selection != Selection { owner, ..before.selection };
             let past = state.look.view.past().clone();
             // That it brings servers now changes nothing by itself: their tools do, when they come.
             let is_chosen = !draft.selection.chooses_same(&before.selection);
