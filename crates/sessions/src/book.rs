@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use base64::Engine;
 use switchboard_model::ServerName;
 use switchboard_store::{Store, StoredSession};
-use switchboard_view::{Scope, Selection, Switched, View};
+use switchboard_view::{Scope, Switched, View};
 
 use crate::change::Change;
 use crate::error::SessionError;
@@ -105,8 +105,7 @@ impl Sessions {
 
     /// What a scope alone sees: of who has no session.
     pub fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
-        let stage = self.stage.load();
-        stage.look(scope, &Arc::new(first_selection(&stage, scope)), &Arc::default())
+        self.stage.load().look_alone(scope)
     }
 
     /// Makes a session for somebody. Without a name it gets one that cannot be guessed.
@@ -131,7 +130,7 @@ impl Sessions {
         }
         let stage = self.stage();
         let mut draft =
-            Draft { selection: first_selection(&stage, &self.open_scope), ..Draft::default() };
+            Draft { selection: stage.first_selection(&self.open_scope), ..Draft::default() };
         let whole =
             stage.look(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
         change.apply(&stage, &whole.view, &mut draft)?;
@@ -176,7 +175,7 @@ impl Sessions {
     /// The session of a legacy client that has just come.
     pub fn for_client(&self, client: &str, owner: &str, scope: Arc<Scope>) -> Arc<Session> {
         let stage = self.stage();
-        let selection = first_selection(&stage, &scope);
+        let selection = stage.first_selection(&scope);
         let draft = Draft { selection, ..Draft::default() };
         let id = client_session_id(client);
         let session = self.begin(&stage, &id, SessionKind::Client, owner, Some(scope), draft);
@@ -192,7 +191,7 @@ impl Sessions {
             return session;
         }
         let stage = self.stage();
-        let selection = first_selection(&stage, &self.open_scope);
+        let selection = stage.first_selection(&self.open_scope);
         let draft = Draft { selection, ..Draft::default() };
         let session = self.begin(&stage, &id, SessionKind::Principal, owner, None, draft);
         self.present().entry(session.id.clone()).or_insert(session).clone()
@@ -338,13 +337,6 @@ impl Sessions {
         let stored = self.keeper.store.session(id).await?;
         Ok(stored.map(|stored| kept::draft_of(&stored).servers).unwrap_or_default())
     }
-}
-
-/// What is chosen where nobody has chosen yet.
-fn first_selection(stage: &Stage, scope: &Scope) -> Selection {
-    let is_dynamic = scope.mode(&stage.exposure) == switchboard_model::ExposureMode::Dynamic;
-    let first = if is_dynamic { scope.first_sets(&stage.exposure) } else { Vec::new() };
-    Selection::of_sets(first)
 }
 
 /// The id of a client is a secret that lets its holder in; the id of its session may be shown.

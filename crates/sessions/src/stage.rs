@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use switchboard_model::{Exposure, Plan};
+use switchboard_model::{Exposure, ExposureMode, Plan};
 use switchboard_registry::Catalog;
 use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_view::{Index, ListEra, Past, Scope, Selection, View, ViewKey};
@@ -26,6 +26,8 @@ pub struct Stage {
     /// Of sessions that brought servers of their own.
     indexes: Mutex<HashMap<Arc<str>, Arc<Index>>>,
     looks: Mutex<HashMap<ViewKey, Arc<Look>>>,
+    /// What everybody sees who has no session and narrows nothing: asked for with every such request.
+    plain: OnceLock<Arc<Look>>,
 }
 
 impl Stage {
@@ -38,7 +40,24 @@ impl Stage {
             catalog,
             indexes: Mutex::default(),
             looks: Mutex::default(),
+            plain: OnceLock::new(),
         }
+    }
+
+    /// What a scope alone sees: of who has no session.
+    pub(crate) fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
+        let look = || self.look(scope, &Arc::new(self.first_selection(scope)), &Arc::default());
+        if **scope == Scope::default() {
+            return self.plain.get_or_init(look).clone();
+        }
+        look()
+    }
+
+    /// What is chosen where nobody has chosen yet.
+    pub(crate) fn first_selection(&self, scope: &Scope) -> Selection {
+        let is_dynamic = scope.mode(&self.exposure) == ExposureMode::Dynamic;
+        let first = if is_dynamic { scope.first_sets(&self.exposure) } else { Vec::new() };
+        Selection::of_sets(first)
     }
 
     fn index_for(&self, selection: &Selection) -> Arc<Index> {
