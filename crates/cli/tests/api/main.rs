@@ -70,8 +70,10 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
     let large = serve.http.post(serve.at("/api/v1/tools/demo.lorem/call")).bearer_auth(key);
     let large = large.json(&json!({"arguments": {"bytes": 3000}})).send().await.unwrap();
     let large: serde_json::Value = large.json().await.unwrap();
-    // What the dictionaries of its settings name.
-    for id in ["work", "chat", "notes", "wiki"] {
+    // What the dictionaries of its settings name. Many: it binds, switches off and ends what it finds.
+    let sessions: Vec<_> = (1..=40).map(|number| format!("work-{number}")).collect();
+    let ended = (1..=3).map(|number| format!("ended-{number}"));
+    for id in sessions.iter().cloned().chain(ended) {
         let made = serve.http.post(serve.at("/api/v1/sessions")).bearer_auth(key);
         let made = made.json(&json!({"id": id})).send().await.unwrap();
         assert_eq!(made.status().as_u16(), 201, "{id}");
@@ -80,6 +82,8 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("handles.txt"), format!("{}\n", large["result_handle"]))
         .unwrap();
+    let quoted: String = sessions.iter().map(|id| format!("\"{id}\"\n")).collect();
+    std::fs::write(place.path().join("sessions.txt"), quoted).unwrap();
     let settings = workspace_file("e2e/api/schemathesis.toml");
     std::fs::copy(settings, place.path().join("schemathesis.toml")).unwrap();
     let fuzzed = tokio::process::Command::new(peers::python())

@@ -298,6 +298,15 @@ fn every_command_explains_itself() {
         "tool list",
         "tool show",
         "tool call",
+        "session",
+        "session new",
+        "session list",
+        "session show",
+        "session bind",
+        "session enable",
+        "session disable",
+        "session delete",
+        "render",
         "calls",
         "doctor",
         "completions",
@@ -324,6 +333,8 @@ fn every_command_explains_itself() {
       connect      Print, or write, what an MCP client needs to reach this Switchboard
       server       Look at servers
       tool         Look at tools and call them
+      session      Make, show and switch sessions: each has its own view of the tools
+      render       Show the tools of a session as a provider gets them
       calls        Show recent calls, or a large result that was kept
       key          Make, list and revoke the API keys that clients need
       auth         Sign in at MCP servers that want it
