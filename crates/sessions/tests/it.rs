@@ -129,7 +129,7 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
         ),
         (
             Change { title: Some(Some("x".repeat(513))), ..Change::default() },
-            "the title is longer than 512 bytes",
+            "the title is longer than 512 characters",
         ),
     ];
     for (mut change, reason) in rows {
