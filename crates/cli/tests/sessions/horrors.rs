@@ -64,7 +64,7 @@ fn horrors() -> Vec<Tool> {
 }
 
 fn wide() -> Map<String, Value> {
-    (0..2_000)
+    (0..200)
         .map(|n| (format!("key {n}"), json!({"type": "string", "description": "x".repeat(100)})))
         .collect()
 }
@@ -156,6 +156,25 @@ async fn no_horror_of_a_server_spoils_a_rendering() {
         let client = Peer::open(era, &serve, &format!("/mcp/sessions/{}", chat.id)).await;
         assert_eq!(client.list().await, names);
     }
+}
+
+/// Five megabytes in one tool: it is shown or quarantined, and takes nothing from the others.
+#[tokio::test]
+async fn a_schema_of_five_megabytes_harms_nobody() {
+    let text = "x".repeat(5_000);
+    let keys =
+        (0..1_000).map(|n| (format!("key_{n}"), json!({"type": "string", "description": text})));
+    let schema = json!({"type": "object", "properties": keys.collect::<Map<_, _>>()});
+    let (_server, home) = world(vec![Tool::echo("huge").schema(schema), Tool::echo("fine")]).await;
+    let serve = home.serve().await;
+    let chat = Api::of(&serve).new_chat(json!({})).await;
+    for provider in PROVIDERS {
+        let began = tokio::time::Instant::now();
+        let shown = chat.rendered(provider).await;
+        assert!(shown.contains(&"odd__fine".to_owned()), "{provider}: {shown:?}");
+        assert!(began.elapsed().as_secs() < 5, "{provider} is slow: {:?}", began.elapsed());
+    }
+    chat.call("odd__fine", json!({})).await;
 }
 
 /// What cannot be declared at all is said to be so, by name and with a reason, and the others are there.
