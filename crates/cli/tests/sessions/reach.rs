@@ -174,7 +174,7 @@ async fn a_provider_is_shown_what_its_list_allows_and_the_others_all() {
         let refused = chat.try_patch(bad).await.refused(422, "bad_request");
         assert!(refused.contains(said), "{refused}");
     }
-    let refused = api.get(&chat.path("/render?provider=acme")).await.refused(422, "bad_request");
+    let refused = api.get(&chat.path("/render?provider=acme")).await.refused(400, "bad_request");
     assert!(refused.contains("anthropic"), "{refused}");
 }
 

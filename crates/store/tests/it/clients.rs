@@ -8,7 +8,7 @@ fn session(kind: &str, id: &str, seen: i64) -> StoredClient {
         id: id.into(),
         kind: kind.into(),
         owner: "local".into(),
-        session: Some(format!("session of {id}")),
+        session: Some("mcp-1".into()),
         state: format!("{{\"of\":\"{id}\"}}"),
         created_at_ms: 1,
         last_seen_at_ms: seen,
