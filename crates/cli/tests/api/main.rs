@@ -82,8 +82,8 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("handles.txt"), format!("{}\n", large["result_handle"]))
         .unwrap();
-    let quoted: String = sessions.iter().map(|id| format!("\"{id}\"\n")).collect();
-    std::fs::write(place.path().join("sessions.txt"), quoted).unwrap();
+    let quoted: Vec<_> = sessions.iter().map(|id| format!("\"{id}\"\n")).collect();
+    std::fs::write(place.path().join("sessions.txt"), quoted.concat()).unwrap();
     let settings = workspace_file("e2e/api/schemathesis.toml");
     std::fs::copy(settings, place.path().join("schemathesis.toml")).unwrap();
     let fuzzed = tokio::process::Command::new(peers::python())
