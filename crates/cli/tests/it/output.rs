@@ -316,6 +316,11 @@ fn every_command_explains_itself() {
         assert!(help.stdout.contains("Usage: switchboard"), "{line}: {}", help.stdout);
         assert_eq!(help.stderr, "");
     }
+}
+
+#[test]
+fn the_help_names_every_command() {
+    let home = Home::empty();
     assert!(home.line("--version").expect(0).stdout.starts_with("switchboard "));
     let help = home.line("--help").expect(0).stdout;
     assert!(!help.contains("guard"), "what is not for people is hidden");
