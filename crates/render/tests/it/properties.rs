@@ -205,8 +205,14 @@ proptest! {
         let arguments = sample(&schema, &schema, &mut choices, 0);
         for provider in Provider::ALL {
             let tool = rendered(provider, &schema).map_err(TestCaseError::fail)?;
-            if let Some(map) = tool.arguments {
-                prop_assert_eq!(map.restore(map.rename(arguments.clone())), arguments.clone(), "{}", provider);
+            let Some(map) = tool.arguments else { continue };
+            let shown = map.rename(arguments.clone());
+            let back = map.restore(shown.clone());
+            if provider == Provider::GeminiParameters {
+                // It writes `1` as text, and a union may have that text too: then both look the same, and either will do.
+                prop_assert_eq!(map.rename(back), shown, "{}", provider);
+            } else {
+                prop_assert_eq!(back, arguments.clone(), "{}", provider);
             }
         }
     }
