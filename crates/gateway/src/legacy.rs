@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy};
 use switchboard_sessions::{Session, SessionKind, now_ms, random_text};
@@ -107,7 +108,7 @@ impl Gateway {
         let state: Value = serde_json::from_str(&stored.state).ok()?;
         let version = state.get("version")?.as_str()?;
         let version = LEGACY_VERSIONS.into_iter().find(|known| *known == version)?;
-        let scope = Arc::new(scope_of(state.get("scope")?));
+        let scope = Arc::new(Scope::deserialize(state.get("scope")?).ok()?);
         let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
@@ -132,7 +133,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     let state = json!({
         "version": client.version,
         "capabilities": capabilities,
-        "scope": scope_value(&client.scope),
+        "scope": *client.scope,
         "logLevel": client.log_level().map(Level::as_str),
         "subscriptions": client.subscriptions(),
         "seen": client.fingerprint(),
@@ -159,28 +160,6 @@ pub(crate) fn asker_of(client: &Arc<Client>, can_stream: bool) -> Asker {
         capabilities_text: Some(client.capabilities_text.clone()),
         log_level: client.log_level(),
         can_stream,
-    }
-}
-
-fn scope_value(scope: &Scope) -> Value {
-    json!({
-        "server": scope.server,
-        "toolsets": scope.toolsets,
-        "tools": scope.tools,
-        "readOnly": scope.read_only,
-        "dynamic": scope.dynamic,
-    })
-}
-
-fn scope_of(value: &Value) -> Scope {
-    let flag = |key: &str| value.get(key) == Some(&Value::Bool(true));
-    let toolsets = value.get("toolsets").and_then(Value::as_array);
-    Scope {
-        server: value.get("server").and_then(Value::as_str).map(str::to_owned),
-        toolsets: toolsets.into_iter().flatten().map(|sets| texts(Some(sets))).collect(),
-        tools: value.get("tools").filter(|tools| tools.is_array()).map(|tools| texts(Some(tools))),
-        read_only: flag("readOnly"),
-        dynamic: flag("dynamic"),
     }
 }
 

@@ -23,7 +23,7 @@ struct KeptState {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retired: Vec<(String, String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<KeptScope>,
+    scope: Option<Scope>,
     /// Where an earlier version kept the toolsets.
     #[serde(skip_serializing)]
     enabled: Vec<String>,
@@ -38,16 +38,6 @@ struct KeptServer {
     headers: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct KeptScope {
-    server: Option<String>,
-    toolsets: Vec<Vec<String>>,
-    tools: Option<Vec<String>>,
-    read_only: bool,
-    dynamic: bool,
-}
-
 pub(crate) fn stored(session: &Session, now: &Now) -> StoredSession {
     let draft = &now.draft;
     let retired = now.look.view.past().retired().iter().map(|one| {
@@ -58,7 +48,7 @@ pub(crate) fn stored(session: &Session, now: &Now) -> StoredSession {
         selection: draft.selection.clone(),
         servers: draft.servers.iter().map(|(name, own)| (name.clone(), kept_server(own))).collect(),
         retired: retired.collect(),
-        scope: (*session.scope != Scope::default()).then(|| kept_scope(&session.scope)),
+        scope: (*session.scope != Scope::default()).then(|| Scope::clone(&session.scope)),
         enabled: Vec::new(),
     };
     StoredSession {
@@ -104,15 +94,7 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<Declared>, Sco
         provider: stored.provider.clone(),
         model: stored.model.clone(),
     };
-    let scope = state.scope.unwrap_or_default();
-    let scope = Scope {
-        server: scope.server,
-        toolsets: scope.toolsets,
-        tools: scope.tools,
-        read_only: scope.read_only,
-        dynamic: scope.dynamic,
-    };
-    (Draft { about, selection, servers }, retired.collect(), scope)
+    (Draft { about, selection, servers }, retired.collect(), state.scope.unwrap_or_default())
 }
 
 /// A session as it was, with the tools that it saw.
@@ -152,15 +134,5 @@ fn own_server(kept: KeptServer) -> OwnServer {
         url: kept.url,
         is_sse: kept.sse,
         headers: headers.map(|(name, value)| (name, Secret::new(value))).collect(),
-    }
-}
-
-fn kept_scope(scope: &Scope) -> KeptScope {
-    KeptScope {
-        server: scope.server.clone(),
-        toolsets: scope.toolsets.clone(),
-        tools: scope.tools.clone(),
-        read_only: scope.read_only,
-        dynamic: scope.dynamic,
     }
 }

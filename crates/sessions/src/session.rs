@@ -259,12 +259,11 @@ impl Session {
 
     /// Takes another look, and a step of the revision where that shows something else (or must).
     fn step(&self, state: &mut State, look: Arc<Look>, cause: Cause, must: bool) -> bool {
-        let is_same = Arc::ptr_eq(&look, &state.look) || look.view.lists_same(&state.look.view);
-        if is_same && !must {
+        let compared = look.since(&state.look);
+        if compared.lists_same && !must {
             state.look = look;
             return false;
         }
-        let difference = look.view.since(&state.look.view);
         let before = std::mem::replace(&mut state.look, look);
         state.revision += 1;
         state.updated_at_ms = now_ms();
@@ -278,7 +277,7 @@ impl Session {
         state.steps.push_back(Step {
             revision: state.revision,
             cause,
-            difference: Arc::new(difference),
+            difference: compared.difference.clone(),
             at_ms: state.updated_at_ms,
             before: Some(before),
         });

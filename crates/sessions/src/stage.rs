@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use switchboard_model::{Exposure, ExposureMode, Plan};
 use switchboard_registry::Catalog;
 use switchboard_render::{Declared, Provider, Rendering};
-use switchboard_view::{Index, ListEra, Past, Scope, Selection, View, ViewKey};
+use switchboard_view::{Difference, Index, ListEra, Past, Scope, Selection, View, ViewKey};
 
 /// Views that are kept although nobody looks at them just now.
 const KEPT_LOOKS: usize = 1024;
@@ -94,7 +94,7 @@ impl Stage {
             looks.retain(|_, look| Arc::strong_count(look) > 1);
         }
         let view = View::new(self.index_for(selection), &self.exposure, &key);
-        let look = Arc::new(Look { view, digest: OnceLock::new(), renderings: Default::default() });
+        let look = Arc::new(Look::new(view));
         if looks.len() < KEPT_LOOKS {
             looks.insert(key, look.clone());
         }
@@ -109,9 +109,42 @@ pub struct Look {
     digest: OnceLock<String>,
     /// In the order of [`Provider::ALL`].
     renderings: [OnceLock<Arc<Rendering>>; Provider::ALL.len()],
+    /// How it differs from the one that was compared last: thousands of sessions go from the same one to this one.
+    step: Mutex<Option<(Weak<Look>, Arc<Comparison>)>>,
+}
+
+/// Two looks beside each other.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    /// Whether a client of one need not look again.
+    pub(crate) lists_same: bool,
+    pub(crate) difference: Arc<Difference>,
 }
 
 impl Look {
+    fn new(view: View) -> Self {
+        let (digest, renderings) = (OnceLock::new(), Default::default());
+        Self { view, digest, renderings, step: Mutex::default() }
+    }
+
+    /// How it differs from an earlier one.
+    pub(crate) fn since(&self, before: &Arc<Self>) -> Arc<Comparison> {
+        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        // Weak: a look that is compared does not keep all that came before it. Its address is not given away again
+        // while the weak pointer is there.
+        if let Some((known, compared)) = step.as_ref()
+            && Weak::as_ptr(known) == Arc::as_ptr(before)
+        {
+            return compared.clone();
+        }
+        let compared = Arc::new(Comparison {
+            lists_same: self.view.lists_same(&before.view),
+            difference: Arc::new(self.view.since(&before.view)),
+        });
+        *step = Some((Arc::downgrade(before), compared.clone()));
+        compared
+    }
+
     /// The tools as a provider takes them, made once: later it is a copied pointer.
     pub fn rendering(&self, provider: Provider) -> Arc<Rendering> {
         let place = Provider::ALL.iter().position(|known| *known == provider);

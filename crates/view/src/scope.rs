@@ -1,11 +1,13 @@
 //! What a connection asks to see. It can only narrow what the configuration shows.
 
+use serde::{Deserialize, Serialize};
 use switchboard_model::{Exposure, ExposureMode};
 
 use crate::Index;
 
 /// The narrowing of one connection or request. Everything that is `None` or empty narrows nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Scope {
     /// Only this server.
     pub server: Option<String>,
