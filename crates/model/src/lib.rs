@@ -12,6 +12,7 @@ mod json_text;
 mod limits;
 mod name;
 mod plan;
+mod provider;
 mod secret;
 mod server;
 mod tool;
@@ -35,6 +36,10 @@ pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
 pub use plan::{
     AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, Plan, RootKey, ServerPlan,
     ToolEntry,
+};
+pub use provider::{
+    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
+    ProviderAuth, ProviderKind, ProviderPlan, UnknownProviderKind,
 };
 pub use secret::{Secret, redact_url};
 pub use server::{

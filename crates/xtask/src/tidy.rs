@@ -17,10 +17,11 @@ pub struct Package {
 /// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
-    &["schema", "config", "registry", "protocol"],
+    &["schema", "config", "registry", "protocol", "chat"],
     &["view", "render", "mcp", "store"],
-    &["auth", "runtime", "sessions"],
-    &["gateway"],
+    &["auth", "runtime", "sessions", "wire"],
+    &["gateway", "providers"],
+    &["turns"],
     &["http"],
     &["cli"],
 ];
@@ -35,7 +36,7 @@ const HOMES: &[&str] = &["/root/", "/Users/"];
 
 /// Pure crates: no network, clock, disk or task below them.
 const PURE: &[&str] =
-    &["model", "api", "schema", "config", "registry", "protocol", "view", "render"];
+    &["model", "api", "schema", "config", "registry", "protocol", "chat", "view", "render", "wire"];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
 

@@ -1,0 +1,15 @@
+//! Conversations in the words of each provider: a canonical history becomes the body of a request, and the bytes of a
+//! stream become canonical events. All of it is pure; who sends and reads the bytes is elsewhere.
+//!
+//! [`request`] makes what is sent, [`Parser`] reads what comes back, in pieces of any size, and [`fault`] reads an answer
+//! that is no stream. One module for each wire format knows what its providers want; nobody else does.
+
+mod ask;
+mod call_ids;
+mod name;
+mod outcome;
+mod parser;
+mod sse;
+
+pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
+pub use parser::{Limits, Parser};

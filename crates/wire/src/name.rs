@@ -1,0 +1,38 @@
+//! Names of tools in a history that came from elsewhere.
+
+use std::borrow::Cow;
+
+/// The longest name that every provider takes.
+const MOST: usize = 64;
+const HASH: usize = 8;
+
+/// A name that every provider takes: the names that a view gives are such names, those of an imported history may not be.
+pub(crate) fn legal(name: &str) -> Cow<'_, str> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    if starts && name.len() <= MOST && name.bytes().all(is_legal) {
+        return Cow::Borrowed(name);
+    }
+    let hash: String = blake3::hash(name.as_bytes()).to_hex().chars().take(HASH).collect();
+    let readable = name.chars().take(MOST - HASH - 2);
+    let readable = readable.map(|c| match u8::try_from(c) {
+        Ok(byte) if is_legal(byte) => c,
+        _ => '_',
+    });
+    Cow::Owned(format!("_{}_{hash}", readable.collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_views_stay_and_others_become_legal_and_stay_apart() {
+        assert_eq!(legal("search__find-it"), "search__find-it");
+        for name in ["", "a.b", "1st", "übung", &"x".repeat(65)] {
+            let made = legal(name);
+            assert!(made.len() <= MOST && legal(&made) == made, "{name} became {made}");
+        }
+        assert_ne!(legal("a.b"), legal("a b"));
+    }
+}

@@ -1,0 +1,49 @@
+//! What came of a call, as the pieces that providers take.
+
+use switchboard_chat::{Part, ToolReturn};
+
+/// The text of a result and what of it is not text. Structured content says everything that a server means, so it stands
+/// for the text beside it, which servers write for clients that cannot read it.
+pub(crate) fn pieces(result: &ToolReturn) -> (String, Vec<&Part>) {
+    let media = result.content.iter().filter(|part| !matches!(part, Part::Text { .. }));
+    let text = match &result.structured {
+        Some(structured) => structured.to_string(),
+        None => {
+            let texts = result.content.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Image(_) | Part::File { .. } => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    };
+    (text, media.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::{Value, json};
+    use switchboard_chat::{Media, Place};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(content: Vec<Part>, structured: Option<Value>, text: &str, media: usize) {
+        let (call, name) = ("c".into(), "t".into());
+        let result =
+            ToolReturn { call, name, content, structured, is_error: false, latency_ms: None };
+        let (got, rest) = pieces(&result);
+        assert_eq!((got.as_str(), rest.len()), (text, media));
+    }
+
+    #[test]
+    fn structure_stands_for_the_text_and_media_stay() {
+        let image = Part::Image(Media {
+            media_type: "image/png".into(),
+            place: Place::Data("AA==".into()),
+        });
+        check(vec![Part::text("a"), image.clone(), Part::text("b")], None, "a\nb", 1);
+        check(vec![Part::text("a"), image], Some(json!({"a": 1})), r#"{"a":1}"#, 1);
+        check(vec![], None, "", 0);
+    }
+}
