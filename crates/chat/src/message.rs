@@ -97,7 +97,7 @@ impl Reply {
     /// The calls, in their order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call),
+            Block::ToolCall(call) => Some(&**call),
             Block::Text { .. } | Block::Reasoning { .. } => None,
         })
     }
@@ -127,7 +127,7 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
-    ToolCall(ToolCall),
+    ToolCall(Box<ToolCall>),
 }
 
 impl Block {

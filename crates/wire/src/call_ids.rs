@@ -69,14 +69,14 @@ mod tests {
     fn call(id: &str, own: Option<&str>) -> Message {
         let origin = own.map(|id| CallOrigin { id: Some(id.into()), ..CallOrigin::default() });
         Message::Assistant(Reply {
-            content: vec![Block::ToolCall(ToolCall {
+            content: vec![Block::ToolCall(Box::new(ToolCall {
                 id: id.into(),
                 name: "t".into(),
                 arguments: json!({}),
                 unreadable: None,
                 origin,
                 opaque: None,
-            })],
+            }))],
             source: Some(source("m")),
             ..Reply::default()
         })
