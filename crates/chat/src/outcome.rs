@@ -1,0 +1,118 @@
+//! From the results of tools to what a conversation keeps of them.
+
+use serde_json::{Map, Value};
+use switchboard_model::ToolResult;
+
+use crate::{Media, Part, Place, ToolCall, ToolReturn};
+
+/// Arguments as a model wrote them: an object, or the text of one. Nothing counts as an empty object; whatever else is
+/// kept as text beside an empty object, and its call is never run.
+pub fn read_arguments(written: Value) -> (Value, Option<String>) {
+    let empty = || Value::Object(Map::new());
+    match written {
+        Value::Object(_) => (written, None),
+        Value::Null => (empty(), None),
+        Value::String(text) if text.trim().is_empty() => (empty(), None),
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(arguments @ Value::Object(_)) => (arguments, None),
+            Ok(_) | Err(_) => (empty(), Some(text)),
+        },
+        other => (empty(), Some(other.to_string())),
+    }
+}
+
+impl ToolReturn {
+    /// What a tool answered, as the conversation keeps it.
+    pub fn of(call: &ToolCall, result: ToolResult, latency_ms: Option<u64>) -> Self {
+        Self {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            content: result.content.iter().map(part).collect(),
+            structured: result.structured,
+            is_error: result.is_error,
+            latency_ms,
+        }
+    }
+}
+
+/// A block of MCP content. What no provider has a form for stays readable as text.
+fn part(block: &Value) -> Part {
+    let said = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
+    let media = |value: &Value, key: &str| {
+        let media_type = said(value, "mimeType")?;
+        Some(Media { media_type, place: Place::Data(said(value, key)?) })
+    };
+    let made = match said(block, "type").as_deref() {
+        Some("text") => said(block, "text").map(Part::text),
+        Some("image") => media(block, "data").map(Part::Image),
+        Some("audio") => media(block, "data").map(|media| Part::File { name: None, media }),
+        Some("resource") => block.get("resource").and_then(|resource| {
+            let name = said(resource, "uri");
+            match said(resource, "text") {
+                Some(text) => Some(Part::text(text)),
+                None => Some(match media(resource, "blob")? {
+                    image if image.media_type.starts_with("image/") => Part::Image(image),
+                    media => Part::File { name, media },
+                }),
+            }
+        }),
+        Some("resource_link") => said(block, "uri").map(|uri| {
+            let name = said(block, "title").or_else(|| said(block, "name"));
+            Part::text(name.map_or(uri.clone(), |name| format!("{name}: {uri}")))
+        }),
+        _ => None,
+    };
+    made.unwrap_or_else(|| Part::text(block.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_an_empty_object_and_no_object_is_never_run() {
+        let check = |written: Value, arguments: Value, unreadable: Option<&str>| {
+            assert_eq!(read_arguments(written), (arguments, unreadable.map(str::to_owned)));
+        };
+        check(json!(""), json!({}), None);
+        check(json!(" \n"), json!({}), None);
+        check(json!(null), json!({}), None);
+        check(json!(r#"{"b":1,"a":2}"#), json!({"b": 1, "a": 2}), None);
+        check(json!({"a": 1}), json!({"a": 1}), None);
+        check(json!("[1]"), json!({}), Some("[1]"));
+        check(json!(r#"{"a":"#), json!({}), Some(r#"{"a":"#));
+        check(json!([1]), json!({}), Some("[1]"));
+    }
+
+    #[test]
+    fn every_block_of_mcp_is_kept() {
+        let check = |block: Value, expected: Part| assert_eq!(part(&block), expected);
+        let media = |kind: &str| Media { media_type: kind.into(), place: Place::Data("AA".into()) };
+        check(json!({"type": "text", "text": "a"}), Part::text("a"));
+        check(
+            json!({"type": "image", "data": "AA", "mimeType": "image/png"}),
+            Part::Image(media("image/png")),
+        );
+        check(
+            json!({"type": "audio", "data": "AA", "mimeType": "audio/wav"}),
+            Part::File { name: None, media: media("audio/wav") },
+        );
+        check(
+            json!({"type": "resource", "resource": {"uri": "a://b", "text": "t"}}),
+            Part::text("t"),
+        );
+        check(
+            json!({"type": "resource", "resource": {"uri": "a://b", "blob": "AA", "mimeType": "application/pdf"}}),
+            Part::File { name: Some("a://b".into()), media: media("application/pdf") },
+        );
+        check(
+            json!({"type": "resource_link", "uri": "a://b", "name": "B"}),
+            Part::text("B: a://b"),
+        );
+        check(json!({"type": "later"}), Part::text(r#"{"type":"later"}"#));
+        check(json!({"type": "image"}), Part::text(r#"{"type":"image"}"#));
+    }
+}

@@ -1,0 +1,160 @@
+//! A conversation as one request shows it: with messages put in, left out or replaced, while the stored one stays.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Broken, Message, check};
+
+/// One change. Its index is that of a stored message, whatever other changes do; a negative one counts from the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Edit {
+    InsertBefore { index: i64, message: Message },
+    InsertAfter { index: i64, message: Message },
+    DeleteAt { index: i64 },
+    ReplaceAt { index: i64, message: Message },
+}
+
+/// Why an overlay is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OverlayError {
+    #[error("edits[{edit}]: there is no message {index}; the conversation has {count}")]
+    NoMessage { edit: usize, index: i64, count: usize },
+    #[error("edits[{edit}]: message {index} is deleted or replaced twice")]
+    Twice { edit: usize, index: i64 },
+    #[error(
+        "edits[{edit}]: {reason}; a call and its results stay together, with nothing between them"
+    )]
+    Torn { edit: usize, reason: Broken },
+    #[error("the conversation would not be valid: {0}")]
+    Broken(Broken),
+    #[error("the conversation would have no message of a user")]
+    Empty,
+    #[error(
+        "the conversation would end with an answer; it must end with what the model is to answer"
+    )]
+    EndsWithAnswer,
+}
+
+/// A conversation with its changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextView {
+    pub messages: Vec<Message>,
+    /// How many messages at the beginning are as they are stored.
+    pub intact: usize,
+}
+
+/// Changes that hold for the messages of one turn: their places are fixed, later messages come after all of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overlay {
+    before: BTreeMap<usize, Vec<Message>>,
+    after: BTreeMap<usize, Vec<Message>>,
+    instead: BTreeMap<usize, Option<Message>>,
+}
+
+impl Overlay {
+    /// Fixes the places of changes to a conversation and sees that it stays valid.
+    pub fn new(messages: &[Message], edits: Vec<Edit>) -> Result<Self, OverlayError> {
+        let mut overlay = Self::default();
+        let count = messages.len();
+        let mut authors = HashMap::new();
+        for (edit, change) in edits.into_iter().enumerate() {
+            let (Edit::InsertBefore { index, .. }
+            | Edit::InsertAfter { index, .. }
+            | Edit::DeleteAt { index }
+            | Edit::ReplaceAt { index, .. }) = change;
+            let place = usize::try_from(index)
+                .ok()
+                .or_else(|| count.checked_sub(usize::try_from(index.unsigned_abs()).ok()?))
+                .filter(|place| *place < count)
+                .ok_or(OverlayError::NoMessage { edit, index, count })?;
+            authors.insert(place, edit);
+            match change {
+                Edit::InsertBefore { message, .. } => {
+                    overlay.before.entry(place).or_default().push(message);
+                }
+                Edit::InsertAfter { message, .. } => {
+                    overlay.after.entry(place).or_default().push(message);
+                }
+                Edit::DeleteAt { .. } | Edit::ReplaceAt { .. } => {
+                    let instead = match change {
+                        Edit::ReplaceAt { message, .. } => Some(message),
+                        _ => None,
+                    };
+                    if overlay.instead.insert(place, instead).is_some() {
+                        return Err(OverlayError::Twice { edit, index });
+                    }
+                }
+            }
+        }
+        let view = overlay.lay_over(messages);
+        overlay.judge(messages, &view, &authors)?;
+        Ok(overlay)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty() && self.instead.is_empty()
+    }
+
+    /// The conversation with the changes.
+    pub fn lay_over(&self, messages: &[Message]) -> ContextView {
+        let touched = |places: &mut dyn Iterator<Item = usize>| places.next().unwrap_or(usize::MAX);
+        let intact = [
+            touched(&mut self.before.keys().copied()),
+            touched(&mut self.after.keys().map(|place| place + 1)),
+            touched(&mut self.instead.keys().copied()),
+        ];
+        let intact = intact.into_iter().min().unwrap_or(usize::MAX).min(messages.len());
+        let mut shown = Vec::with_capacity(messages.len());
+        for (place, message) in messages.iter().enumerate() {
+            shown.extend(self.before.get(&place).into_iter().flatten().cloned());
+            match self.instead.get(&place) {
+                Some(instead) => shown.extend(instead.clone()),
+                None => shown.push(message.clone()),
+            }
+            shown.extend(self.after.get(&place).into_iter().flatten().cloned());
+        }
+        ContextView { messages: shown, intact }
+    }
+
+    fn judge(
+        &self,
+        messages: &[Message],
+        view: &ContextView,
+        authors: &HashMap<usize, usize>,
+    ) -> Result<(), OverlayError> {
+        if let Err(reason) = check(&view.messages) {
+            // The one whose place is at the break is to blame.
+            let alone = |place: &usize| {
+                let one = self.only(*place);
+                check(&one.lay_over(messages).messages).is_err()
+            };
+            let blamed = authors.iter().find(|(place, _)| alone(place));
+            return Err(match blamed {
+                Some((_, edit)) => OverlayError::Torn { edit: *edit, reason },
+                None => OverlayError::Broken(reason),
+            });
+        }
+        let is_user = |message: &Message| matches!(message, Message::User(_));
+        if !view.messages.iter().any(is_user) {
+            return Err(OverlayError::Empty);
+        }
+        match view.messages.last() {
+            Some(Message::Assistant(_)) => Err(OverlayError::EndsWithAnswer),
+            _ => Ok(()),
+        }
+    }
+
+    /// The changes at one place only.
+    fn only(&self, place: usize) -> Self {
+        fn at<T: Clone>(all: &BTreeMap<usize, T>, place: usize) -> BTreeMap<usize, T> {
+            all.get(&place).map(|one| (place, one.clone())).into_iter().collect()
+        }
+        Self {
+            before: at(&self.before, place),
+            after: at(&self.after, place),
+            instead: at(&self.instead, place),
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! One turn: from what a person said to the final answer, over as many requests and calls as it takes.
+//!
+//! The machine is pure. It is told what happened ([`Input`]) and says what is to be done ([`Action`]), in order; who
+//! drives it owns the network, the clock and the store. Whatever happens, the messages that it keeps are a valid
+//! conversation.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::retry::wait_before_next;
+use crate::{
+    Block, FaultKind, Message, ModelEvent, ModelFault, Problem, Reply, Stop, ToolCall, ToolReturn,
+    TurnEvent, TurnStatus, Usage,
+};
+
+/// What a turn may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnLimits {
+    /// How often the model is answered with results.
+    pub rounds: u32,
+    /// Calls over all rounds.
+    pub calls: usize,
+    /// How often one call may be made with the same arguments.
+    pub same_calls: u32,
+    /// How often one request is tried.
+    pub attempts: u32,
+    /// Tokens over all requests.
+    pub tokens: Option<u64>,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self { rounds: 25, calls: 500, same_calls: 5, attempts: 4, tokens: None }
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The provider said something in answer to the last [`Action::Ask`].
+    Model(ModelEvent),
+    /// A call has ended.
+    Returned(ToolReturn),
+    /// The time of [`Action::Wait`] is over.
+    Waited,
+    /// The tools are others now, and the model is to see them at once.
+    ToolsChanged { tools_revision: u64 },
+    /// Nobody wants the answer any more.
+    Cancel,
+}
+
+/// What is to be done. Actions are done in their order.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Ask the model: what it is shown are the messages of now, and the correction if there is one.
+    Ask,
+    /// Give up the request at hand.
+    Drop,
+    /// Come back with [`Input::Waited`] after this time.
+    Wait(Duration),
+    /// Run this call, beside all others, and come back with its result.
+    Call(ToolCall),
+    /// Give up the calls that run; they are answered already.
+    StopCalls,
+    /// Store the messages that are new before anything else happens.
+    Keep,
+    /// Tell who watches.
+    Emit(TurnEvent),
+    /// The turn is over.
+    End,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Asking,
+    Waiting,
+    /// The calls of the last reply, and what came of them, in call order.
+    Calling(Vec<(ToolCall, Option<ToolReturn>)>),
+    Ended,
+}
+
+/// A turn that runs.
+#[derive(Debug)]
+pub struct Turn {
+    id: String,
+    messages: Vec<Message>,
+    limits: TurnLimits,
+    phase: Phase,
+    rounds: u32,
+    attempt: u32,
+    calls: usize,
+    /// How often a call was made: its name and arguments.
+    made: HashMap<(String, String), u32>,
+    /// What the model said in the answer at hand.
+    partial: String,
+    correction: Option<&'static str>,
+    usage: Usage,
+    /// The usage of the answer at hand.
+    latest: Option<Usage>,
+    actions: VecDeque<Action>,
+}
+
+const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
+const UNEXPECTED: &str = "Your last answer called a tool that is not declared. Use only the declared tools, by their exact names, or answer without them.";
+
+impl Turn {
+    /// Begins a turn: the conversation so far ends with what the person said.
+    pub fn new(id: impl Into<String>, messages: Vec<Message>, limits: TurnLimits) -> Self {
+        let mut turn = Self {
+            id: id.into(),
+            messages,
+            limits,
+            phase: Phase::Asking,
+            rounds: 0,
+            attempt: 0,
+            calls: 0,
+            made: HashMap::new(),
+            partial: String::new(),
+            correction: None,
+            usage: Usage::default(),
+            latest: None,
+            actions: VecDeque::new(),
+        };
+        turn.actions.push_back(Action::Keep);
+        turn.actions.push_back(Action::Ask);
+        turn
+    }
+
+    /// The conversation as it is now.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// What the model is to be told beside the conversation in the next request only.
+    pub fn correction(&self) -> Option<Message> {
+        self.correction.map(Message::user)
+    }
+
+    /// What the turn cost so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// What is to be done next.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Takes in what happened. What no longer matters changes nothing.
+    pub fn on(&mut self, input: Input) {
+        match (input, &mut self.phase) {
+            (_, Phase::Ended) => {}
+            (Input::Model(event), Phase::Asking) => self.model(event),
+            (Input::Returned(result), Phase::Calling(_)) => self.returned(result),
+            (Input::Waited, Phase::Waiting) => self.ask(),
+            (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
+                self.act([Action::Drop]);
+                self.emit(TurnEvent::Restarted { tools_revision });
+                self.attempt = 0;
+                self.ask();
+            }
+            (Input::Cancel, _) => self.cancel(),
+            // The next request shows the new tools anyway; what else comes too late belongs to a request that is gone.
+            (
+                Input::ToolsChanged { .. } | Input::Model(_) | Input::Returned(_) | Input::Waited,
+                _,
+            ) => {}
+        }
+    }
+
+    fn act(&mut self, actions: impl IntoIterator<Item = Action>) {
+        self.actions.extend(actions);
+    }
+
+    fn emit(&mut self, event: TurnEvent) {
+        self.actions.push_back(Action::Emit(event));
+    }
+
+    fn ask(&mut self) {
+        self.phase = Phase::Asking;
+        self.partial.clear();
+        self.latest = None;
+        self.act([Action::Ask]);
+    }
+
+    fn model(&mut self, event: ModelEvent) {
+        match event {
+            ModelEvent::Text(delta) => {
+                self.partial.push_str(&delta);
+                self.emit(TurnEvent::Content { delta });
+            }
+            ModelEvent::Thinking(delta) => self.emit(TurnEvent::Thinking { delta }),
+            ModelEvent::CallBegun { index, name } => {
+                self.emit(TurnEvent::ToolCallBegun { index, name });
+            }
+            ModelEvent::CallArguments { index, delta } => {
+                self.emit(TurnEvent::ToolCallDelta { index, delta });
+            }
+            ModelEvent::Usage(usage) => self.latest = Some(usage),
+            ModelEvent::Finished(reply) => self.finished(*reply),
+            ModelEvent::Failed(fault) => self.failed(&fault),
+        }
+    }
+
+    fn finished(&mut self, mut reply: Reply) {
+        reply.usage = reply.usage.or(self.latest);
+        if let Some(usage) = reply.usage {
+            self.usage = self.usage.and(usage);
+            let turn = self.usage;
+            self.emit(TurnEvent::Usage { usage, turn });
+        }
+        let has_said = |block: &Block| match block {
+            Block::Text { text, .. } => !text.is_empty(),
+            Block::Reasoning { .. } => false,
+            Block::ToolCall(_) => true,
+        };
+        if reply.stop == Stop::End && !reply.content.iter().any(has_said) {
+            let nothing = ModelFault::new(FaultKind::Interrupted, "the model answered nothing");
+            return self.failed(&nothing);
+        }
+        self.name_calls(&mut reply);
+        (self.attempt, self.correction) = (0, None);
+        let calls: Vec<_> = reply.calls().cloned().collect();
+        let stop = reply.stop;
+        if !reply.content.is_empty() {
+            self.messages.push(Message::Assistant(reply));
+        }
+        self.act([Action::Keep]);
+        match (calls.is_empty(), stop) {
+            (false, _) => self.run(calls),
+            (true, Stop::Paused) => self.next_round(),
+            (true, Stop::Refused) => {
+                let fault = ModelFault::new(
+                    FaultKind::Refused,
+                    "the model, or its provider, refused to answer",
+                );
+                self.emit(TurnEvent::Error { error: (&fault).into() });
+                self.end(TurnStatus::Failed, Some(stop));
+            }
+            (true, _) => self.end(TurnStatus::Completed, Some(stop)),
+        }
+    }
+
+    /// Gives every call its id. A call that the stream brought twice is one.
+    fn name_calls(&mut self, reply: &mut Reply) {
+        let mut seen: HashMap<String, ToolCall> = HashMap::new();
+        reply.content.retain(|block| {
+            let Block::ToolCall(call) = block else { return true };
+            let id = call.origin.as_ref().and_then(|origin| origin.id.clone());
+            let known = id.and_then(|id| seen.insert(id, (**call).clone()));
+            known.is_none_or(|known| known != **call)
+        });
+        for block in &mut reply.content {
+            if let Block::ToolCall(call) = block {
+                call.id = format!("call_{}_{}", self.id, self.calls);
+                self.calls += 1;
+            }
+        }
+    }
+
+    fn run(&mut self, calls: Vec<ToolCall>) {
+        self.rounds += 1;
+        let mut slots = Vec::with_capacity(calls.len());
+        for call in calls {
+            self.emit(TurnEvent::called(&call));
+            let refused = self.refusal(&call).map(|text| ToolReturn::failed(&call, text));
+            match &refused {
+                Some(result) => self.emit(TurnEvent::returned(result)),
+                None => self.act([Action::Call(call.clone())]),
+            }
+            slots.push((call, refused));
+        }
+        self.phase = Phase::Calling(slots);
+        self.go_on_when_answered();
+    }
+
+    /// Why a call is answered without being run.
+    fn refusal(&mut self, call: &ToolCall) -> Option<String> {
+        if let Some(text) = &call.unreadable {
+            let start: String = text.chars().take(200).collect();
+            return Some(format!(
+                "The call was not run: its arguments are not a JSON object. They begin with: {start}"
+            ));
+        }
+        if self.rounds > self.limits.rounds {
+            let most = self.limits.rounds;
+            return Some(format!(
+                "The call was not run: a turn has at most {most} rounds of calls, and they are used up."
+            ));
+        }
+        if self.calls > self.limits.calls {
+            let most = self.limits.calls;
+            return Some(format!(
+                "The call was not run: a turn has at most {most} calls, and they are used up."
+            ));
+        }
+        let made = self.made.entry((call.name.clone(), call.arguments.to_string())).or_default();
+        *made += 1;
+        (*made > self.limits.same_calls).then(|| {
+            format!(
+                "The call was not run: it was made {} times in this turn with the same arguments. Use the results that are there.",
+                self.limits.same_calls
+            )
+        })
+    }
+
+    fn returned(&mut self, result: ToolReturn) {
+        let Phase::Calling(slots) = &mut self.phase else { return };
+        let open = slots.iter_mut().find(|(call, slot)| call.id == result.call && slot.is_none());
+        let Some((_, slot)) = open else { return };
+        let event = TurnEvent::returned(&result);
+        *slot = Some(result);
+        self.emit(event);
+        self.go_on_when_answered();
+    }
+
+    fn go_on_when_answered(&mut self) {
+        let Phase::Calling(slots) = &mut self.phase else { return };
+        if slots.iter().any(|(_, slot)| slot.is_none()) {
+            return;
+        }
+        let results = std::mem::take(slots).into_iter().filter_map(|(_, result)| result);
+        self.messages.extend(results.map(Message::Tool));
+        self.act([Action::Keep]);
+        self.next_round();
+    }
+
+    fn next_round(&mut self) {
+        if self.rounds > self.limits.rounds {
+            let most = self.limits.rounds;
+            let text =
+                format!("the model was answered with results {most} times and still calls tools");
+            return self.limited(text, "say more exactly what is wanted, or raise `max_rounds`");
+        }
+        if self.calls > self.limits.calls {
+            let most = self.limits.calls;
+            let text = format!("the model made more than {most} calls");
+            return self.limited(text, "say more exactly what is wanted");
+        }
+        if let Some(most) = self.limits.tokens
+            && self.usage.total() >= most
+        {
+            let text = format!("the turn used {} tokens of {most}", self.usage.total());
+            return self.limited(text, "raise `max_tokens_total`, or ask for less at once");
+        }
+        self.ask();
+    }
+
+    fn limited(&mut self, text: String, advice: &'static str) {
+        self.emit(TurnEvent::Error { error: Problem::limit(text, advice) });
+        self.end(TurnStatus::Limited, None);
+    }
+
+    fn failed(&mut self, fault: &ModelFault) {
+        self.correction = match fault.kind {
+            FaultKind::MalformedCall => Some(MALFORMED),
+            FaultKind::UnexpectedCall => Some(UNEXPECTED),
+            _ => self.correction,
+        };
+        let wait = wait_before_next(fault, self.attempt);
+        match wait {
+            Some(wait) if self.attempt + 1 < self.limits.attempts => {
+                self.attempt += 1;
+                self.emit(TurnEvent::Retrying {
+                    attempt: self.attempt,
+                    after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                    error: fault.into(),
+                });
+                self.phase = Phase::Waiting;
+                self.act([Action::Wait(wait)]);
+            }
+            _ => {
+                self.emit(TurnEvent::Error { error: fault.into() });
+                self.end(TurnStatus::Failed, None);
+            }
+        }
+    }
+
+    fn cancel(&mut self) {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Asking => {
+                self.act([Action::Drop]);
+                let text = std::mem::take(&mut self.partial);
+                if !text.is_empty() {
+                    // What was said is kept. What was thought or half called is worth nothing without its end.
+                    let content = vec![Block::text(text)];
+                    let reply = Reply { content, stop: Stop::Cancelled, ..Reply::default() };
+                    self.messages.push(Message::Assistant(reply));
+                }
+            }
+            Phase::Calling(slots) => {
+                self.act([Action::StopCalls]);
+                for (call, result) in slots {
+                    let result = result.unwrap_or_else(|| {
+                        let result = ToolReturn::failed(
+                            &call,
+                            "The call was cancelled by the user. It may have taken effect.",
+                        );
+                        self.actions.push_back(Action::Emit(TurnEvent::returned(&result)));
+                        result
+                    });
+                    self.messages.push(Message::Tool(result));
+                }
+            }
+            Phase::Waiting | Phase::Ended => {}
+        }
+        self.act([Action::Keep]);
+        self.end(TurnStatus::Cancelled, Some(Stop::Cancelled));
+    }
+
+    fn end(&mut self, status: TurnStatus, stop: Option<Stop>) {
+        self.phase = Phase::Ended;
+        let messages = self.messages.len();
+        self.emit(TurnEvent::Done { status, stop, usage: self.usage, messages });
+        self.act([Action::End]);
+    }
+}

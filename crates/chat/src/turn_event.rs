@@ -1,0 +1,201 @@
+//! What a client is told while a turn runs.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{ModelFault, Part, Stop, ToolCall, ToolReturn, Usage};
+
+/// One event of a turn. Every turn ends with exactly one [`TurnEvent::Done`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TurnEvent {
+    /// A model is asked.
+    Started {
+        turn: String,
+        provider: String,
+        model: String,
+        tools_revision: u64,
+    },
+    /// More text of the answer.
+    Content {
+        delta: String,
+    },
+    /// More of what the model thinks.
+    Thinking {
+        delta: String,
+    },
+    /// The model begins to write a call.
+    ToolCallBegun {
+        index: usize,
+        name: String,
+    },
+    /// The model writes more of it.
+    ToolCallDelta {
+        index: usize,
+        delta: String,
+    },
+    /// A call is complete and runs now, unless it cannot.
+    ToolCall {
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    /// A call that runs says how far it is.
+    ToolProgress {
+        id: String,
+        progress: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// A call has ended. Calls that run side by side end in any order.
+    ToolResult {
+        id: String,
+        name: String,
+        is_error: bool,
+        content: Vec<Part>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        structured: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        latency_ms: Option<u64>,
+    },
+    /// What the last request cost, and the turn so far.
+    Usage {
+        usage: Usage,
+        turn: Usage,
+    },
+    /// The answer at hand was given up because the tools changed, and the model is asked again: its content and thinking
+    /// since the last [`TurnEvent::Started`] are void.
+    Restarted {
+        tools_revision: u64,
+    },
+    /// The answer at hand failed, and the model is asked again: its content and thinking since the last
+    /// [`TurnEvent::Started`] are void.
+    Retrying {
+        attempt: u32,
+        after_ms: u64,
+        error: Problem,
+    },
+    Error {
+        error: Problem,
+    },
+    Done {
+        status: TurnStatus,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop: Option<Stop>,
+        usage: Usage,
+        /// How many messages the conversation has now.
+        messages: usize,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    Completed,
+    Cancelled,
+    Failed,
+    /// A limit ended it.
+    Limited,
+}
+
+impl TurnStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Limited => "limited",
+        }
+    }
+}
+
+/// What went wrong, for people and programs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Problem {
+    pub kind: &'static str,
+    pub message: String,
+    /// Who has to do something: `you`, `provider`, `network`, `model` or `switchboard`.
+    pub blame: &'static str,
+    pub advice: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+impl Problem {
+    /// A limit of the turn.
+    pub(crate) fn limit(message: String, advice: &'static str) -> Self {
+        Self {
+            kind: "limit",
+            message,
+            blame: "model",
+            advice,
+            status: None,
+            code: None,
+            retry_after_ms: None,
+            request_id: None,
+        }
+    }
+}
+
+impl From<&ModelFault> for Problem {
+    fn from(fault: &ModelFault) -> Self {
+        Self {
+            kind: fault.kind.as_str(),
+            message: fault.message.clone(),
+            blame: fault.kind.blame().as_str(),
+            advice: fault.kind.advice(),
+            status: fault.status,
+            code: fault.code.clone(),
+            retry_after_ms: fault
+                .retry_after
+                .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+            request_id: fault.request_id.clone(),
+        }
+    }
+}
+
+impl TurnEvent {
+    pub(crate) fn called(call: &ToolCall) -> Self {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        Self::ToolCall { id, name, arguments: call.arguments.clone() }
+    }
+
+    pub(crate) fn returned(result: &ToolReturn) -> Self {
+        Self::ToolResult {
+            id: result.call.clone(),
+            name: result.name.clone(),
+            is_error: result.is_error,
+            content: result.content.clone(),
+            structured: result.structured.clone(),
+            latency_ms: result.latency_ms,
+        }
+    }
+
+    /// The word by which streams name it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "started",
+            Self::Content { .. } => "content",
+            Self::Thinking { .. } => "thinking",
+            Self::ToolCallBegun { .. } => "tool_call_begun",
+            Self::ToolCallDelta { .. } => "tool_call_delta",
+            Self::ToolCall { .. } => "tool_call",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolResult { .. } => "tool_result",
+            Self::Usage { .. } => "usage",
+            Self::Restarted { .. } => "restarted",
+            Self::Retrying { .. } => "retrying",
+            Self::Error { .. } => "error",
+            Self::Done { .. } => "done",
+        }
+    }
+}
