@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
-use switchboard_sessions::Session;
+use switchboard_sessions::{Look, Session};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
 use tokio::sync::mpsc;
 
@@ -21,6 +21,8 @@ pub struct SessionCall {
     pub arguments: Value,
     pub face: Face,
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// What the caller saw when it chose the tool, where that may be something else than what is there now.
+    pub seen: Option<Arc<Look>>,
 }
 
 /// What came of it.
@@ -39,6 +41,27 @@ impl Gateway {
     pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
         let look = self.sessions.look(session);
         let view = &look.view;
+        if let Some(seen) = &call.seen {
+            match (seen.view.find(&call.tool), view.find(&call.tool)) {
+                (
+                    Found::Tool(_) | Found::Meta(_),
+                    Found::Disabled { .. } | Found::Unknown { .. },
+                ) => {
+                    let text = format!(
+                        "`{}` was taken away from this session after you were shown it; it was not called. Go on without it.",
+                        call.tool
+                    );
+                    return refused(text);
+                }
+                (Found::Disabled { entry, sets }, _) => {
+                    return refused(disabled_text(&seen.view, entry, &sets, true));
+                }
+                (Found::Unknown { nearest }, _) => {
+                    return refused(unknown_tool(&call.tool, &nearest));
+                }
+                (Found::Tool(_) | Found::Meta(_), Found::Tool(_) | Found::Meta(_)) => {}
+            }
+        }
         let found = match view.find(&call.tool) {
             // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
             Found::Unknown { nearest } => {
@@ -49,13 +72,11 @@ impl Gateway {
             }
             found => found,
         };
-        let unknown =
-            |text| SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text));
         match found {
             Found::Tool(entry) => self.call_entry(session, entry, call).await,
             Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
-            Found::Disabled { entry, sets } => unknown(disabled_text(view, entry, &sets, true)),
-            Found::Unknown { nearest } => unknown(unknown_tool(&call.tool, &nearest)),
+            Found::Disabled { entry, sets } => refused(disabled_text(view, entry, &sets, true)),
+            Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
         }
     }
 
@@ -118,6 +139,10 @@ impl Gateway {
         };
         SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
     }
+}
+
+fn refused(text: String) -> SessionReply {
+    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
 }
 
 /// An answer as text and as structure.

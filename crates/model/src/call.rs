@@ -80,6 +80,8 @@ pub enum Face {
     Cli,
     Http,
     Mcp,
+    /// A model called it in a turn.
+    Turn,
 }
 
 impl Face {
@@ -89,6 +91,7 @@ impl Face {
             Self::Cli => "cli",
             Self::Http => "http",
             Self::Mcp => "mcp",
+            Self::Turn => "turn",
         }
     }
 }

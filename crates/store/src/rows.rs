@@ -16,7 +16,7 @@ use crate::{StoredClient, StoredKey, StoredSession};
 type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
-const FACES: [Face; 3] = [Face::Cli, Face::Http, Face::Mcp];
+const FACES: [Face; 4] = [Face::Cli, Face::Http, Face::Mcp, Face::Turn];
 const OUTCOMES: [CallOutcome; 11] = [
     CallOutcome::Ok,
     CallOutcome::ToolError,
@@ -233,8 +233,9 @@ mod tests {
                 Face::Cli => 0,
                 Face::Http => 1,
                 Face::Mcp => 2,
+                Face::Turn => 3,
             }),
-            [0, 1, 2]
+            [0, 1, 2, 3]
         );
         assert_eq!(era_from_word("legacy"), Some(Era::Legacy));
         assert_eq!(era_from_word("modern"), Some(Era::Modern));

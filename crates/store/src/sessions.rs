@@ -180,17 +180,32 @@ impl Store {
         if count != signed(expected) {
             return Ok(false);
         }
-        for (position, message) in (count..).zip(messages) {
-            sqlx::query(
-                "INSERT INTO session_messages (session, position, message) VALUES ($1, $2, $3)",
-            )
+        let put = put_messages(write.on(), session, count, messages).await;
+        put.map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(true)
+    }
+
+    /// Puts messages in the place of those that a session has. `expected` is how many it has; another number means that
+    /// somebody else was quicker, and nothing is put: then it is `false`.
+    pub async fn replace_messages(
+        &self,
+        session: &str,
+        expected: u64,
+        messages: &[String],
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write("replace messages").await?;
+        let deleted = sqlx::query("DELETE FROM session_messages WHERE session = $1")
             .bind(session)
-            .bind(position)
-            .bind(message)
             .execute(write.on())
             .await
             .map_err(|error| write.fault(error))?;
+        if deleted.rows_affected() != expected {
+            // The transaction ends here, and nothing is deleted.
+            return Ok(false);
         }
+        let put = put_messages(write.on(), session, 0, messages).await;
+        put.map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(true)
     }
@@ -205,6 +220,25 @@ impl Store {
         .await
         .map_err(|error| self.fault("read messages", error))
     }
+}
+
+async fn put_messages(
+    on: &mut SqliteConnection,
+    session: &str,
+    first: i64,
+    messages: &[String],
+) -> Result<(), sqlx::Error> {
+    for (position, message) in (first..).zip(messages) {
+        sqlx::query(
+            "INSERT INTO session_messages (session, position, message) VALUES ($1, $2, $3)",
+        )
+        .bind(session)
+        .bind(position)
+        .bind(message)
+        .execute(&mut *on)
+        .await?;
+    }
+    Ok(())
 }
 
 async fn put_snapshot(

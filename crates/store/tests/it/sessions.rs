@@ -82,6 +82,11 @@ async fn messages_go_behind_those_that_are_there_and_leave_with_their_session() 
     assert!(store.append_messages("a", 2, &texts(2, 3)).await.unwrap());
     assert_eq!(store.messages("a").await.unwrap(), texts(0, 3));
     assert!(store.append_messages("unknown", 0, &texts(0, 1)).await.is_err());
+    assert!(!store.replace_messages("a", 2, &texts(7, 8)).await.unwrap(), "somebody was quicker");
+    assert_eq!(store.messages("a").await.unwrap(), texts(0, 3), "and nothing was taken away");
+    assert!(store.replace_messages("a", 3, &texts(7, 9)).await.unwrap());
+    assert_eq!(store.messages("a").await.unwrap(), texts(7, 9));
+    assert!(store.replace_messages("a", 2, &texts(0, 3)).await.unwrap());
     store.delete_sessions(&["a".into()]).await.unwrap();
     assert_eq!(store.messages("a").await.unwrap(), Vec::<String>::new());
 }
