@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::seed;
 use crate::{Message, Reply, ToolReturn};
@@ -15,7 +16,7 @@ pub const HISTORY_VERSION: u64 = 1;
 const UNKNOWN_RESULT: &str = "The result of this call is not known: the conversation was interrupted while it ran. It may have taken effect. Check before calling it again.";
 
 /// A conversation as it is exported.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct History {
     pub version: u64,
     pub messages: Vec<Message>,

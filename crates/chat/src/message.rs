@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_model::ProviderKind;
+use utoipa::ToSchema;
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     System(Said),
@@ -29,13 +30,13 @@ impl Message {
 }
 
 /// What a person, or who set the conversation up, has said.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Said {
     pub content: Vec<Part>,
 }
 
 /// A piece of content that is not the model's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     Text {
@@ -57,7 +58,7 @@ impl Part {
 }
 
 /// Something that is not text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Media {
     pub media_type: String,
     #[serde(flatten)]
@@ -65,7 +66,7 @@ pub struct Media {
 }
 
 /// Where it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Here, in base64.
@@ -75,7 +76,7 @@ pub enum Place {
 }
 
 /// One answer of a model.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Reply {
     /// In the order in which the model gave it.
     pub content: Vec<Block>,
@@ -113,7 +114,7 @@ impl Reply {
 }
 
 /// A piece of a reply. What is `opaque` only the source of the reply understands: it is kept and given back as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
     Text {
@@ -137,7 +138,7 @@ impl Block {
 }
 
 /// The model wants a tool to be run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolCall {
     /// Ours, unique in the conversation, the same for every provider that reads of it.
     pub id: String,
@@ -156,7 +157,7 @@ pub struct ToolCall {
 }
 
 /// A call as the provider that made it wrote it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct CallOrigin {
     /// Its id there, where it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,7 +171,7 @@ pub struct CallOrigin {
 }
 
 /// What came of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolReturn {
     /// The id of the call, ours.
     pub call: String,
@@ -200,8 +201,9 @@ impl ToolReturn {
 }
 
 /// Who answered.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Source {
+    #[schema(value_type = String, example = "anthropic")]
     pub kind: ProviderKind,
     /// The name of the provider in the configuration: another account cannot read what this one has sealed.
     pub provider: String,
@@ -209,7 +211,7 @@ pub struct Source {
 }
 
 /// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It has said what it had to say.
@@ -228,7 +230,7 @@ pub enum Stop {
 }
 
 /// What a reply cost, the same way for all providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// All that was read, from a cache or not.
     pub input_tokens: u64,

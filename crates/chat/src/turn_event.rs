@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::{ModelFault, Part, Stop, ToolCall, ToolReturn, Usage};
 
 /// One event of a turn. Every turn ends with exactly one [`TurnEvent::Done`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// A model is asked.
@@ -91,7 +92,7 @@ pub enum TurnEvent {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     Completed,
@@ -113,7 +114,7 @@ impl TurnStatus {
 }
 
 /// What went wrong, for people and programs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Problem {
     pub kind: &'static str,
     pub message: String,
