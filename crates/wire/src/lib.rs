@@ -7,6 +7,7 @@
 mod ask;
 mod call_ids;
 mod name;
+mod openai;
 mod outcome;
 mod parser;
 mod sse;

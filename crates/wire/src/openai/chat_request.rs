@@ -1,0 +1,251 @@
+//! A conversation as the body of a request to Chat Completions.
+//!
+//! Many servers speak this format, each a little less of it than OpenAI does. So as little as possible is said: texts as
+//! one string, no parameter that was not asked for, and results of tools without anything but text.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolReturn};
+
+use super::content::{Piece, outcome};
+use super::{arguments, preamble};
+use crate::ask::{Ask, WireRequest};
+use crate::call_ids::CallIds;
+use crate::name;
+
+/// The request to a server that speaks Chat Completions.
+pub(crate) fn chat_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+    let (instructions, leading) = preamble::of(ask);
+    let ids = CallIds::new(ask.messages, ask.source);
+    let mut lines = Lines { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
+    if !instructions.is_empty() {
+        lines.said.push(Line::said("system", Said::Text(instructions.into())));
+    }
+    let before = lines.said.len();
+    for message in ask.messages.iter().skip(leading) {
+        lines.push(message);
+    }
+    lines.show();
+    if lines.said.len() == before {
+        return Err(preamble::nothing_to_answer());
+    }
+    let declared = ask.tools.base.json();
+    let tools = match &*declared {
+        b"[]" => None,
+        json => Some(serde_json::from_slice(json).map_err(|error| preamble::unwritable(&error))?),
+    };
+    let body = Body {
+        model: &ask.source.model,
+        messages: lines.said,
+        tools,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens: ask.settings.max_output_tokens,
+        temperature: ask.settings.temperature,
+        top_p: ask.settings.top_p,
+        reasoning_effort: ask.settings.effort.map(switchboard_model::Effort::as_str),
+    };
+    let body = serde_json::to_vec(&body).map_err(|error| preamble::unwritable(&error))?;
+    Ok(WireRequest { path: "/chat/completions".into(), headers: Vec::new(), body: body.into() })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Line<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// One of `messages`.
+#[derive(Serialize)]
+struct Line<'a> {
+    role: &'static str,
+    content: Said<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn said(role: &'static str, content: Said<'a>) -> Self {
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<Content<'a>>),
+    /// Only calls.
+    Nothing,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: Address<'a> },
+}
+
+#[derive(Serialize)]
+struct Address<'a> {
+    url: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: Cow<'a, str>,
+    arguments: String,
+}
+
+impl<'a> From<Piece<'a>> for Content<'a> {
+    fn from(piece: Piece<'a>) -> Self {
+        match piece {
+            Piece::Text(text) => Self::Text { text },
+            Piece::Image(url) => Self::ImageUrl { image_url: Address { url } },
+            Piece::File { name, address, is_elsewhere } => {
+                let place = if is_elsewhere { format!(" at {address}") } else { String::new() };
+                let text = format!("[the file `{name}`{place} cannot be shown to this model]");
+                Self::Text { text: text.into() }
+            }
+        }
+    }
+}
+
+struct Lines<'a> {
+    ask: &'a Ask<'a>,
+    ids: &'a CallIds<'a>,
+    said: Vec<Line<'a>>,
+    /// Images of the results since the last reply. Nothing may come between those, so they come after.
+    shown: Vec<Content<'a>>,
+}
+
+impl<'a> Lines<'a> {
+    fn push(&mut self, message: &'a Message) {
+        match message {
+            Message::Tool(result) => self.push_result(result),
+            Message::System(said) => self.push_said("system", &said.content),
+            Message::User(said) => self.push_said("user", &said.content),
+            Message::Assistant(reply) => self.push_reply(reply),
+        }
+    }
+
+    fn push_said(&mut self, role: &'static str, content: &'a [Part]) {
+        self.show();
+        let contents: Vec<Content<'a>> =
+            content.iter().map(|part| Piece::of(part).into()).collect();
+        if let Some(said) = joined(contents) {
+            self.said.push(Line::said(role, said));
+        }
+    }
+
+    fn push_reply(&mut self, reply: &'a Reply) {
+        self.show();
+        let is_own = reply.source.as_ref() == Some(self.ask.source);
+        let text = texts(reply);
+        let calls = reply.calls().map(|call| Call {
+            id: self.ids.of(&call.id),
+            r#type: "function",
+            // Servers read the arguments of old calls again and fail on what is no JSON, so a call that could not be
+            // read has none here. Its result says what was wrong.
+            function: Function {
+                name: name::legal(&call.name),
+                arguments: arguments::write(self.ask, call, is_own),
+            },
+        });
+        let tool_calls: Vec<Call<'a>> = calls.collect();
+        let content = match text {
+            Some(text) => Said::Text(text),
+            None if tool_calls.is_empty() => return,
+            None => Said::Nothing,
+        };
+        self.said.push(Line { tool_calls, ..Line::said("assistant", content) });
+    }
+
+    fn push_result(&mut self, result: &'a ToolReturn) {
+        let (mut text, media) = outcome(result);
+        let mut images = Vec::new();
+        for content in media.into_iter().map(Content::from) {
+            match content {
+                Content::Text { text: more } => {
+                    if !text.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(&more);
+                }
+                Content::ImageUrl { .. } => images.push(content),
+            }
+        }
+        let call = self.ids.of(&result.call);
+        if !images.is_empty() {
+            let name = name::legal(&result.name);
+            let words = format!("Images that `{name}` gave for the call {call}:");
+            self.shown.push(Content::Text { text: words.into() });
+            self.shown.append(&mut images);
+            if text.is_empty() {
+                "The images are in the message after the results.".clone_into(&mut text);
+            }
+        }
+        let line = Line::said("tool", Said::Text(text.into()));
+        self.said.push(Line { tool_call_id: Some(call), ..line });
+    }
+
+    /// Shows the images of the results that have all been told.
+    fn show(&mut self) {
+        if !self.shown.is_empty() {
+            let images = std::mem::take(&mut self.shown);
+            self.said.push(Line::said("user", Said::Pieces(images)));
+        }
+    }
+}
+
+/// The text of a reply, if it has some.
+fn texts(reply: &Reply) -> Option<Cow<'_, str>> {
+    let mut texts = reply.content.iter().filter_map(|block| match block {
+        Block::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
+        Block::Text { .. } | Block::Reasoning { .. } | Block::ToolCall(_) => None,
+    });
+    let first = Cow::Borrowed(texts.next()?);
+    Some(texts.fold(first, |all, text| all + "\n\n" + text))
+}
+
+/// What was said as one string where it is only text: not every server takes pieces.
+fn joined(contents: Vec<Content<'_>>) -> Option<Said<'_>> {
+    let are_texts = contents.iter().map(|content| match content {
+        Content::Text { text } => Some(text.as_ref()),
+        Content::ImageUrl { .. } => None,
+    });
+    let texts = are_texts.collect::<Option<Vec<_>>>();
+    match texts {
+        Some(texts) if texts.is_empty() => None,
+        Some(texts) => Some(Said::Text(texts.join("\n\n").into())),
+        None => Some(Said::Pieces(contents)),
+    }
+}

@@ -1,0 +1,363 @@
+//! The stream of Chat Completions, as OpenAI and the many servers that speak like it write it.
+//!
+//! Calls come in fragments. Which call a fragment belongs to is said by its index; where servers leave that out, or give
+//! all calls the same, a new id or name begins a new call.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_chat::{
+    Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
+};
+
+use super::gathered::Measure;
+use super::patient::Text;
+use super::{arguments, faults};
+use crate::parser::{Limits, Wire, failed};
+
+/// The longest arguments that are read before they are complete.
+const MOST_READ_AGAIN: usize = 16 << 10;
+
+/// Reads the stream of one answer.
+#[derive(Debug)]
+pub(crate) struct ChatWire {
+    measure: Measure,
+    text: String,
+    thoughts: String,
+    calls: Vec<Call>,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    /// Whether there was an answer at all.
+    has_begun: bool,
+}
+
+/// A call, as far as it has come.
+#[derive(Debug)]
+struct Call {
+    /// What the server calls it in this stream.
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    has_been_shown: bool,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Finish {
+    Stop,
+    Length,
+    Refused,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    #[serde(borrow, default)]
+    refusal: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Fragment<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Fragment<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Function<'a> {
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    /// A text; from some servers the object itself.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl Wire for ChatWire {
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<ModelEvent>) {
+        let data = data.trim_ascii();
+        let read = match (name, data) {
+            (_, b"") => Ok(()),
+            (_, b"[DONE]") => {
+                self.finish_up(out);
+                Ok(())
+            }
+            (b"error", data) => Err(faults::in_stream(data)),
+            (_, data) => self.chunk(data, out),
+        };
+        out.extend(read.err());
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) {
+        if self.finish.is_some() {
+            self.finish_up(out);
+        } else {
+            out.push(interrupted());
+        }
+    }
+}
+
+impl ChatWire {
+    pub(crate) fn new(_source: &Source, limits: Limits) -> Self {
+        Self {
+            measure: Measure::new(limits),
+            text: String::new(),
+            thoughts: String::new(),
+            calls: Vec::new(),
+            usage: None,
+            finish: None,
+            has_begun: false,
+        }
+    }
+
+    fn chunk(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
+            let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
+            failed(FaultKind::Unreadable, text)
+        })?;
+        if chunk.error.is_some() {
+            return Err(faults::in_stream(data));
+        }
+        for choice in chunk.choices.into_iter().flatten() {
+            // We ask for one answer.
+            if choice.index.unwrap_or(0) == 0 {
+                self.choice(&choice, out)?;
+            }
+        }
+        if let Some(usage) = chunk.usage.and_then(usage)
+            && self.usage != Some(usage)
+        {
+            self.usage = Some(usage);
+            out.push(ModelEvent::Usage(usage));
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        self.has_begun = true;
+        if let Some(delta) = &choice.delta {
+            let thought = delta.reasoning_content.filled().or_else(|| delta.reasoning.filled());
+            if let Some(thought) = thought {
+                self.measure.add(thought.len())?;
+                self.thoughts.push_str(thought);
+                out.push(ModelEvent::Thinking(thought.to_owned()));
+            }
+            for text in [delta.content.filled(), delta.refusal.filled()].into_iter().flatten() {
+                self.measure.add(text.len())?;
+                self.text.push_str(text);
+                out.push(ModelEvent::Text(text.to_owned()));
+            }
+            for fragment in delta.tool_calls.iter().flatten() {
+                self.fragment(fragment, out)?;
+            }
+        }
+        match choice.finish_reason.filled() {
+            None => {}
+            Some("length" | "max_tokens") => self.finish = Some(Finish::Length),
+            Some("content_filter") => self.finish = Some(Finish::Refused),
+            Some("error") => {
+                let text = "the provider ended its answer with an error and no reason";
+                return Err(failed(FaultKind::Provider, text));
+            }
+            Some("abort" | "cancelled") => return Err(interrupted()),
+            Some("insufficient_system_resource") => {
+                let text = "the provider had no room to end its answer";
+                return Err(failed(FaultKind::Overloaded, text));
+            }
+            Some(_) => self.finish = Some(Finish::Stop),
+        }
+        Ok(())
+    }
+
+    fn fragment(
+        &mut self,
+        fragment: &Fragment<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelEvent> {
+        let id = fragment.id.as_str();
+        let name = fragment.function.as_ref().map_or("", |function| function.name.as_str());
+        let given = fragment.function.as_ref().and_then(|function| function.arguments);
+        let at = match self.place(fragment.index, id, name) {
+            Some(at) => at,
+            None => {
+                let at = self.measure.call()?;
+                self.calls.push(Call::new(fragment.index));
+                at
+            }
+        };
+        let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
+        if call.id.is_empty() {
+            self.measure.add(id.len())?;
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            self.measure.add(name.len())?;
+            name.clone_into(&mut call.name);
+        }
+        if !call.has_been_shown && !call.name.is_empty() {
+            call.has_been_shown = true;
+            out.push(ModelEvent::CallBegun { index: at, name: call.name.clone() });
+        }
+        let Some(delta) = given.and_then(arguments_in) else { return Ok(()) };
+        self.measure.add(delta.len())?;
+        call.arguments.push_str(&delta);
+        if call.has_been_shown {
+            out.push(ModelEvent::CallArguments { index: at, delta });
+        }
+        Ok(())
+    }
+
+    /// The call that a fragment belongs to, unless it begins one.
+    fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let at = known?;
+        let call = self.calls.get(at)?;
+        let is_new_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+        let is_new_name = !name.is_empty() && !call.name.is_empty() && name != call.name;
+        let is_new = match index {
+            // Some servers repeat the name, some make up an id for every fragment, and some give all calls one index.
+            Some(_) => is_new_id && (is_new_name || !name.is_empty() && call.seems_whole()),
+            None if id.is_empty() || call.id.is_empty() => {
+                is_new_name || !name.is_empty() && call.seems_whole()
+            }
+            None => is_new_id,
+        };
+        (!is_new).then_some(at)
+    }
+
+    fn finish_up(&mut self, out: &mut Vec<ModelEvent>) {
+        // A server that says that it is done but not why has said all that it had to say.
+        let finish = match self.finish {
+            Some(finish) => finish,
+            None if self.has_begun => Finish::Stop,
+            None => return out.push(interrupted()),
+        };
+        let mut content = Vec::new();
+        let (thoughts, text) = (std::mem::take(&mut self.thoughts), std::mem::take(&mut self.text));
+        if !thoughts.is_empty() {
+            content.push(Block::Reasoning { text: thoughts, opaque: None });
+        }
+        if !text.is_empty() {
+            content.push(Block::text(text));
+        }
+        let calls = std::mem::take(&mut self.calls).into_iter();
+        // A call that was cut off is none.
+        let calls = calls.filter(|call| finish == Finish::Stop || call.is_whole());
+        content.extend(calls.map(|call| Block::ToolCall(Box::new(call.into()))));
+        let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        let stop = match finish {
+            Finish::Stop if has_calls => Stop::ToolCalls,
+            Finish::Stop => Stop::End,
+            Finish::Length => Stop::Length,
+            Finish::Refused => Stop::Refused,
+        };
+        let reply = Reply { content, stop, usage: self.usage, ..Reply::default() };
+        out.push(ModelEvent::Finished(Box::new(reply)));
+    }
+}
+
+impl Call {
+    fn new(index: Option<u64>) -> Self {
+        let (id, name, arguments) = (String::new(), String::new(), String::new());
+        Self { index, id, name, arguments, has_been_shown: false }
+    }
+
+    fn is_whole(&self) -> bool {
+        arguments::object(&self.arguments).is_some()
+    }
+
+    /// The same, for who asks with every fragment: long arguments are not read again and again.
+    fn seems_whole(&self) -> bool {
+        self.arguments.len() <= MOST_READ_AGAIN && self.is_whole()
+    }
+}
+
+impl From<Call> for ToolCall {
+    fn from(call: Call) -> Self {
+        let (arguments, unreadable) = arguments::read(&call.arguments);
+        let id = (!call.id.is_empty()).then_some(call.id);
+        Self {
+            id: String::new(),
+            name: call.name,
+            arguments,
+            unreadable,
+            origin: Some(CallOrigin { id, ..CallOrigin::default() }),
+            opaque: None,
+        }
+    }
+}
+
+/// The text of arguments, or of the object that stands for it.
+fn arguments_in(given: &RawValue) -> Option<String> {
+    match serde_json::from_str::<Text<'_>>(given.get()) {
+        Ok(text) if given.get().starts_with('"') => text.filled().map(str::to_owned),
+        _ => match serde_json::from_str::<Value>(given.get()) {
+            Ok(Value::Null) | Err(_) => None,
+            Ok(value) => Some(value.to_string()),
+        },
+    }
+}
+
+fn interrupted() -> ModelEvent {
+    failed(FaultKind::Interrupted, "the stream ended before the answer did")
+}
+
+fn usage(raw: &RawValue) -> Option<Usage> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Details {
+        cached_tokens: Option<u64>,
+        cache_write_tokens: Option<u64>,
+        reasoning_tokens: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct Raw {
+        prompt_tokens: Option<u64>,
+        completion_tokens: Option<u64>,
+        prompt_tokens_details: Option<Details>,
+        completion_tokens_details: Option<Details>,
+    }
+    let raw: Raw = serde_json::from_str(raw.get()).ok()?;
+    let prompt = raw.prompt_tokens_details.unwrap_or_default();
+    let completion = raw.completion_tokens_details.unwrap_or_default();
+    Some(Usage {
+        input_tokens: raw.prompt_tokens?,
+        output_tokens: raw.completion_tokens.unwrap_or(0),
+        cached_tokens: prompt.cached_tokens.unwrap_or(0),
+        cache_write_tokens: prompt.cache_write_tokens.unwrap_or(0),
+        reasoning_tokens: completion.reasoning_tokens.unwrap_or(0),
+    })
+}

@@ -1,0 +1,353 @@
+//! A conversation as the body of a request to OpenAI Responses.
+//!
+//! Nothing is stored at the provider, so everything goes along each time: thoughts too, sealed, but only where they came
+//! from. The backend of ChatGPT accounts takes less than the public one: it wants instructions and refuses limits.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolCall, ToolReturn};
+use switchboard_model::ProviderKind;
+use switchboard_render::Apply;
+
+use super::content::{Piece, outcome};
+use super::{arguments, preamble};
+use crate::ask::{Ask, WireRequest};
+use crate::call_ids::CallIds;
+use crate::name;
+
+/// A ChatGPT account must be told something; this changes nothing.
+const PLAIN_INSTRUCTIONS: &str = "Answer the user. Use the tools where they help.";
+/// The longest id of an item.
+const MOST_ITEM_ID: usize = 64;
+/// The longest key of a prompt cache.
+const MOST_KEY: usize = 64;
+
+/// The request to either of the two backends.
+pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+    let is_account = ask.source.kind == ProviderKind::ChatGpt;
+    let (instructions, leading) = preamble::of(ask);
+    let ids = CallIds::new(ask.messages, ask.source);
+    let conversation = Conversation { ask, ids: &ids };
+    let input = conversation.items(leading);
+    if input.is_empty() {
+        return Err(preamble::nothing_to_answer());
+    }
+    let instructions = match instructions {
+        none if none.is_empty() && is_account => Some(PLAIN_INSTRUCTIONS.into()),
+        none if none.is_empty() => None,
+        some => Some(some),
+    };
+    let declared = ask.tools.base.json();
+    let tools = match &*declared {
+        b"[]" => None,
+        json => Some(serde_json::from_slice(json).map_err(|error| preamble::unwritable(&error))?),
+    };
+    let has_tools = tools.is_some() || input.iter().any(|item| matches!(item, Item::Change(_)));
+    let is_follow_up = matches!(ask.messages.last(), Some(Message::Tool(_)));
+    let settings = ask.settings;
+    let limited = (!is_account).then_some(settings);
+    let body = Body {
+        model: &ask.source.model,
+        instructions,
+        input,
+        tools,
+        tool_choice: has_tools.then_some("auto"),
+        parallel_tool_calls: has_tools.then_some(!(is_account && is_follow_up)),
+        reasoning: reasoning(ask),
+        max_output_tokens: limited.and_then(|settings| settings.max_output_tokens),
+        temperature: limited.and_then(|settings| settings.temperature),
+        top_p: limited.and_then(|settings| settings.top_p),
+        store: false,
+        stream: true,
+        include: ["reasoning.encrypted_content"],
+        prompt_cache_key: ask.session.chars().take(MOST_KEY).collect(),
+    };
+    let body = serde_json::to_vec(&body).map_err(|error| preamble::unwritable(&error))?;
+    Ok(WireRequest {
+        path: "/responses".into(),
+        headers: headers(ask, is_account),
+        body: body.into(),
+    })
+}
+
+/// A ChatGPT account is served faster where it is told which requests belong together.
+fn headers(ask: &Ask<'_>, is_account: bool) -> Vec<(&'static str, String)> {
+    let is_sendable = !ask.session.is_empty() && ask.session.bytes().all(|b| b.is_ascii_graphic());
+    let session = (is_account && is_sendable).then(|| ("session-id", ask.session.to_owned()));
+    session.into_iter().collect()
+}
+
+fn reasoning(ask: &Ask<'_>) -> Option<Reasoning> {
+    let effort = ask.settings.effort.map(switchboard_model::Effort::as_str);
+    let summary = ask.settings.show_thinking.then_some("auto");
+    (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    store: bool,
+    stream: bool,
+    include: [&'static str; 1],
+    prompt_cache_key: String,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+/// One item of `input`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Said {
+        r#type: &'static str,
+        role: &'static str,
+        content: Vec<Content<'a>>,
+    },
+    /// What another model answered, or this one without a trace of the item.
+    Answer {
+        r#type: &'static str,
+        role: &'static str,
+        content: &'a str,
+    },
+    /// What this model answered.
+    OwnAnswer {
+        r#type: &'static str,
+        id: &'a str,
+        role: &'static str,
+        status: &'static str,
+        content: [Output<'a>; 1],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    Call {
+        r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        call_id: &'a str,
+        name: Cow<'a, str>,
+        arguments: Cow<'a, str>,
+    },
+    Outcome {
+        r#type: &'static str,
+        call_id: &'a str,
+        output: Outcome<'a>,
+    },
+    /// A thought as it came.
+    Thought(&'a Value),
+    /// Tools that came later.
+    Change(&'a RawValue),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        image_url: Cow<'a, str>,
+        detail: &'static str,
+    },
+    InputFile {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_data: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_url: Option<Cow<'a, str>>,
+    },
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    annotations: [(); 0],
+    logprobs: [(); 0],
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome<'a> {
+    Text(String),
+    Pieces(Vec<Content<'a>>),
+}
+
+impl<'a> From<Piece<'a>> for Content<'a> {
+    fn from(piece: Piece<'a>) -> Self {
+        match piece {
+            Piece::Text(text) => Self::InputText { text },
+            Piece::Image(image_url) => Self::InputImage { image_url, detail: "auto" },
+            // The name of a file that is elsewhere is in its address, and both together are refused.
+            Piece::File { address, is_elsewhere: true, .. } => {
+                Self::InputFile { filename: None, file_data: None, file_url: Some(address) }
+            }
+            Piece::File { name, address, is_elsewhere: false } => {
+                Self::InputFile { filename: Some(name), file_data: Some(address), file_url: None }
+            }
+        }
+    }
+}
+
+struct Conversation<'a> {
+    ask: &'a Ask<'a>,
+    ids: &'a CallIds<'a>,
+}
+
+impl<'a> Conversation<'a> {
+    /// The items of all messages but the leading ones, with the changes of tools at their places.
+    fn items(&self, leading: usize) -> Vec<Item<'a>> {
+        let mut items = Vec::with_capacity(self.ask.messages.len());
+        let mut changes = self.ask.tools.changes.iter().peekable();
+        for (index, message) in self.ask.messages.iter().enumerate() {
+            while let Some(change) = changes.next_if(|change| change.before <= index) {
+                push_change(&change.delta.apply, &mut items);
+            }
+            match message {
+                Message::System(_) if index < leading => {}
+                Message::System(said) => push_said("developer", &said.content, &mut items),
+                Message::User(said) => push_said("user", &said.content, &mut items),
+                Message::Assistant(reply) => self.push_reply(reply, &mut items),
+                Message::Tool(result) => items.push(self.outcome(result)),
+            }
+        }
+        for change in changes {
+            push_change(&change.delta.apply, &mut items);
+        }
+        items
+    }
+
+    fn push_reply(&self, reply: &'a Reply, items: &mut Vec<Item<'a>>) {
+        let is_own = reply.source.as_ref() == Some(self.ask.source);
+        // A provider that is shown the id of an item misses the thoughts that came before that item.
+        let has_ids = is_own && reply.content.iter().all(is_whole);
+        // A thought that nothing follows is refused.
+        let is_shown = |block: &Block| match block {
+            Block::Text { text, .. } => !text.is_empty(),
+            Block::ToolCall(_) => true,
+            Block::Reasoning { .. } => false,
+        };
+        let last = reply.content.iter().rposition(is_shown);
+        for (index, block) in reply.content.iter().enumerate() {
+            match block {
+                Block::Text { text, .. } if text.is_empty() => {}
+                Block::Text { text, opaque } => {
+                    items.push(answer(text, opaque.as_ref().filter(|_| has_ids)));
+                }
+                Block::Reasoning { opaque, .. } => {
+                    let thought = opaque.as_ref().filter(|item| is_own && is_sealed(item));
+                    let is_followed = last.is_some_and(|last| index < last);
+                    items.extend(thought.filter(|_| is_followed).map(Item::Thought));
+                }
+                Block::ToolCall(call) => items.push(self.call(call, is_own, has_ids)),
+            }
+        }
+    }
+
+    fn call(&self, call: &'a ToolCall, is_own: bool, has_ids: bool) -> Item<'a> {
+        let item = call.origin.as_ref().and_then(|origin| origin.item.as_deref());
+        let arguments = match &call.unreadable {
+            Some(text) if is_own => Cow::Borrowed(text.as_str()),
+            _ => Cow::Owned(arguments::write(self.ask, call, is_own)),
+        };
+        Item::Call {
+            r#type: "function_call",
+            id: item.filter(|id| has_ids && is_item_id(id, "fc_")),
+            call_id: self.ids.of(&call.id),
+            name: name::legal(&call.name),
+            arguments,
+        }
+    }
+
+    fn outcome(&self, result: &'a ToolReturn) -> Item<'a> {
+        let (text, media) = outcome(result);
+        let output = if media.is_empty() {
+            Outcome::Text(text)
+        } else {
+            let text = (!text.is_empty()).then_some(Content::InputText { text: text.into() });
+            Outcome::Pieces(text.into_iter().chain(media.into_iter().map(Content::from)).collect())
+        };
+        let call_id = self.ids.of(&result.call);
+        Item::Outcome { r#type: "function_call_output", call_id, output }
+    }
+}
+
+fn answer<'a>(text: &'a str, item: Option<&'a Value>) -> Item<'a> {
+    let member = |key: &str| item.and_then(|item| item.get(key)).and_then(Value::as_str);
+    match member("id").filter(|id| is_item_id(id, "msg_")) {
+        Some(id) => Item::OwnAnswer {
+            r#type: "message",
+            id,
+            role: "assistant",
+            status: "completed",
+            content: [Output { r#type: "output_text", text, annotations: [], logprobs: [] }],
+            phase: member("phase"),
+        },
+        None => Item::Answer { r#type: "message", role: "assistant", content: text },
+    }
+}
+
+fn push_said<'a>(role: &'static str, content: &'a [Part], items: &mut Vec<Item<'a>>) {
+    let content: Vec<Content<'a>> = content.iter().map(|part| Piece::of(part).into()).collect();
+    if !content.is_empty() {
+        items.push(Item::Said { r#type: "message", role, content });
+    }
+}
+
+fn push_change<'a>(apply: &'a Apply, items: &mut Vec<Item<'a>>) {
+    match apply {
+        Apply::Append { items: appended, .. } => {
+            items.extend(appended.iter().map(|item| Item::Change(item)));
+        }
+        Apply::Nothing | Apply::Resend { .. } => {}
+    }
+}
+
+/// Whether a block is one that can be given back with all that belongs to it.
+fn is_whole(block: &Block) -> bool {
+    match block {
+        Block::Reasoning { opaque, .. } => opaque.as_ref().is_some_and(is_sealed),
+        Block::Text { .. } | Block::ToolCall(_) => true,
+    }
+}
+
+/// Whether a thought holds what it stands for. The provider stores nothing, so it does not find one by its id.
+fn is_sealed(item: &Value) -> bool {
+    let is_filled = |key: &str| match item.get(key) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(list)) => !list.is_empty(),
+        _ => false,
+    };
+    item.is_object() && (is_filled("encrypted_content") || is_filled("content"))
+}
+
+/// Other servers give other ids, which the provider itself would refuse.
+fn is_item_id(id: &str, prefix: &str) -> bool {
+    id.starts_with(prefix) && id.len() <= MOST_ITEM_ID
+}

@@ -1,0 +1,501 @@
+//! The stream of OpenAI Responses.
+//!
+//! An answer is a list of items. Each is told twice: in deltas, which are for who watches, and whole when it is done,
+//! which is what counts. Only what is needed of an event is read, and an event that nobody knows is not read at all.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use switchboard_chat::{
+    Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
+};
+
+use super::gathered::Measure;
+use super::patient::Text;
+use super::{arguments, faults};
+use crate::parser::{Limits, Wire, failed};
+
+/// What an item costs beside its content, so that empty ones are bounded too.
+const ITEM_BYTES: usize = 64;
+/// What of a thought goes back to who thought it.
+const OF_THOUGHTS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
+
+/// Reads the stream of one answer.
+#[derive(Debug)]
+pub(crate) struct ResponsesWire {
+    measure: Measure,
+    /// In the order in which the model gave them.
+    items: BTreeMap<u64, Item>,
+}
+
+/// An item, as far as it has come.
+#[derive(Debug, Default)]
+struct Item {
+    /// What its deltas brought.
+    gathered: String,
+    is_thought: bool,
+    /// What is counted for it.
+    counted: usize,
+    /// The number of its call, if it is one.
+    call: Option<usize>,
+    done: Option<Done>,
+}
+
+/// An item that is whole, or said to be.
+#[derive(Debug)]
+enum Done {
+    Block(Block),
+    Call(Box<ToolCall>, Ending),
+    /// One that we have no use for.
+    Other,
+}
+
+/// How an item ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ending {
+    Whole,
+    /// It does not say.
+    Unsaid,
+    Cut,
+}
+
+/// The events that say something.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Text,
+    Thought,
+    NextThought,
+    Arguments,
+    Begun,
+    Done,
+    Completed,
+    Incomplete,
+    Failed,
+    Other,
+}
+
+impl Kind {
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b"response.output_text.delta" | b"response.refusal.delta" => Self::Text,
+            b"response.reasoning_summary_text.delta" | b"response.reasoning_text.delta" => {
+                Self::Thought
+            }
+            b"response.reasoning_summary_part.added" => Self::NextThought,
+            b"response.function_call_arguments.delta" => Self::Arguments,
+            b"response.output_item.added" => Self::Begun,
+            b"response.output_item.done" => Self::Done,
+            b"response.completed" => Self::Completed,
+            b"response.incomplete" => Self::Incomplete,
+            b"response.failed" | b"error" => Self::Failed,
+            _ => Self::Other,
+        }
+    }
+
+    /// What the data says that the event is. Servers that do not name their events write it first.
+    fn within(data: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Named<'a> {
+            #[serde(borrow, default, rename = "type")]
+            kind: Text<'a>,
+        }
+        if let Some(rest) = data.strip_prefix(br#"{"type":""#)
+            && let Some(end) = memchr::memchr(b'"', rest)
+        {
+            return Self::of(rest.get(..end).unwrap_or_default());
+        }
+        match serde_json::from_slice::<Named<'_>>(data) {
+            Ok(named) => Self::of(named.kind.as_str().as_bytes()),
+            Err(_) => Self::Other,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct DeltaEvent<'a> {
+    #[serde(default)]
+    output_index: Option<u64>,
+    #[serde(default)]
+    summary_index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct ItemEvent<'a> {
+    #[serde(default)]
+    output_index: Option<u64>,
+    #[serde(borrow)]
+    item: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct RawItem<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    call_id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Text<'a>,
+    #[serde(borrow, default)]
+    status: Text<'a>,
+    #[serde(borrow, default)]
+    phase: Text<'a>,
+    #[serde(borrow, default)]
+    content: Option<Vec<RawPart<'a>>>,
+    #[serde(borrow, default)]
+    summary: Option<Vec<RawPart<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct RawPart<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    refusal: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct LastEvent<'a> {
+    #[serde(borrow)]
+    response: RawResponse<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawResponse<'a> {
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    incomplete_details: Option<Details<'a>>,
+    #[serde(borrow, default)]
+    output: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Details<'a> {
+    #[serde(borrow, default)]
+    reason: Text<'a>,
+}
+
+impl Wire for ResponsesWire {
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<ModelEvent>) {
+        let kind = match name {
+            b"" | b"message" => Kind::within(data),
+            name => Kind::of(name),
+        };
+        let read = match kind {
+            Kind::Other => Ok(()),
+            Kind::Text | Kind::Thought | Kind::Arguments => self.delta(kind, data, out),
+            Kind::NextThought => self.next_thought(data, out),
+            Kind::Begun => self.begun(data, out),
+            Kind::Done => self.done(data, out),
+            Kind::Completed | Kind::Incomplete => self.last(kind, data, out),
+            Kind::Failed => Err(faults::in_stream(data)),
+        };
+        out.extend(read.err());
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) {
+        let text = "the stream ended before the answer did";
+        out.push(failed(FaultKind::Interrupted, text));
+    }
+}
+
+impl ResponsesWire {
+    pub(crate) fn new(_source: &Source, limits: Limits) -> Self {
+        Self { measure: Measure::new(limits), items: BTreeMap::new() }
+    }
+
+    /// The item at a place; an event that does not say it means the last one.
+    fn item(&mut self, index: Option<u64>) -> Result<(&mut Measure, &mut Item), ModelEvent> {
+        let last = || self.items.last_key_value().map_or(0, |(index, _)| *index);
+        let index = index.unwrap_or_else(last);
+        if !self.items.contains_key(&index) {
+            self.measure.add(ITEM_BYTES)?;
+        }
+        Ok((&mut self.measure, self.items.entry(index).or_default()))
+    }
+
+    fn delta(
+        &mut self,
+        kind: Kind,
+        data: &[u8],
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelEvent> {
+        // One that cannot be read is missed by nobody: the item will be told whole.
+        let Ok(event) = serde_json::from_slice::<DeltaEvent<'_>>(data) else { return Ok(()) };
+        let Some(delta) = event.delta.filled() else { return Ok(()) };
+        let (measure, item) = self.item(event.output_index)?;
+        measure.add(delta.len())?;
+        item.counted += delta.len();
+        item.gathered.push_str(delta);
+        let delta = delta.to_owned();
+        match kind {
+            Kind::Thought => {
+                item.is_thought = true;
+                out.push(ModelEvent::Thinking(delta));
+            }
+            Kind::Arguments => {
+                out.extend(item.call.map(|index| ModelEvent::CallArguments { index, delta }));
+            }
+            _ => out.push(ModelEvent::Text(delta)),
+        }
+        Ok(())
+    }
+
+    /// Thoughts come in paragraphs, and no delta says where one ends.
+    fn next_thought(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        let Ok(event) = serde_json::from_slice::<DeltaEvent<'_>>(data) else { return Ok(()) };
+        let (measure, item) = self.item(event.output_index)?;
+        if event.summary_index.unwrap_or(0) > 0 && !item.gathered.is_empty() {
+            let space = "\n\n";
+            measure.add(space.len())?;
+            item.counted += space.len();
+            item.gathered.push_str(space);
+            out.push(ModelEvent::Thinking(space.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn begun(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        let Ok(event) = serde_json::from_slice::<ItemEvent<'_>>(data) else { return Ok(()) };
+        let Ok(raw) = serde_json::from_str::<RawItem<'_>>(event.item.get()) else { return Ok(()) };
+        let next = || self.items.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
+        let index = event.output_index.unwrap_or_else(next);
+        let (measure, item) = self.item(Some(index))?;
+        if raw.kind.as_str() == "function_call" && item.call.is_none() {
+            begin_call(measure, item, raw.name.as_str(), out)?;
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        let event: ItemEvent<'_> = serde_json::from_slice(data).map_err(|e| unreadable(&e))?;
+        self.settle(event.output_index, event.item, out)
+    }
+
+    /// Keeps an item that is whole, and shows what its deltas did not.
+    fn settle(
+        &mut self,
+        index: Option<u64>,
+        raw: &RawValue,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelEvent> {
+        let (measure, item) = self.item(index)?;
+        measure.give_back(std::mem::take(&mut item.counted));
+        let text = raw.get();
+        let raw: RawItem<'_> = serde_json::from_str(text).map_err(|e| unreadable(&e))?;
+        let (done, size) = match raw.kind.as_str() {
+            "message" => message(item, &raw, out),
+            "reasoning" => thought(item, &raw, text, out),
+            "function_call" => {
+                if item.call.is_none() {
+                    begin_call(measure, item, raw.name.as_str(), out)?;
+                }
+                call(item, &raw, out)
+            }
+            _ => (Done::Other, 0),
+        };
+        item.gathered = String::new();
+        item.counted = size;
+        item.done = Some(done);
+        measure.add(size)
+    }
+
+    fn last(
+        &mut self,
+        kind: Kind,
+        data: &[u8],
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelEvent> {
+        let event: LastEvent<'_> = serde_json::from_slice(data).map_err(|e| unreadable(&e))?;
+        let response = event.response;
+        // Some servers tell the items only here.
+        if self.items.values().all(|item| item.done.is_none()) {
+            for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
+                self.settle(Some(index), raw, out)?;
+            }
+        }
+        let is_cut = matches!(kind, Kind::Incomplete);
+        let content = self.content(is_cut)?;
+        let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
+        let stop = match (is_cut, reason.as_str()) {
+            (true, "content_filter") => Stop::Refused,
+            (true, _) => Stop::Length,
+            (false, _) if has_calls => Stop::ToolCalls,
+            (false, _) => Stop::End,
+        };
+        let usage = response.usage.and_then(usage);
+        out.extend(usage.map(ModelEvent::Usage));
+        let reply = Reply { content, stop, usage, ..Reply::default() };
+        out.push(ModelEvent::Finished(Box::new(reply)));
+        Ok(())
+    }
+
+    /// All blocks. A call that was cut off is none: its arguments may look whole and mean something else.
+    fn content(&mut self, is_cut: bool) -> Result<Vec<Block>, ModelEvent> {
+        let mut blocks = Vec::with_capacity(self.items.len());
+        for item in std::mem::take(&mut self.items).into_values() {
+            match item.done {
+                Some(Done::Block(block)) => blocks.push(block),
+                Some(Done::Call(call, ending)) => {
+                    let is_kept = match ending {
+                        Ending::Whole => !is_cut || call.unreadable.is_none(),
+                        Ending::Unsaid => !is_cut || has_arguments(&call),
+                        Ending::Cut => false,
+                    };
+                    blocks.extend(is_kept.then_some(Block::ToolCall(call)));
+                }
+                Some(Done::Other) => {}
+                None if item.call.is_some() && !is_cut => {
+                    let text = "the answer ended without a call that it had begun";
+                    return Err(failed(FaultKind::Unreadable, text));
+                }
+                None if item.call.is_some() || item.gathered.is_empty() => {}
+                None if item.is_thought => {
+                    blocks.push(Block::Reasoning { text: item.gathered, opaque: None });
+                }
+                None => blocks.push(Block::text(item.gathered)),
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+fn has_arguments(call: &ToolCall) -> bool {
+    call.unreadable.is_none() && call.arguments.as_object().is_some_and(|given| !given.is_empty())
+}
+
+fn begin_call(
+    measure: &mut Measure,
+    item: &mut Item,
+    name: &str,
+    out: &mut Vec<ModelEvent>,
+) -> Result<(), ModelEvent> {
+    let index = measure.call()?;
+    item.call = Some(index);
+    out.push(ModelEvent::CallBegun { index, name: name.to_owned() });
+    Ok(())
+}
+
+/// A message, and what it counts.
+fn message(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Done, usize) {
+    let parts = raw.content.as_deref().unwrap_or_default();
+    let mut text = String::new();
+    for part in parts {
+        text.push_str(part.text.as_str());
+        text.push_str(part.refusal.as_str());
+    }
+    if text.is_empty() {
+        text = std::mem::take(&mut item.gathered);
+    } else if item.gathered.is_empty() {
+        out.push(ModelEvent::Text(text.clone()));
+    }
+    let opaque = raw.id.filled().map(|id| match raw.phase.filled() {
+        Some(phase) => json!({"id": id, "phase": phase}),
+        None => json!({"id": id}),
+    });
+    let size = text.len() + raw.id.as_str().len();
+    (Done::Block(Block::Text { text, opaque }), size)
+}
+
+/// A thought, sealed or not.
+fn thought(
+    item: &mut Item,
+    raw: &RawItem<'_>,
+    whole: &str,
+    out: &mut Vec<ModelEvent>,
+) -> (Done, usize) {
+    let joined = |parts: &Option<Vec<RawPart<'_>>>| {
+        let parts = parts.iter().flatten().filter_map(|part| part.text.filled());
+        parts.collect::<Vec<_>>().join("\n\n")
+    };
+    let mut text = joined(&raw.summary);
+    if text.is_empty() {
+        text = joined(&raw.content);
+    }
+    if text.is_empty() {
+        text = std::mem::take(&mut item.gathered);
+    } else if item.gathered.is_empty() {
+        out.push(ModelEvent::Thinking(text.clone()));
+    }
+    let mut opaque = serde_json::from_str::<Value>(whole).ok();
+    if let Some(Value::Object(members)) = &mut opaque {
+        members.retain(|key, value| OF_THOUGHTS.contains(&key.as_str()) && !value.is_null());
+        members.entry("summary").or_insert_with(|| Value::Array(Vec::new()));
+    }
+    let size = text.len() + whole.len();
+    (Done::Block(Block::Reasoning { text, opaque }), size)
+}
+
+fn call(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Done, usize) {
+    let text = raw.arguments.filled().unwrap_or(&item.gathered);
+    if item.gathered.is_empty() && !text.is_empty() {
+        let event = |index| ModelEvent::CallArguments { index, delta: text.to_owned() };
+        out.extend(item.call.map(event));
+    }
+    let (arguments, unreadable) = arguments::read(text);
+    let size = text.len() + raw.name.as_str().len() + raw.call_id.as_str().len();
+    let origin = CallOrigin {
+        id: raw.call_id.filled().map(str::to_owned),
+        item: raw.id.filled().map(str::to_owned),
+        arguments: None,
+    };
+    let ending = match raw.status.as_str() {
+        "completed" => Ending::Whole,
+        "" => Ending::Unsaid,
+        _ => Ending::Cut,
+    };
+    let call = ToolCall {
+        id: String::new(),
+        name: raw.name.as_str().to_owned(),
+        arguments,
+        unreadable,
+        origin: Some(origin),
+        opaque: None,
+    };
+    (Done::Call(Box::new(call), ending), size)
+}
+
+fn usage(raw: &RawValue) -> Option<Usage> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Input {
+        cached_tokens: Option<u64>,
+        cache_write_tokens: Option<u64>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Output {
+        reasoning_tokens: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct Raw {
+        input_tokens: Option<u64>,
+        output_tokens: Option<u64>,
+        input_tokens_details: Option<Input>,
+        output_tokens_details: Option<Output>,
+    }
+    let raw: Raw = serde_json::from_str(raw.get()).ok()?;
+    let input = raw.input_tokens_details.unwrap_or_default();
+    let output = raw.output_tokens_details.unwrap_or_default();
+    Some(Usage {
+        input_tokens: raw.input_tokens.unwrap_or(0),
+        output_tokens: raw.output_tokens.unwrap_or(0),
+        cached_tokens: input.cached_tokens.unwrap_or(0),
+        cache_write_tokens: input.cache_write_tokens.unwrap_or(0),
+        reasoning_tokens: output.reasoning_tokens.unwrap_or(0),
+    })
+}
+
+fn unreadable(error: &serde_json::Error) -> ModelEvent {
+    let text = format!("an event of the stream is not what OpenAI Responses has: {error}");
+    failed(FaultKind::Unreadable, text)
+}

@@ -1,0 +1,73 @@
+//! Keys that a provider repeats in its complaint about them.
+
+/// Prefixes of keys and tokens.
+const SIGNS: [&str; 4] = ["sk-", "sess-", "eyJ", "AIza"];
+/// What follows one of these is a key.
+const BEFORE: [&str; 3] = ["bearer", "provided", "key"];
+/// A shorter word is none.
+const LEAST: usize = 8;
+
+/// A text without the keys in it.
+pub(super) fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut before = String::new();
+    let mut gap = String::new();
+    let is_of_word =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.' | '+' | '/' | '=');
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
+        let Some((word, after)) = rest.split_at_checked(end) else { break };
+        let plain = word.trim_end_matches('.');
+        let has_sign = SIGNS.iter().find(|sign| plain.starts_with(*sign));
+        let is_named = BEFORE.contains(&before.as_str())
+            && matches!(gap.as_str(), ": " | " " | ":" | "=" | "='" | ": '");
+        // A word of a sentence has no digit and no mark in it.
+        let is_keylike =
+            plain.len() >= LEAST && plain.chars().any(|c| c.is_ascii_digit() || c == '*');
+        match has_sign {
+            Some(sign) if plain.len() > sign.len() => masked.push_str("***"),
+            _ if is_named && is_keylike => masked.push_str("***"),
+            _ => masked.push_str(plain),
+        }
+        masked.extend(word.chars().skip(plain.chars().count()));
+        if !word.is_empty() {
+            before = plain.to_ascii_lowercase();
+        }
+        let next = after.find(is_of_word).unwrap_or(after.len());
+        let Some((between, after)) = after.split_at_checked(next) else { break };
+        masked.push_str(between);
+        between.clone_into(&mut gap);
+        rest = after;
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_not_repeated_and_words_are() {
+        let cases = [
+            (
+                "Incorrect API key provided: sk-abc***xyz. See https://a/b.",
+                "Incorrect API key provided: ***. See https://a/b.",
+            ),
+            ("Incorrect API key provided: my0wnkey9.", "Incorrect API key provided: ***."),
+            ("bad token Bearer abc.def0123456", "bad token Bearer ***"),
+            ("`sk-proj-1_2-3`", "`***`"),
+            (
+                "the key provided is wrong; sk- is the prefix",
+                "the key provided is wrong; sk- is the prefix",
+            ),
+            ("größer als 4096", "größer als 4096"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(masked(text), expected);
+        }
+    }
+}
