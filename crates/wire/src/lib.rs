@@ -4,13 +4,30 @@
 //! [`request`] makes what is sent, [`Parser`] reads what comes back, in pieces of any size, and [`fault`] reads an answer
 //! that is no stream. One module for each wire format knows what its providers want; nobody else does.
 
+mod anthropic;
 mod ask;
+mod attachment;
+mod borrowed;
 mod call_ids;
+mod gather;
+mod gemini;
 mod name;
 mod openai;
 mod outcome;
 mod parser;
+mod refusal;
+mod rounds;
+#[cfg(test)]
+mod samples;
 mod sse;
+
+use switchboard_chat::Source;
+use switchboard_model::ProviderKind;
 
 pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
 pub use parser::{Limits, Parser};
+
+/// Whether this model takes changes of its tools within the conversation.
+pub fn takes_tool_changes(source: &Source) -> bool {
+    source.kind == ProviderKind::Anthropic && anthropic::takes_tool_changes(&source.model)
+}

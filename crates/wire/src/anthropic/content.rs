@@ -1,0 +1,164 @@
+//! The pieces of messages as Anthropic takes them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_chat::{Media, Part, Place, ToolReturn};
+
+use crate::attachment::{Attachment, not_shown};
+use crate::{outcome, rounds};
+
+/// One entry of `messages`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(super) enum Turn<'a> {
+    User { content: Vec<Marked<'a>> },
+    Assistant { content: Vec<Marked<'a>> },
+    System { content: Vec<Notice<'a>> },
+}
+
+/// A block, and whether all up to it is worth keeping in the provider's cache.
+#[derive(Debug, Serialize)]
+pub(super) struct Marked<'a> {
+    #[serde(flatten)]
+    pub(super) content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cache_control: Option<CacheControl>,
+}
+
+impl<'a> From<Content<'a>> for Marked<'a> {
+    fn from(content: Content<'a>) -> Self {
+        Self { content, cache_control: None }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl CacheControl {
+    pub(super) const EPHEMERAL: Self = Self { kind: "ephemeral" };
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Origin<'a>,
+    },
+    Document {
+        source: Origin<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: Cow<'a, str>,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Outcome<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+/// What came of a call.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Outcome<'a> {
+    Text(String),
+    Blocks(Vec<Content<'a>>),
+}
+
+/// Where a picture or a document is.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Origin<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+impl<'a> From<&'a Media> for Origin<'a> {
+    fn from(media: &'a Media) -> Self {
+        match &media.place {
+            Place::Data(data) => Self::Base64 { media_type: &media.media_type, data },
+            Place::Url(url) => Self::Url { url },
+        }
+    }
+}
+
+/// A piece of a system message within the conversation.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Notice<'a> {
+    /// As the rendering wrote it.
+    ToolChange(&'a RawValue),
+    Said(Content<'a>),
+}
+
+impl<'a> Content<'a> {
+    /// A text; `None` if there is nothing to read in it, which is refused.
+    pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Option<Self> {
+        let text = text.into();
+        (!text.trim().is_empty()).then_some(Self::Text { text })
+    }
+
+    pub(super) fn part(part: &'a Part) -> Option<Self> {
+        match Attachment::of(part) {
+            Attachment::Text(text) => Self::text(text),
+            Attachment::Image(media) => Some(Self::Image { source: media.into() }),
+            Attachment::Pdf { name, media } => {
+                Some(Self::Document { source: media.into(), title: name })
+            }
+            Attachment::Other { name, media } => Self::text(not_shown(name, media)),
+        }
+    }
+
+    /// What came of a call. An error must say something, all else may say nothing.
+    pub(super) fn result(id: &'a str, result: Option<&'a ToolReturn>) -> Self {
+        let Some(result) = result else {
+            let content = Some(Outcome::Text(rounds::UNKNOWN.into()));
+            return Self::ToolResult { tool_use_id: id, content, is_error: true };
+        };
+        let (text, media) = outcome::pieces(result);
+        let has_text = !text.trim().is_empty();
+        let content = if !media.is_empty() {
+            let media = media.into_iter().filter_map(Content::part);
+            Some(Outcome::Blocks(Content::text(text).into_iter().chain(media).collect()))
+        } else if has_text {
+            Some(Outcome::Text(text))
+        } else {
+            result.is_error.then(|| Outcome::Text("(no output)".into()))
+        };
+        Self::ToolResult { tool_use_id: id, content, is_error: result.is_error }
+    }
+
+    /// Whether the provider takes a mark on it.
+    pub(super) fn takes_mark(&self) -> bool {
+        match self {
+            Self::Thinking { .. } | Self::RedactedThinking { .. } => false,
+            Self::Text { .. }
+            | Self::Image { .. }
+            | Self::Document { .. }
+            | Self::ToolUse { .. }
+            | Self::ToolResult { .. } => true,
+        }
+    }
+}

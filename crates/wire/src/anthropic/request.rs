@@ -1,0 +1,143 @@
+//! A conversation as a request to Anthropic.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_model::{Effort, ModelSettings};
+use switchboard_render::Apply;
+
+use super::content::{CacheControl, Content, Marked, Turn};
+use super::model::{self, Thinking};
+use super::turns::turns;
+use crate::call_ids::CallIds;
+use crate::{Ask, WireRequest, rounds};
+
+const VERSION: &str = "2023-06-01";
+/// The fewest tokens that a model can be given to think.
+const LEAST_THOUGHT: u32 = 1024;
+
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Marked<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<RawThinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    stream: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum RawThinking {
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+    },
+    Enabled {
+        budget_tokens: u32,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+/// What is sent for a conversation.
+pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+    let model = ask.source.model.as_str();
+    let settings = ask.settings;
+    let ids = CallIds::new(ask.messages, ask.source);
+    let tools = ask.tools.base.json();
+    let tools: &RawValue = serde_json::from_slice(&tools).map_err(|error| unwritten(&error))?;
+    let max_tokens = settings.max_output_tokens.unwrap_or_else(|| model::max_tokens(model));
+    let (thinking, output_config) = thinking(model, settings, max_tokens);
+    let system = rounds::instructions(ask).map(|text| {
+        let content = Content::Text { text: Cow::Owned(text) };
+        [Marked { content, cache_control: Some(CacheControl::EPHEMERAL) }]
+    });
+    let body = Body {
+        model,
+        max_tokens,
+        system,
+        tools: (tools.get() != "[]").then_some(tools),
+        messages: turns(ask, &ids),
+        thinking,
+        output_config,
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        stream: true,
+    };
+    let body = serde_json::to_vec(&body).map_err(|error| unwritten(&error))?;
+    let version = ("anthropic-version", VERSION.to_owned());
+    let betas = betas(ask).map(|betas| ("anthropic-beta", betas));
+    let headers = [version].into_iter().chain(betas).collect();
+    Ok(WireRequest { path: "/v1/messages".into(), headers, body: body.into() })
+}
+
+fn thinking(
+    model: &str,
+    settings: &ModelSettings,
+    max_tokens: u32,
+) -> (Option<RawThinking>, Option<OutputConfig>) {
+    if settings.effort.is_none() && !settings.show_thinking {
+        return (None, None);
+    }
+    match model::thinking(model) {
+        Thinking::Adaptive => {
+            // Some models keep their thoughts to themselves unless they are asked.
+            let display = settings.show_thinking.then_some("summarized");
+            let effort = settings.effort.map(|effort| OutputConfig { effort: word(effort) });
+            (Some(RawThinking::Adaptive { display }), effort)
+        }
+        Thinking::Budget => {
+            let wanted = match settings.effort {
+                Some(Effort::Minimal) => LEAST_THOUGHT,
+                Some(Effort::Low) => 4 * LEAST_THOUGHT,
+                Some(Effort::Medium) | None => 8 * LEAST_THOUGHT,
+                Some(Effort::High) => 16 * LEAST_THOUGHT,
+            };
+            // Something must be left for the answer.
+            let budget_tokens = wanted.min(max_tokens / 2);
+            let enabled = RawThinking::Enabled { budget_tokens };
+            ((budget_tokens >= LEAST_THOUGHT).then_some(enabled), None)
+        }
+        Thinking::Never => (None, None),
+    }
+}
+
+fn word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}
+
+fn betas(ask: &Ask<'_>) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for change in &ask.tools.changes {
+        if let Apply::Append { betas, .. } = &change.delta.apply {
+            all.extend(betas);
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    (!all.is_empty()).then(|| all.join(","))
+}
+
+fn unwritten(error: &serde_json::Error) -> ModelFault {
+    ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
+}

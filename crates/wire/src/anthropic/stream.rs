@@ -1,0 +1,377 @@
+//! The stream of Anthropic, one event after the other.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchboard_chat::{
+    Block, CallOrigin, FaultKind, ModelEvent, ModelFault, Reply, Source, Stop, ToolCall, Usage,
+};
+
+use super::fault::RawError;
+use crate::Limits;
+use crate::borrowed::Text;
+use crate::gather::{self, Full, Gathered};
+use crate::parser::{Wire, failed};
+
+/// All events in one shape: what an event does not have is not there.
+#[derive(Debug, Deserialize)]
+struct RawEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    index: Option<usize>,
+    #[serde(borrow)]
+    delta: Option<RawDelta<'a>>,
+    content_block: Option<RawBlock>,
+    message: Option<RawMessage>,
+    usage: Option<RawUsage>,
+    error: Option<RawError>,
+    request_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawDelta<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawBlock {
+    #[serde(rename = "type")]
+    kind: String,
+    id: Option<String>,
+    name: Option<String>,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    data: Option<String>,
+    input: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawMessage {
+    usage: Option<RawUsage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RawUsage {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    output_tokens_details: Option<RawDetails>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawDetails {
+    thinking_tokens: Option<u64>,
+}
+
+/// A block that grows.
+#[derive(Debug)]
+enum Growing {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Redacted(String),
+    Call {
+        index: usize,
+        id: Option<String>,
+        name: String,
+        json: String,
+        is_whole: bool,
+    },
+    /// Of a kind that we do not know, or of a tool of the provider's own.
+    Ignored,
+}
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(crate) struct MessagesWire {
+    gathered: Gathered,
+    /// In the order in which they began, under the numbers that the provider gave them.
+    blocks: Vec<(usize, Growing)>,
+    usage: RawUsage,
+    stop: Option<Stop>,
+}
+
+type Events = Vec<ModelEvent>;
+
+impl MessagesWire {
+    pub(crate) fn new(_source: &Source, limits: Limits) -> Self {
+        let gathered = Gathered::new(limits);
+        Self { gathered, blocks: Vec::new(), usage: RawUsage::default(), stop: None }
+    }
+
+    fn read(&mut self, name: &[u8], event: RawEvent<'_>, out: &mut Events) -> Result<(), Full> {
+        let kind = event.kind.as_ref().map_or("", |kind| &kind.0);
+        let kind = if is_unnamed(name) { kind.as_bytes() } else { name };
+        match kind {
+            b"content_block_delta" => {
+                if let Some(delta) = event.delta {
+                    self.grow(event.index.unwrap_or(0), &delta, out)?;
+                }
+            }
+            b"content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.begin(event.index.unwrap_or(0), block, out)?;
+                }
+            }
+            b"content_block_stop" => self.close(event.index.unwrap_or(0)),
+            b"message_start" => {
+                if let Some(usage) = event.message.and_then(|message| message.usage) {
+                    self.count(usage, out);
+                }
+            }
+            b"message_delta" => {
+                let reason = event.delta.and_then(|delta| delta.stop_reason);
+                if let Some(reason) = reason {
+                    self.stop = Some(stop_of(&reason.0));
+                }
+                if let Some(usage) = event.usage {
+                    self.count(usage, out);
+                }
+            }
+            b"message_stop" => {
+                let reply = self.reply();
+                out.push(ModelEvent::Finished(Box::new(reply)));
+            }
+            b"error" => {
+                let fault = match event.error {
+                    Some(error) => error.into_fault(),
+                    None => ModelFault::new(
+                        FaultKind::Provider,
+                        "the provider gave up and said nothing",
+                    ),
+                };
+                let fault = ModelFault { request_id: event.request_id, ..fault };
+                out.push(ModelEvent::Failed(Box::new(fault)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, at: usize, raw: RawBlock, out: &mut Events) -> Result<(), Full> {
+        self.gathered.take_block()?;
+        let block = match raw.kind.as_str() {
+            "text" => Growing::Text(String::new()),
+            "thinking" => Growing::Thinking { text: String::new(), signature: String::new() },
+            "redacted_thinking" => {
+                let data = raw.data.unwrap_or_default();
+                self.gathered.take(data.len())?;
+                Growing::Redacted(data)
+            }
+            "tool_use" => {
+                let index = self.gathered.take_call()?;
+                let name = raw.name.unwrap_or_default();
+                let id = raw.id;
+                self.gathered.take(name.len() + id.as_ref().map_or(0, String::len))?;
+                out.push(ModelEvent::CallBegun { index, name: name.clone() });
+                // It comes in pieces; those who send it at once send it here.
+                let given =
+                    raw.input.filter(|input| input.as_object().is_some_and(|o| !o.is_empty()));
+                let json = given.map(|input| input.to_string()).unwrap_or_default();
+                self.gathered.take(json.len())?;
+                if !json.is_empty() {
+                    out.push(ModelEvent::CallArguments { index, delta: json.clone() });
+                }
+                Growing::Call { index, id, name, json, is_whole: false }
+            }
+            _ => Growing::Ignored,
+        };
+        self.blocks.push((at, block));
+        let first = RawDelta {
+            text: raw.text.map(|text| Text(text.into())),
+            partial_json: None,
+            thinking: raw.thinking.map(|text| Text(text.into())),
+            signature: raw.signature.map(|text| Text(text.into())),
+            stop_reason: None,
+        };
+        self.grow(at, &first, out)
+    }
+
+    /// A delta grows the block that it fits; what fits none is of a kind that we do not know.
+    fn grow(&mut self, at: usize, delta: &RawDelta<'_>, out: &mut Events) -> Result<(), Full> {
+        let Some(block) = find(&mut self.blocks, at) else { return Ok(()) };
+        match block {
+            Growing::Text(text) => {
+                if let Some(more) = some(delta.text.as_ref()) {
+                    self.gathered.take(more.len())?;
+                    text.push_str(more);
+                    out.push(ModelEvent::Text(more.to_owned()));
+                }
+            }
+            Growing::Call { index, json, is_whole: false, .. } => {
+                if let Some(more) = some(delta.partial_json.as_ref()) {
+                    self.gathered.take(more.len())?;
+                    json.push_str(more);
+                    out.push(ModelEvent::CallArguments { index: *index, delta: more.to_owned() });
+                }
+            }
+            Growing::Thinking { text, signature } => {
+                if let Some(more) = some(delta.thinking.as_ref()) {
+                    self.gathered.take(more.len())?;
+                    text.push_str(more);
+                    out.push(ModelEvent::Thinking(more.to_owned()));
+                }
+                if let Some(more) = some(delta.signature.as_ref()) {
+                    self.gathered.take(more.len())?;
+                    signature.push_str(more);
+                }
+            }
+            Growing::Call { .. } | Growing::Redacted(_) | Growing::Ignored => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, at: usize) {
+        if let Some(Growing::Call { is_whole, .. }) = find(&mut self.blocks, at) {
+            *is_whole = true;
+        }
+    }
+
+    /// Counts are whole each time: what is said later replaces what was said before.
+    fn count(&mut self, new: RawUsage, out: &mut Events) {
+        let usage = &mut self.usage;
+        usage.input_tokens = new.input_tokens.or(usage.input_tokens);
+        usage.cache_creation_input_tokens =
+            new.cache_creation_input_tokens.or(usage.cache_creation_input_tokens);
+        usage.cache_read_input_tokens =
+            new.cache_read_input_tokens.or(usage.cache_read_input_tokens);
+        usage.output_tokens = new.output_tokens.or(usage.output_tokens);
+        usage.output_tokens_details =
+            new.output_tokens_details.or(usage.output_tokens_details.take());
+        out.extend(self.used().map(ModelEvent::Usage));
+    }
+
+    fn used(&self) -> Option<Usage> {
+        let usage = &self.usage;
+        usage.input_tokens.or(usage.output_tokens)?;
+        let written = usage.cache_creation_input_tokens.unwrap_or(0);
+        let cached = usage.cache_read_input_tokens.unwrap_or(0);
+        let fresh = usage.input_tokens.unwrap_or(0);
+        let details = usage.output_tokens_details.as_ref();
+        Some(Usage {
+            input_tokens: fresh.saturating_add(written).saturating_add(cached),
+            output_tokens: usage.output_tokens.unwrap_or(0),
+            cached_tokens: cached,
+            cache_write_tokens: written,
+            reasoning_tokens: details.and_then(|details| details.thinking_tokens).unwrap_or(0),
+        })
+    }
+
+    fn reply(&mut self) -> Reply {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.sort_by_key(|(at, _)| *at);
+        let said = self.stop.unwrap_or_default();
+        let content = blocks.into_iter().filter_map(|(_, block)| finished(block, said));
+        let mut reply =
+            Reply { content: content.collect(), usage: self.used(), ..Reply::default() };
+        let has_calls = reply.calls().next().is_some();
+        reply.stop = match (said, has_calls) {
+            (Stop::End | Stop::ToolCalls, true) => Stop::ToolCalls,
+            (Stop::End | Stop::ToolCalls, false) => Stop::End,
+            (Stop::Length | Stop::Refused | Stop::Paused | Stop::Cancelled, _) => said,
+        };
+        reply
+    }
+}
+
+/// A block of the reply; `None` for one that is empty, and for a call that may be cut.
+fn finished(block: Growing, stop: Stop) -> Option<Block> {
+    match block {
+        Growing::Text(text) => (!text.is_empty()).then(|| Block::text(text)),
+        Growing::Thinking { text, signature } if signature.is_empty() => {
+            (!text.is_empty()).then_some(Block::Reasoning { text, opaque: None })
+        }
+        Growing::Thinking { text, signature } => {
+            Some(Block::Reasoning { text, opaque: Some(json!({"signature": signature})) })
+        }
+        Growing::Redacted(data) => {
+            Some(Block::Reasoning { text: String::new(), opaque: Some(json!({"data": data})) })
+        }
+        Growing::Call { is_whole: false, .. } | Growing::Ignored => None,
+        Growing::Call { id, name, json, .. } => {
+            let (arguments, unreadable) = gather::arguments(&json);
+            // Whether it was cut before its first argument, or has none, cannot be told.
+            let is_cut = match stop {
+                Stop::Length => unreadable.is_some() || json.is_empty(),
+                Stop::Refused => true,
+                Stop::End | Stop::ToolCalls | Stop::Paused | Stop::Cancelled => false,
+            };
+            let origin = Some(CallOrigin { id, ..CallOrigin::default() });
+            let call =
+                ToolCall { id: String::new(), name, arguments, unreadable, origin, opaque: None };
+            (!is_cut).then(|| Block::ToolCall(Box::new(call)))
+        }
+    }
+}
+
+fn stop_of(reason: &str) -> Stop {
+    match reason {
+        "tool_use" => Stop::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "refusal" => Stop::Refused,
+        "pause_turn" => Stop::Paused,
+        _ => Stop::End,
+    }
+}
+
+/// The block with this number; deltas are nearly always for the last one.
+fn find(blocks: &mut [(usize, Growing)], at: usize) -> Option<&mut Growing> {
+    blocks.iter_mut().rev().find(|(known, _)| *known == at).map(|(_, block)| block)
+}
+
+fn some<'a>(text: Option<&'a Text<'_>>) -> Option<&'a str> {
+    text.map(|text| &*text.0).filter(|text| !text.is_empty())
+}
+
+fn is_unnamed(name: &[u8]) -> bool {
+    matches!(name, b"" | b"message")
+}
+
+fn is_known(name: &[u8]) -> bool {
+    is_unnamed(name)
+        || matches!(
+            name,
+            b"content_block_delta"
+                | b"content_block_start"
+                | b"content_block_stop"
+                | b"message_start"
+                | b"message_delta"
+                | b"message_stop"
+                | b"error"
+        )
+}
+
+impl Wire for MessagesWire {
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Events) {
+        if !is_known(name) {
+            return;
+        }
+        match serde_json::from_slice::<RawEvent<'_>>(data) {
+            Ok(event) => {
+                if let Err(full) = self.read(name, event, out) {
+                    out.push(full.into());
+                }
+            }
+            Err(error) => {
+                let text = format!("an event of the stream cannot be read: {error}");
+                out.push(failed(FaultKind::Unreadable, text));
+            }
+        }
+    }
+
+    fn end(&mut self, out: &mut Events) {
+        out.push(failed(FaultKind::Interrupted, "the stream ended before the answer did"));
+    }
+}

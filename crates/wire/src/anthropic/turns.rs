@@ -1,0 +1,160 @@
+//! A conversation as the `messages` of Anthropic: user and assistant in turns, and between them system messages where
+//! those may stand.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_chat::{Block, Message, Reply, Stop};
+use switchboard_render::Apply;
+
+use super::content::{CacheControl, Content, Marked, Notice, Turn};
+use super::takes_tool_changes;
+use crate::call_ids::CallIds;
+use crate::rounds::{self, OPENING};
+use crate::{Ask, ToolChange, attachment, name};
+
+/// The `messages` of a request.
+pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>> {
+    let mut turns = Turns { ask, ids, turns: Vec::new(), waiting: Vec::new() };
+    let takes_system = takes_tool_changes(&ask.source.model);
+    let leading = rounds::leading(ask.messages);
+    for (index, message) in ask.messages.iter().enumerate() {
+        turns.wait_for(|before| before == index);
+        match message {
+            Message::System(_) if index < leading => {}
+            Message::System(said) if takes_system => {
+                turns.waiting.extend(Content::text(attachment::as_text(said)).map(Notice::Said));
+            }
+            Message::System(said) => {
+                let text = attachment::as_text(said);
+                if !text.is_empty() {
+                    turns.user(Content::text(rounds::from_operator(&text)));
+                }
+            }
+            Message::User(said) => turns.user(said.content.iter().filter_map(Content::part)),
+            Message::Assistant(reply) => turns.assistant(index, reply),
+            // Stand with their reply.
+            Message::Tool(_) => {}
+        }
+    }
+    turns.wait_for(|before| before >= ask.messages.len());
+    turns.place_waiting();
+    if turns.turns.is_empty() {
+        turns.user(Content::text(OPENING));
+    }
+    mark_last(&mut turns.turns);
+    turns.turns
+}
+
+struct Turns<'a> {
+    ask: &'a Ask<'a>,
+    ids: &'a CallIds<'a>,
+    turns: Vec<Turn<'a>>,
+    /// What a system message will say at the next place where one may stand.
+    waiting: Vec<Notice<'a>>,
+}
+
+impl<'a> Turns<'a> {
+    fn wait_for(&mut self, is_here: impl Fn(usize) -> bool) {
+        let here = self.ask.tools.changes.iter().filter(|change| is_here(change.before));
+        self.waiting.extend(here.flat_map(notices));
+    }
+
+    /// A system message follows a user's, and is last or followed by the assistant's.
+    fn place_waiting(&mut self) {
+        if !self.waiting.is_empty() && matches!(self.turns.last(), Some(Turn::User { .. })) {
+            self.turns.push(Turn::System { content: std::mem::take(&mut self.waiting) });
+        }
+    }
+
+    fn user(&mut self, new: impl IntoIterator<Item = Content<'a>>) {
+        let mut new = new.into_iter().map(Marked::from).peekable();
+        if new.peek().is_none() {
+            return;
+        }
+        match self.turns.last_mut() {
+            Some(Turn::User { content }) => content.extend(new),
+            _ => self.turns.push(Turn::User { content: new.collect() }),
+        }
+    }
+
+    fn assistant(&mut self, index: usize, reply: &'a Reply) {
+        let new = self.blocks(index, reply);
+        if new.is_empty() {
+            return;
+        }
+        if self.turns.is_empty() {
+            self.user(Content::text(OPENING));
+        }
+        self.place_waiting();
+        let new = new.into_iter().map(Marked::from);
+        match self.turns.last_mut() {
+            Some(Turn::Assistant { content }) => content.extend(new),
+            _ => self.turns.push(Turn::Assistant { content: new.collect() }),
+        }
+        let answered = rounds::answered(self.ask.messages, index, reply);
+        let ids = self.ids;
+        let results =
+            answered.into_iter().map(|(call, result)| Content::result(ids.of(&call.id), result));
+        self.user(results);
+    }
+
+    fn blocks(&self, index: usize, reply: &'a Reply) -> Vec<Content<'a>> {
+        let is_own = rounds::is_own(reply, self.ask.source);
+        let replays = is_own && self.ask.replay.contains(&index);
+        let blocks = reply.content.iter().filter_map(|block| match block {
+            Block::Text { text, .. } => Content::text(text),
+            Block::Reasoning { text, opaque } => {
+                thought(text, opaque.as_ref()?).filter(|_| replays)
+            }
+            Block::ToolCall(call) => Some(Content::ToolUse {
+                id: self.ids.of(&call.id),
+                name: name::legal(&call.name),
+                input: rounds::arguments(call, is_own, &self.ask.tools.newest),
+            }),
+        });
+        let mut blocks: Vec<_> = blocks.collect();
+        // A message must not end in thoughts, unless it is one that the model wants to go on with.
+        while reply.stop != Stop::Paused && blocks.last().is_some_and(|last| !last.takes_mark()) {
+            blocks.pop();
+        }
+        blocks
+    }
+}
+
+/// A thought as it was given; one that was never sealed cannot be given back.
+fn thought<'a>(thinking: &'a str, opaque: &'a Value) -> Option<Content<'a>> {
+    let sealed = |key: &str| opaque.get(key).and_then(Value::as_str);
+    match (sealed("signature"), sealed("data")) {
+        (Some(signature), _) => Some(Content::Thinking { thinking, signature }),
+        (None, Some(data)) => Some(Content::RedactedThinking { data }),
+        (None, None) => None,
+    }
+}
+
+/// The blocks of the system messages that a change is made of.
+fn notices(change: &ToolChange) -> impl Iterator<Item = Notice<'_>> {
+    #[derive(Deserialize)]
+    struct Item<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    let items = match &change.delta.apply {
+        Apply::Append { items, .. } => items.as_slice(),
+        Apply::Nothing | Apply::Resend { .. } => &[],
+    };
+    let items = items.iter().filter_map(|item| serde_json::from_str::<Item<'_>>(item.get()).ok());
+    items.flat_map(|item| item.content).map(Notice::ToolChange)
+}
+
+/// All that is sent now is the beginning of what is sent next.
+fn mark_last(turns: &mut [Turn<'_>]) {
+    let contents = turns.iter_mut().rev().filter_map(|turn| match turn {
+        Turn::User { content } | Turn::Assistant { content } => Some(content),
+        Turn::System { .. } => None,
+    });
+    let mut blocks = contents.flat_map(|content| content.iter_mut().rev());
+    if let Some(last) = blocks.find(|block| block.content.takes_mark()) {
+        last.cache_control = Some(CacheControl::EPHEMERAL);
+    }
+}

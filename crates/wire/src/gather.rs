@@ -1,0 +1,105 @@
+//! What a stream has brought so far, within the limits of one answer.
+
+use serde_json::{Map, Value};
+use switchboard_chat::{FaultKind, ModelEvent};
+
+use crate::Limits;
+use crate::parser::failed;
+
+/// What a block costs beside its text: a stream of empty blocks must end, too.
+const PER_BLOCK: usize = 64;
+
+/// Counts what an answer holds.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    limits: Limits,
+    bytes: usize,
+    calls: usize,
+}
+
+/// The answer is larger than what is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    Bytes(usize),
+    Calls(usize),
+}
+
+impl Gathered {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, bytes: 0, calls: 0 }
+    }
+
+    /// Takes so many bytes more.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Full> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limits.reply_bytes {
+            return Err(Full::Bytes(self.limits.reply_bytes));
+        }
+        Ok(())
+    }
+
+    /// Takes one block more.
+    pub(crate) fn take_block(&mut self) -> Result<(), Full> {
+        self.take(PER_BLOCK)
+    }
+
+    /// Takes one call more and says which one it is.
+    pub(crate) fn take_call(&mut self) -> Result<usize, Full> {
+        if self.calls >= self.limits.calls {
+            return Err(Full::Calls(self.limits.calls));
+        }
+        self.calls += 1;
+        Ok(self.calls - 1)
+    }
+}
+
+impl From<Full> for ModelEvent {
+    fn from(full: Full) -> Self {
+        let message = match full {
+            Full::Bytes(most) => {
+                format!("the answer is larger than the {most} bytes that are taken")
+            }
+            Full::Calls(most) => {
+                format!("the answer has more than the {most} calls that are taken")
+            }
+        };
+        failed(FaultKind::TooLarge, message)
+    }
+}
+
+/// The arguments of a call as they were written: an object, or why there is none.
+pub(crate) fn arguments(text: &str) -> (Value, Option<String>) {
+    let none = || Value::Object(Map::new());
+    if text.trim().is_empty() {
+        return (none(), None);
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(arguments @ Value::Object(_)) => (arguments, None),
+        Ok(_) | Err(_) => (none(), Some(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object_or_unreadable() {
+        assert_eq!(arguments(" "), (json!({}), None));
+        assert_eq!(arguments(r#"{"a":1}"#), (json!({"a": 1}), None));
+        for text in ["[1]", "null", r#"{"a":"#, "7"] {
+            assert_eq!(arguments(text), (json!({}), Some(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn limits_are_reached_and_not_passed() {
+        let mut gathered = Gathered::new(Limits { event_bytes: 9, reply_bytes: 100, calls: 1 });
+        assert_eq!((gathered.take(100), gathered.take_call()), (Ok(()), Ok(0)));
+        assert_eq!(gathered.take(1), Err(Full::Bytes(100)));
+        assert_eq!(gathered.take_call(), Err(Full::Calls(1)));
+    }
+}

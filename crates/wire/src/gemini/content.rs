@@ -1,0 +1,164 @@
+//! The pieces of a conversation as Gemini takes them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use switchboard_chat::{Media, Part, Place, ToolCall, ToolReturn};
+
+use crate::attachment::{Attachment, not_shown};
+use crate::{name, outcome, rounds};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Role {
+    User,
+    Model,
+}
+
+/// One entry of `contents`.
+#[derive(Debug, Serialize)]
+pub(super) struct Content<'a> {
+    pub(super) role: Role,
+    pub(super) parts: Vec<RawPart<'a>>,
+    /// The answers to calls stand alone: nothing may be counted among them.
+    #[serde(skip)]
+    pub(super) is_answer: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RawPart<'a> {
+    #[serde(flatten)]
+    pub(super) data: Data<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thought_signature: Option<&'a str>,
+}
+
+impl<'a> From<Data<'a>> for RawPart<'a> {
+    fn from(data: Data<'a>) -> Self {
+        Self { data, thought_signature: None }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Data<'a> {
+    Text(Cow<'a, str>),
+    #[serde(rename_all = "camelCase")]
+    InlineData {
+        mime_type: &'a str,
+        data: &'a str,
+    },
+    #[serde(rename_all = "camelCase")]
+    FileData {
+        mime_type: &'a str,
+        file_uri: &'a str,
+    },
+    FunctionCall {
+        id: &'a str,
+        name: Cow<'a, str>,
+        args: Cow<'a, Value>,
+    },
+    FunctionResponse {
+        id: &'a str,
+        name: Cow<'a, str>,
+        response: Map<String, Value>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Data<'a>>,
+    },
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Option<Self> {
+        let text = text.into();
+        (!text.trim().is_empty()).then_some(Self::Text(text))
+    }
+
+    pub(super) fn part(part: &'a Part) -> Option<Self> {
+        match Attachment::of(part) {
+            Attachment::Text(text) => Self::text(text),
+            Attachment::Image(media) => Some(Self::media(None, media)),
+            Attachment::Pdf { name, media } | Attachment::Other { name, media } => {
+                Some(Self::media(name, media))
+            }
+        }
+    }
+
+    /// Something that the models see or hear; others are refused, so they get a word about it.
+    fn media(name: Option<&str>, media: &'a Media) -> Self {
+        let mime_type = media.media_type.as_str();
+        let is_known = matches!(
+            mime_type,
+            "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif"
+        ) || mime_type == "application/pdf"
+            || mime_type.starts_with("audio/")
+            || mime_type.starts_with("video/");
+        match &media.place {
+            _ if !is_known => Self::Text(not_shown(name, media).into()),
+            Place::Data(data) => Self::InlineData { mime_type, data },
+            Place::Url(file_uri) => Self::FileData { mime_type, file_uri },
+        }
+    }
+
+    /// Whether it may stand within a response.
+    fn nests(&self) -> bool {
+        match self {
+            Self::InlineData { mime_type, .. } | Self::FileData { mime_type, .. } => {
+                mime_type.starts_with("image/") || *mime_type == "application/pdf"
+            }
+            Self::Text(_) | Self::FunctionCall { .. } | Self::FunctionResponse { .. } => false,
+        }
+    }
+}
+
+/// What came of a call: the response, and after it what is not text.
+pub(super) fn answer<'a>(
+    call: &'a ToolCall,
+    id: &'a str,
+    result: Option<&'a ToolReturn>,
+    nests_media: bool,
+) -> Vec<Data<'a>> {
+    let name = name::legal(&call.name);
+    let Some(result) = result else {
+        let response = Map::from_iter([("error".into(), rounds::UNKNOWN.into())]);
+        return vec![Data::FunctionResponse { id, name, response, parts: Vec::new() }];
+    };
+    let (text, media) = outcome::pieces(result);
+    let mut words = Vec::new();
+    let (mut nested, mut beside) = (Vec::new(), Vec::new());
+    for data in media.into_iter().filter_map(Data::part) {
+        match data {
+            Data::Text(text) => words.push(text),
+            data if nests_media && data.nests() => nested.push(data),
+            data => beside.push(data),
+        }
+    }
+    let response = response(result, text, &words);
+    let first = Data::FunctionResponse { id, name, response, parts: nested };
+    [first].into_iter().chain(beside).collect()
+}
+
+/// An object with `output` or `error`. Structured content stays an object, and words about files stand beside it.
+fn response(result: &ToolReturn, text: String, words: &[Cow<'_, str>]) -> Map<String, Value> {
+    let mut response = Map::new();
+    match &result.structured {
+        Some(structured) if !result.is_error => {
+            response.insert("output".into(), structured.clone());
+            if !words.is_empty() {
+                response.insert("files".into(), words.join("\n").into());
+            }
+        }
+        Some(_) | None => {
+            let text = Some(Cow::<str>::Owned(text)).filter(|text| !text.is_empty());
+            let all: Vec<_> = text.into_iter().chain(words.iter().cloned()).collect();
+            let text = match all.join("\n") {
+                text if text.trim().is_empty() && result.is_error => "(no output)".into(),
+                text => text,
+            };
+            let key = if result.is_error { "error" } else { "output" };
+            response.insert(key.into(), text.into());
+        }
+    }
+    response
+}

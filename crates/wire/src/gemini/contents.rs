@@ -1,0 +1,134 @@
+//! A conversation as the `contents` of Gemini: a turn of the model with calls is followed by one turn with all answers and
+//! nothing else.
+
+use serde_json::Value;
+use switchboard_chat::{Block, Message, Reply};
+
+use super::content::{Content, Data, RawPart, Role, answer};
+use super::model;
+use crate::call_ids::CallIds;
+use crate::rounds::{self, OPENING};
+use crate::{Ask, attachment, name};
+
+/// Lets a call pass that has no signature of its own.
+const BYPASS: &str = "skip_thought_signature_validator";
+
+/// The `contents` of a request.
+pub(super) fn contents<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Content<'a>> {
+    let model = &ask.source.model;
+    let mut contents = Contents {
+        ask,
+        ids,
+        nests_media: model::nests_media(model),
+        signed_from: model::wants_signatures(model).then(|| current_turn(ask.messages)),
+        all: Vec::new(),
+    };
+    let leading = rounds::leading(ask.messages);
+    for (index, message) in ask.messages.iter().enumerate().skip(leading) {
+        match message {
+            Message::System(said) => {
+                let text = attachment::as_text(said);
+                if !text.is_empty() {
+                    contents.user(Data::text(rounds::from_operator(&text)));
+                }
+            }
+            Message::User(said) => contents.user(said.content.iter().filter_map(Data::part)),
+            Message::Assistant(reply) => contents.model(index, reply),
+            // Stand with their reply.
+            Message::Tool(_) => {}
+        }
+    }
+    if contents.all.is_empty() {
+        contents.user(Data::text(OPENING));
+    }
+    contents.all
+}
+
+/// Where the current turn begins: at the last thing that the user said.
+fn current_turn(messages: &[Message]) -> usize {
+    let last = messages.iter().rposition(|message| match message {
+        Message::User(said) => said.content.iter().any(|part| Data::part(part).is_some()),
+        Message::System(_) | Message::Assistant(_) | Message::Tool(_) => false,
+    });
+    last.unwrap_or(0)
+}
+
+struct Contents<'a> {
+    ask: &'a Ask<'a>,
+    ids: &'a CallIds<'a>,
+    nests_media: bool,
+    /// From this message on the first call of each reply must be signed.
+    signed_from: Option<usize>,
+    all: Vec<Content<'a>>,
+}
+
+impl<'a> Contents<'a> {
+    fn user(&mut self, new: impl IntoIterator<Item = Data<'a>>) {
+        self.push(Role::User, new.into_iter().map(RawPart::from).collect());
+    }
+
+    /// What one side says in several messages is one turn, but answers stay alone.
+    fn push(&mut self, role: Role, parts: Vec<RawPart<'a>>) {
+        if parts.is_empty() {
+            return;
+        }
+        match self.all.last_mut() {
+            Some(last) if last.role == role && !last.is_answer => last.parts.extend(parts),
+            _ => self.all.push(Content { role, parts, is_answer: false }),
+        }
+    }
+
+    fn model(&mut self, index: usize, reply: &'a Reply) {
+        let parts = self.parts(index, reply);
+        if self.all.is_empty() && !parts.is_empty() {
+            self.user(Data::text(OPENING));
+        }
+        self.push(Role::Model, parts);
+        let (ids, nests_media) = (self.ids, self.nests_media);
+        let answered = rounds::answered(self.ask.messages, index, reply);
+        let parts: Vec<_> = answered
+            .into_iter()
+            .flat_map(|(call, result)| answer(call, ids.of(&call.id), result, nests_media))
+            .map(RawPart::from)
+            .collect();
+        if !parts.is_empty() {
+            self.all.push(Content { role: Role::User, parts, is_answer: true });
+        }
+    }
+
+    fn parts(&self, index: usize, reply: &'a Reply) -> Vec<RawPart<'a>> {
+        let is_own = rounds::is_own(reply, self.ask.source);
+        let sealed = |opaque: &'a Option<Value>| {
+            let signature = opaque.as_ref()?.get("thoughtSignature")?.as_str();
+            signature.filter(|_| is_own)
+        };
+        let parts = reply.content.iter().filter_map(|block| match block {
+            Block::Text { text, opaque } => match sealed(opaque) {
+                // Also where it is empty: then it is there for its signature.
+                Some(signature) => Some(RawPart {
+                    data: Data::Text(text.into()),
+                    thought_signature: Some(signature),
+                }),
+                None => Data::text(text).map(RawPart::from),
+            },
+            Block::Reasoning { .. } => None,
+            Block::ToolCall(call) => Some(RawPart {
+                data: Data::FunctionCall {
+                    id: self.ids.of(&call.id),
+                    name: name::legal(&call.name),
+                    args: rounds::arguments(call, is_own, &self.ask.tools.newest),
+                },
+                thought_signature: sealed(&call.opaque),
+            }),
+        });
+        let mut parts: Vec<_> = parts.collect();
+        let mut calls =
+            parts.iter_mut().filter(|part| matches!(part.data, Data::FunctionCall { .. }));
+        if self.signed_from.is_some_and(|from| index >= from)
+            && let Some(first) = calls.next()
+        {
+            first.thought_signature.get_or_insert(BYPASS);
+        }
+        parts
+    }
+}

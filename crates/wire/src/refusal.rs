@@ -1,0 +1,139 @@
+//! What all answers that are no stream have in common: statuses, times to wait, pages instead of JSON.
+
+use std::time::Duration;
+
+use switchboard_chat::{FaultKind, ModelFault};
+
+use crate::Answer;
+
+/// As much of a page as helps to recognise it.
+const EXCERPT: usize = 200;
+/// As much of a provider's own words as is kept.
+const WORDS: usize = 2000;
+/// Nobody waits longer than this; it keeps what a provider says within what a clock can add.
+const LONGEST_WAIT: Duration = Duration::from_hours(24 * 31);
+
+/// What a status means where nothing else says more.
+pub(crate) fn kind_of(status: u16) -> FaultKind {
+    match status {
+        401 => FaultKind::Credentials,
+        402 => FaultKind::Quota,
+        403 => FaultKind::Forbidden,
+        404 | 405 => FaultKind::NotFound,
+        408 | 504 => FaultKind::Timeout,
+        413 => FaultKind::TooLong,
+        429 => FaultKind::RateLimited,
+        503 | 529 => FaultKind::Overloaded,
+        500..=599 => FaultKind::Provider,
+        400..=499 => FaultKind::BadRequest,
+        _ => FaultKind::Unreadable,
+    }
+}
+
+/// A fault with all that the status and the headers say.
+pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: String) -> ModelFault {
+    ModelFault {
+        status: Some(answer.status),
+        retry_after: wait(answer),
+        ..ModelFault::new(kind, shortened(&message, WORDS))
+    }
+}
+
+/// A fault of which only the status is known: the body is a page, or nothing.
+pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
+    let (status, text) = (answer.status, excerpt(answer.body));
+    let message = match text.as_str() {
+        "" => format!("the provider answered {status} and said nothing"),
+        _ => format!("the provider answered {status}: {text}"),
+    };
+    of(answer, kind_of(status), message)
+}
+
+/// When the headers want the request again.
+fn wait(answer: &Answer<'_>) -> Option<Duration> {
+    let number = |name: &str| (answer.header)(name)?.trim().parse::<f64>().ok();
+    let milliseconds = number("retry-after-ms").map(|wait| wait / 1000.0);
+    duration(milliseconds.or_else(|| number("retry-after"))?)
+}
+
+/// So many seconds, where that is a time that one can wait.
+pub(crate) fn duration(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(LONGEST_WAIT))
+}
+
+/// The readable text of a page, without its tags, on one line and short.
+fn excerpt(body: &[u8]) -> String {
+    let head = body.get(..16 << 10).unwrap_or(body);
+    let page = String::from_utf8_lossy(head);
+    let mut text = String::new();
+    let mut in_tag = false;
+    for c in page.chars() {
+        match c {
+            '<' => in_tag = true,
+            '>' if in_tag => {
+                in_tag = false;
+                text.push(' ');
+            }
+            _ if in_tag => {}
+            _ if c.is_control() || c == char::REPLACEMENT_CHARACTER => text.push(' '),
+            _ => text.push(c),
+        }
+    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    shortened(&words.join(" "), EXCERPT)
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    let mut chars = text.chars();
+    let short: String = chars.by_ref().take(most).collect();
+    if chars.next().is_some() { short + "..." } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, headers: &[(&str, &str)], body: &str, kind: FaultKind, message: &str) {
+        let header = |name: &str| {
+            headers.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let answer = Answer { status, header: &header, body: body.as_bytes() };
+        let fault = unknown(&answer);
+        assert_eq!((fault.kind, fault.message.as_str()), (kind, message));
+        assert_eq!(fault.status, Some(status));
+    }
+
+    #[test]
+    fn a_page_becomes_a_short_line() {
+        let page = "<html><head><title>502 Bad Gateway</title></head>\n<body>\u{7}<h1>nginx</h1></body></html>";
+        check(
+            502,
+            &[],
+            page,
+            FaultKind::Provider,
+            "the provider answered 502: 502 Bad Gateway nginx",
+        );
+        check(403, &[], "", FaultKind::Forbidden, "the provider answered 403 and said nothing");
+        let long = "x".repeat(300);
+        let short = format!("the provider answered 200: {}...", "x".repeat(200));
+        check(200, &[], &long, FaultKind::Unreadable, &short);
+    }
+
+    #[test]
+    fn times_to_wait_are_read_from_both_headers_and_nonsense_is_not_believed() {
+        let wait = |name: &'static str, value: &'static str| {
+            let header = move |asked: &str| (asked == name).then(|| value.to_owned());
+            unknown(&Answer { status: 429, header: &header, body: b"" }).retry_after
+        };
+        assert_eq!(wait("retry-after", "7"), Some(Duration::from_secs(7)));
+        assert_eq!(wait("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
+        assert_eq!(wait("retry-after", "1e300"), None);
+        assert_eq!(wait("retry-after", "1e12"), Some(LONGEST_WAIT));
+        for nonsense in ["-1", "NaN", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+            assert_eq!(wait("retry-after", nonsense), None, "{nonsense}");
+        }
+    }
+}
