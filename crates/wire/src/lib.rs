@@ -9,6 +9,7 @@ mod ask;
 mod attachment;
 mod borrowed;
 mod call_ids;
+mod dispatch;
 mod gather;
 mod gemini;
 mod name;
@@ -25,6 +26,7 @@ use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
 
 pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
+pub use dispatch::{fault, request};
 pub use parser::{Limits, Parser};
 
 /// Whether this model takes changes of its tools within the conversation.

@@ -1,0 +1,49 @@
+//! From the kind of a provider to the format that it speaks.
+
+use switchboard_chat::{FaultKind, ModelFault, Source};
+use switchboard_model::ProviderKind;
+
+use crate::parser::Wire;
+use crate::{Answer, Ask, Limits, Parser, WireRequest, anthropic, gemini, openai};
+
+/// What is sent to have a conversation answered.
+pub fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+    match ask.source.kind {
+        ProviderKind::OpenAi | ProviderKind::ChatGpt => openai::responses_request(ask),
+        ProviderKind::OpenAiChat => openai::chat_request(ask),
+        ProviderKind::Anthropic => anthropic::request(ask),
+        ProviderKind::Gemini | ProviderKind::CodeAssist => gemini::request(ask),
+        ProviderKind::Demo => {
+            Err(ModelFault::new(FaultKind::BadRequest, "the demo model is asked without a request"))
+        }
+    }
+}
+
+/// Reads an answer that is no stream: what went wrong.
+pub fn fault(kind: ProviderKind, answer: &Answer<'_>) -> ModelFault {
+    match kind {
+        ProviderKind::OpenAi
+        | ProviderKind::ChatGpt
+        | ProviderKind::OpenAiChat
+        | ProviderKind::Demo => openai::fault(answer),
+        ProviderKind::Anthropic => anthropic::fault(answer),
+        ProviderKind::Gemini | ProviderKind::CodeAssist => gemini::fault(answer),
+    }
+}
+
+impl Parser {
+    /// Reads the stream of this provider.
+    pub fn new(source: &Source, limits: Limits) -> Self {
+        let wire: Box<dyn Wire> = match source.kind {
+            ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => {
+                Box::new(openai::ResponsesWire::new(source, limits))
+            }
+            ProviderKind::OpenAiChat => Box::new(openai::ChatWire::new(source, limits)),
+            ProviderKind::Anthropic => Box::new(anthropic::MessagesWire::new(source, limits)),
+            ProviderKind::Gemini | ProviderKind::CodeAssist => {
+                Box::new(gemini::GeminiWire::new(source, limits))
+            }
+        };
+        Self::over(wire, limits)
+    }
+}
