@@ -6,10 +6,14 @@
 
 mod ask;
 mod call_ids;
+mod demo;
+mod dispatch;
 mod name;
 mod outcome;
 mod parser;
 mod sse;
 
 pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
+pub use demo::{Beat, demo};
+pub use dispatch::{fault, request};
 pub use parser::{Limits, Parser};
