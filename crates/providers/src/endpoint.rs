@@ -25,7 +25,11 @@ const FAILED_TURNS: usize = 256;
 #[derive(Debug)]
 pub struct Endpoint {
     origin: Origin,
-    completed: Completed,
+    plan: Arc<ProviderPlan>,
+    /// The variable that would hold its credentials, where it has none and needs some.
+    missing: Option<&'static str>,
+    /// A variable with an address that is none.
+    unreadable: Option<&'static str>,
     base_url: Option<Url>,
     clients: Arc<HttpClients>,
     project: Project,
@@ -35,15 +39,23 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(origin: Origin, completed: Completed, clients: Arc<HttpClients>) -> Self {
-        let own = || own_address(completed.plan.kind).and_then(|text| Url::parse(text).ok());
-        let base_url = completed.plan.base_url.clone().or_else(own);
-        let failed = Mutex::default();
-        Self { origin, completed, base_url, clients, project: Project::default(), failed }
+        let Completed { plan, missing, unreadable } = completed;
+        let own = || own_address(plan.kind).and_then(|text| Url::parse(text).ok());
+        Self {
+            origin,
+            base_url: plan.base_url.clone().or_else(own),
+            plan: Arc::new(plan),
+            missing,
+            unreadable,
+            clients,
+            project: Project::default(),
+            failed: Mutex::default(),
+        }
     }
 
     /// What the configuration and the environment say of it.
     pub fn plan(&self) -> &ProviderPlan {
-        &self.completed.plan
+        &self.plan
     }
 
     /// Who answers: the model that is asked for, else the one of the configuration.
@@ -93,7 +105,7 @@ impl Endpoint {
         let response = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
         clock.hear();
         let response = answer::expect_stream(response, self.plan(), &clock).await?;
-        Ok(ModelStream::reading(response, reader, clock, self.completed.plan.clone()))
+        Ok(ModelStream::reading(response, reader, clock, self.plan.clone()))
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -131,14 +143,14 @@ impl Endpoint {
     /// What is known to fail is not tried.
     fn refuse_unready(&self) -> Result<(), ModelFault> {
         let name = &self.plan().name;
-        if let Some(variable) = self.completed.unreadable {
+        if let Some(variable) = self.unreadable {
             let text = format!(
                 "{variable} holds no address that the provider `{name}` could have: write one such as \
                  `https://proxy.example/v1`"
             );
             return Err(ModelFault::new(FaultKind::NotFound, text));
         }
-        if let Some(variable) = self.completed.missing {
+        if let Some(variable) = self.missing {
             let text = format!(
                 "the provider `{name}` has no key: set {variable}, or `api_key` in its entry of `providers`"
             );
@@ -167,7 +179,7 @@ impl Endpoint {
             }
             turns.push_back((turn, before.saturating_add(1)));
         }
-        ModelStream::playing(beats, Clock::start(self.plan()), self.completed.plan.clone())
+        ModelStream::playing(beats, Clock::start(self.plan()), self.plan.clone())
     }
 
     pub(crate) async fn project(&self) -> Result<String, ModelFault> {
@@ -175,7 +187,9 @@ impl Endpoint {
     }
 
     pub(crate) fn is_made_of(&self, origin: Origin, completed: &Completed) -> bool {
-        self.origin == origin && self.completed == *completed
+        let Completed { plan, missing, unreadable } = completed;
+        let is_same = self.missing == *missing && self.unreadable == *unreadable;
+        self.origin == origin && is_same && *self.plan == *plan
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -187,7 +201,7 @@ impl Endpoint {
     }
 
     pub(crate) fn has_credentials(&self) -> bool {
-        self.completed.missing.is_none()
+        self.missing.is_none()
     }
 
     pub(crate) fn default_model(&self) -> Option<&str> {

@@ -1,6 +1,7 @@
 //! The answer of a model while it comes.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -82,7 +83,7 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 pub struct ModelStream {
     source: Input,
     clock: Clock,
-    plan: ProviderPlan,
+    plan: Arc<ProviderPlan>,
 }
 
 enum Input {
@@ -107,7 +108,7 @@ impl ModelStream {
         response: Response,
         reader: Box<dyn Reads>,
         clock: Clock,
-        plan: ProviderPlan,
+        plan: Arc<ProviderPlan>,
     ) -> Self {
         Self { source: Input::Http { response: Box::new(response), reader }, clock, plan }
     }
@@ -115,7 +116,7 @@ impl ModelStream {
     pub(crate) fn playing(
         beats: std::vec::IntoIter<Beat>,
         clock: Clock,
-        plan: ProviderPlan,
+        plan: Arc<ProviderPlan>,
     ) -> Self {
         Self { source: Input::Demo { beats, wake: None }, clock, plan }
     }
@@ -129,8 +130,7 @@ impl ModelStream {
         let mut events = match &mut self.source {
             Input::Ended => return None,
             Input::Http { response, reader } => {
-                let who = format!("the provider `{}`", self.plan.name);
-                read(response, &mut **reader, &mut self.clock, &who).await
+                read(response, &mut **reader, &mut self.clock, &self.plan.name).await
             }
             Input::Demo { beats, wake } => play(beats, wake, &self.clock).await,
         };
@@ -161,7 +161,7 @@ async fn read(
     response: &mut Response,
     reader: &mut dyn Reads,
     clock: &mut Clock,
-    who: &str,
+    name: &str,
 ) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while events.is_empty() && !reader.is_done() {
@@ -173,10 +173,13 @@ async fn read(
             Ok(Ok(None)) => reader.finish(&mut events),
             Ok(Err(error)) => {
                 let cause = crate::http_client::cause(&error);
-                tracing::debug!(provider = who, %cause, "the stream of a model broke");
+                tracing::debug!(provider = name, %cause, "the stream of a model broke");
                 reader.finish(&mut events);
             }
-            Err(_) => events.push(ModelEvent::Failed(Box::new(clock.fault(who)))),
+            Err(_) => {
+                let fault = clock.fault(&format!("the provider `{name}`"));
+                events.push(ModelEvent::Failed(Box::new(fault)));
+            }
         }
     }
     events
