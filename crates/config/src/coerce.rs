@@ -46,7 +46,11 @@ fn read(text: &str, schema: SchemaAt) -> Option<Value> {
         let value = text.to_ascii_lowercase().parse().ok();
         value.map(Value::Bool).filter(|_| schema.accepts("boolean"))
     };
-    integer().or_else(boolean)
+    let number = || {
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        value.map(Value::Float).filter(|_| schema.accepts("number"))
+    };
+    integer().or_else(number).or_else(boolean)
 }
 
 /// The other way round, for JSON from the environment: `{"PORT": 8080}` where text is wanted.

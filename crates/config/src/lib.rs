@@ -20,6 +20,7 @@ mod place;
 mod plan;
 mod problem;
 mod raw;
+mod raw_provider;
 mod schema;
 mod secret_line;
 mod shape;

@@ -13,7 +13,25 @@ enum Segment {
 }
 
 /// The keys of a server entry under which every value is taken for a secret.
-const SECRET_KEYS: [&str; 3] = ["auth", "headers", "env"];
+const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
+/// The keys of a provider entry that hold no secret. All others do: its credentials stand beside them, and whoever misspells
+/// `api_key` has still written a key.
+const PROVIDER_PLAIN: [&str; 14] = [
+    "name",
+    "kind",
+    "base_url",
+    "model",
+    "instructions",
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "effort",
+    "show_thinking",
+    "account",
+    "project",
+    "idle_timeout",
+    "total_timeout",
+];
 
 impl Path {
     pub(crate) fn root(key: &str) -> Self {
@@ -37,7 +55,10 @@ impl Path {
             Some(Segment::Key(key)) => key.as_str(),
             Some(Segment::Index(_)) | None => "",
         };
-        key(1) == "toolbox" && key(2) == "mcps" && SECRET_KEYS.contains(&key(4))
+        let is_servers =
+            key(1) == "toolbox" && key(2) == "mcps" && SERVER_SECRETS.contains(&key(4));
+        is_servers
+            || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
     }
 
     /// The last key of the path, skipping indices: what a message calls the value.
@@ -81,13 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_below_auth_headers_and_env_of_a_server() {
+    fn secrets_are_the_credentials_headers_and_env_of_entries() {
         let server = Path::root("myai").key("toolbox").key("mcps").index(0);
         for key in ["auth", "headers", "env"] {
             assert!(server.key(key).is_secret());
             assert!(server.key(key).key("x").is_secret());
         }
         assert!(!server.key("url").is_secret());
+        let provider = Path::root("myai").key("providers").index(0);
+        for key in ["api_key", "bearer", "headers", "apikey"] {
+            assert!(provider.key(key).is_secret() && provider.key(key).key("x").is_secret());
+        }
+        assert!(!provider.is_secret());
+        let known = crate::schema::SchemaAt::config().property("providers").unwrap();
+        let secret = known.items().unwrap().keys().filter(|key| provider.key(key).is_secret());
+        assert_eq!(secret.collect::<Vec<_>>(), ["api_key", "bearer", "headers"]);
         assert!(!Path::root("myai").key("toolbox").key("tools").index(0).key("env").is_secret());
     }
 }

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
+use crate::raw_provider::RawProvider;
+
 /// What stands below the root key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +28,9 @@ pub(crate) struct RawConfig {
     pub(crate) gateway: Option<RawGateway>,
     /// Who may ask, and where servers of sessions may be.
     pub(crate) security: Option<RawSecurity>,
+    /// The models that answer in chats. `demo` is always there, and so are `openai`, `anthropic` and `gemini` with the
+    /// keys of the environment, and `ollama`; an entry of the same name replaces one of them.
+    pub(crate) providers: Option<Vec<RawProvider>>,
 }
 
 /// The servers, their tools and the limits under which they run.

@@ -21,8 +21,13 @@ const WORDS: [&str; 12] = [
 ];
 
 /// Keys of ours that hold one of these words and never a secret.
-const HARMLESS_KEYS: [&str; 4] =
-    ["session_idle", "max_sessions", "max_sessions_per_principal", "max_session_servers"];
+const HARMLESS_KEYS: [&str; 5] = [
+    "session_idle",
+    "max_sessions",
+    "max_sessions_per_principal",
+    "max_session_servers",
+    "max_output_tokens",
+];
 
 /// How far upwards the keys above a line are looked for.
 const MAX_LOOK_BACK: usize = 2000;

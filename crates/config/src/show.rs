@@ -5,8 +5,8 @@
 use serde_json::{Value as Json, json};
 use switchboard_model::{
     ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
-    LimitsOverlay, LocalToolChoice, Plan, SecurityPlan, ServerPlan, ToolEntry, ToolsetPlan,
-    UpstreamAuth, redact_url, render_duration,
+    LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan,
+    ToolEntry, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -42,6 +42,9 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
     whole.put_list("toolsets", sets);
     whole.out.push(("gateway".into(), gateway(&plan.gateway, config.get("gateway"), source)));
     whole.out.push(("security".into(), security(&plan.security, config.get("security"), source)));
+    let providers = config.items("providers").into_iter().zip(&plan.providers);
+    let providers = providers.map(|(at, provider)| provider_entry(provider, at, source)).collect();
+    whole.put_list("providers", providers);
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 
@@ -175,6 +178,33 @@ fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.put("connect_timeout", json!(render_duration(spec.connect_timeout)));
     let poll_interval = server.poll_interval.map(|interval| json!(render_duration(interval)));
     fields.put_written("poll_interval", poll_interval);
+    fields.done()
+}
+
+fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+    let mut fields = Fields::new(Some(at), source);
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    fields.put("name", json!(provider.name));
+    fields.put("kind", json!(provider.kind.as_str()));
+    fields.put_written("base_url", provider.base_url.as_ref().map(|url| json!(redact_url(url))));
+    match &provider.auth {
+        ProviderAuth::None => {}
+        ProviderAuth::ApiKey(_) => fields.put("api_key", json!(REDACTED)),
+        ProviderAuth::Bearer(_) => fields.put("bearer", json!(REDACTED)),
+    }
+    fields.put_written("model", text(&provider.model));
+    fields.put_secrets("headers", provider.headers.keys().map(String::as_str));
+    let settings = &provider.settings;
+    fields.put_written("instructions", text(&settings.instructions));
+    fields.put_written("max_output_tokens", settings.max_output_tokens.map(|n| json!(n)));
+    fields.put_written("temperature", settings.temperature.map(|n| json!(n)));
+    fields.put_written("top_p", settings.top_p.map(|n| json!(n)));
+    fields.put_written("effort", settings.effort.map(|effort| json!(effort.as_str())));
+    fields.put("show_thinking", json!(settings.show_thinking));
+    fields.put_written("account", text(&provider.account));
+    fields.put_written("project", text(&provider.project));
+    fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
+    fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
     fields.done()
 }
 

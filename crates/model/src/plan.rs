@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::{
-    DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, SecurityPlan, ServerSpec, ToolsetPlan,
+    DEFAULT_MAX_CONCURRENT, GatewayPlan, LimitsOverlay, ProviderPlan, SecurityPlan, ServerSpec,
+    ToolsetPlan,
 };
 
 /// The whole of a valid configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The root key as the user wrote it, for messages that name a path.
     pub root: RootKey,
@@ -26,6 +27,8 @@ pub struct Plan {
     pub gateway: GatewayPlan,
     /// Who may ask.
     pub security: SecurityPlan,
+    /// The entries of `providers`, in their order; those that need no entry are not among them.
+    pub providers: Vec<ProviderPlan>,
 }
 
 /// What an empty file means.
@@ -40,6 +43,7 @@ impl Default for Plan {
             toolsets: Vec::new(),
             gateway: GatewayPlan::default(),
             security: SecurityPlan::default(),
+            providers: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod ask;
 mod attachment;
 mod borrowed;
 mod call_ids;
+mod demo;
 mod dispatch;
 mod gather;
 mod gemini;
@@ -26,6 +27,7 @@ use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
 
 pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
+pub use demo::{Beat, demo};
 pub use dispatch::{fault, request};
 pub use parser::{Limits, Parser};
 

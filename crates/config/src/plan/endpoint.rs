@@ -62,7 +62,10 @@ impl Planner<'_> {
     ) -> Option<(Url, BTreeMap<String, Secret>, UpstreamAuth)> {
         self.refuse_keys(at, &STDIO_KEYS, transport);
         self.require(at, "url", transport);
-        let url = raw.url.as_deref().and_then(|text| self.url(at, text));
+        let url = raw
+            .url
+            .as_deref()
+            .and_then(|text| self.url(at, "url", text, "http://localhost:8180/mcp"));
         let headers = self.headers(at, raw.headers.take().unwrap_or_default());
         let (bearer, oauth) =
             raw.auth.take().map(|auth| (auth.bearer, auth.oauth)).unwrap_or_default();
@@ -162,8 +165,9 @@ impl Planner<'_> {
         })
     }
 
-    fn url(&mut self, at: &At<'_>, text: &str) -> Option<Url> {
-        let at = at.get("url")?;
+    /// The address below `key`, of which `example` is one.
+    pub(super) fn url(&mut self, at: &At<'_>, key: &str, text: &str, example: &str) -> Option<Url> {
+        let at = at.get(key)?;
         let why = match Url::parse(text) {
             Ok(url) if !matches!(url.scheme(), "http" | "https") => {
                 "is not an http or https address".into()
@@ -174,13 +178,16 @@ impl Planner<'_> {
         };
         // The text itself may carry a password, so only the snippet shows it, when it may.
         let problem = Problem::error(format!("{}: the address {why}", at.path));
-        let problem =
-            problem.about(&at.path).help("write an address such as `http://localhost:8180/mcp`");
+        let problem = problem.about(&at.path).help(format!("write an address such as `{example}`"));
         self.push(&at.node.origin, problem);
         None
     }
 
-    fn headers(&mut self, at: &At<'_>, raw: BTreeMap<String, String>) -> BTreeMap<String, Secret> {
+    pub(super) fn headers(
+        &mut self,
+        at: &At<'_>,
+        raw: BTreeMap<String, String>,
+    ) -> BTreeMap<String, Secret> {
         let mut names = HashSet::new();
         let mut headers = BTreeMap::new();
         let place = at.get("headers");

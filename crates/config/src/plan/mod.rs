@@ -6,6 +6,7 @@
 pub(crate) mod endpoint;
 mod gateway;
 mod names;
+mod provider;
 mod security;
 mod server;
 mod tool;
@@ -116,6 +117,7 @@ impl Planner<'_> {
         let toolsets = self.toolsets(config, &sound, &members);
         let gateway = self.gateway(config, &sound, &toolsets);
         let security = self.security(config, &sound);
+        let providers = self.providers(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
         Plan {
             root,
@@ -126,6 +128,7 @@ impl Planner<'_> {
             toolsets: toolsets.plans,
             gateway,
             security,
+            providers,
         }
     }
 

@@ -202,7 +202,7 @@ fn problems_as_json() {
                 "message": "environment variable SWITCHBOARD__X leads nowhere: there is no `x` in switchboard",
                 "path": "switchboard",
                 "notes": [],
-                "help": "known keys: toolbox, toolsets, gateway, security",
+                "help": "known keys: toolbox, toolsets, gateway, security, providers",
                 "variable": "SWITCHBOARD__X",
             },
         ])

@@ -6,6 +6,7 @@ mod environment;
 mod gateway;
 mod import;
 mod properties;
+mod providers;
 mod secrets;
 mod seed;
 mod support;

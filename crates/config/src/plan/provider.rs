@@ -1,0 +1,192 @@
+//! `providers`: who answers in chats.
+
+use std::collections::BTreeMap;
+
+use http::HeaderValue;
+use serde_json::Value as Json;
+use switchboard_model::{
+    DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
+    ProviderAuth, ProviderKind, ProviderPlan, Secret, is_on_this_machine,
+};
+use url::Url;
+
+use super::{At, Planner, entries};
+use crate::problem::Problem;
+use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind};
+
+const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
+
+impl Planner<'_> {
+    pub(super) fn providers(&mut self, config: &At<'_>, sound: &Json) -> Vec<ProviderPlan> {
+        let written = entries::<RawProvider>(config, "providers", sound);
+        self.refuse_duplicates(&written, "providers", |raw| raw.name.as_deref());
+        written.into_iter().filter_map(|(at, raw)| self.provider(&at, raw)).collect()
+    }
+
+    fn provider(&mut self, at: &At<'_>, mut raw: RawProvider) -> Option<ProviderPlan> {
+        let kind = raw.kind.map(kind);
+        if let Some(kind) = kind {
+            self.check_keys(at, kind);
+        }
+        // Every check has its say before an incomplete entry is dropped.
+        let base_url = raw.base_url.take().and_then(|text| self.base_url(at, &text));
+        let headers = self.headers(at, raw.headers.take().unwrap_or_default());
+        let auth = self.provider_auth(at, raw.api_key.take(), raw.bearer.take());
+        if let Some(kind) = kind {
+            self.check_credentials(at, kind, &auth, &headers);
+        }
+        self.warn_of_plain_http(at, base_url.as_ref(), &auth);
+        let idle_timeout = self.duration(at, "idle_timeout", raw.idle_timeout.take());
+        let total_timeout = self.duration(at, "total_timeout", raw.total_timeout.take());
+        Some(ProviderPlan {
+            name: raw.name?,
+            kind: kind?,
+            base_url,
+            auth,
+            model: raw.model,
+            headers,
+            settings: ModelSettings {
+                instructions: raw.instructions,
+                max_output_tokens: raw.max_output_tokens,
+                temperature: raw.temperature,
+                top_p: raw.top_p,
+                effort: raw.effort.map(effort),
+                show_thinking: raw.show_thinking.unwrap_or(false),
+            },
+            account: raw.account,
+            project: raw.project,
+            idle_timeout: idle_timeout.unwrap_or(DEFAULT_PROVIDER_IDLE_TIMEOUT),
+            total_timeout: total_timeout.unwrap_or(DEFAULT_PROVIDER_TOTAL_TIMEOUT),
+        })
+    }
+
+    /// Keys that a kind needs, and keys that would say nothing to it.
+    fn check_keys(&mut self, at: &At<'_>, kind: ProviderKind) {
+        let (needed, useless): (&[_], &[_]) = match kind {
+            ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => {
+                (&[], &["account", "project"])
+            }
+            ProviderKind::OpenAiChat => (&["base_url"], &["account", "project"]),
+            ProviderKind::ChatGpt => (&["bearer"], &["api_key", "project"]),
+            ProviderKind::CodeAssist => (&["bearer"], &["api_key", "account"]),
+            ProviderKind::Demo => {
+                (&[], &["base_url", "api_key", "bearer", "headers", "account", "project"])
+            }
+        };
+        for key in needed.iter().filter(|key| !at.has(key)) {
+            let example = if *key == "base_url" { EXAMPLE } else { "${TOKEN}" };
+            let problem = Problem::error(format!("missing key `{key}` in {}", at.path))
+                .about(&at.path.key(key))
+                .help(format!("providers of kind `{kind}` need it: add `{key}: {example}`"));
+            self.push(&at.node.origin, problem);
+        }
+        for key in useless.iter().filter(|key| at.has(key)) {
+            let message =
+                format!("`{key}` says nothing to providers of kind `{kind}` ({})", at.path);
+            let problem = Problem::error(message).about(&at.path.key(key));
+            self.push(at.key_origin(key), problem.help("remove it, or change `kind`"));
+        }
+    }
+
+    /// An address to which paths can be added, and that may be shown.
+    fn base_url(&mut self, at: &At<'_>, text: &str) -> Option<Url> {
+        let url = self.url(at, "base_url", text, EXAMPLE)?;
+        let why = if !url.username().is_empty() || url.password().is_some() {
+            ("carries credentials", "put them into `api_key`, `bearer` or `headers`")
+        } else if url.query().is_some() || url.fragment().is_some() {
+            ("has a query or a fragment", "write only what comes before the paths of the API")
+        } else {
+            return Some(url);
+        };
+        let at = at.get("base_url")?;
+        let problem = Problem::error(format!("{}: the address {}", at.path, why.0));
+        self.push(&at.node.origin, problem.about(&at.path).help(why.1));
+        None
+    }
+
+    fn provider_auth(
+        &mut self,
+        at: &At<'_>,
+        api_key: Option<String>,
+        bearer: Option<String>,
+    ) -> ProviderAuth {
+        if at.has("api_key") && at.has("bearer") {
+            let message = format!("{} has both `api_key` and `bearer`", at.path);
+            let problem = Problem::error(message).about(&at.path.key("bearer"));
+            self.push(at.key_origin("bearer"), problem.help("remove one of the two"));
+        }
+        for (key, value) in [("api_key", &api_key), ("bearer", &bearer)] {
+            let Some(value) = value else { continue };
+            if value.trim().is_empty() || HeaderValue::from_str(value).is_err() {
+                let message = format!(
+                    "{}.{key} is empty or holds characters that a header cannot carry",
+                    at.path
+                );
+                let problem = Problem::error(message).about(&at.path.key(key));
+                self.push(at.key_origin(key), problem);
+            }
+        }
+        match (api_key, bearer) {
+            (Some(key), _) => ProviderAuth::ApiKey(Secret::new(key)),
+            (None, Some(token)) => ProviderAuth::Bearer(Secret::new(token)),
+            (None, None) => ProviderAuth::None,
+        }
+    }
+
+    /// Two credentials in one header would leave it to chance which is sent.
+    fn check_credentials(
+        &mut self,
+        at: &At<'_>,
+        kind: ProviderKind,
+        auth: &ProviderAuth,
+        headers: &BTreeMap<String, Secret>,
+    ) {
+        let (key, header) = match (auth, kind) {
+            (ProviderAuth::None, _) => return,
+            (ProviderAuth::ApiKey(_), ProviderKind::Anthropic) => ("api_key", "x-api-key"),
+            (ProviderAuth::ApiKey(_), ProviderKind::Gemini) => ("api_key", "x-goog-api-key"),
+            (ProviderAuth::ApiKey(_), _) => ("api_key", "authorization"),
+            (ProviderAuth::Bearer(_), _) => ("bearer", "authorization"),
+        };
+        if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case(header)) {
+            let message = format!("{} has both `{key}` and the header {name}", at.path);
+            let problem = Problem::error(message).about(&at.path.key(key));
+            self.push(at.key_origin(key), problem.help("remove one of the two"));
+        }
+    }
+
+    fn warn_of_plain_http(&mut self, at: &At<'_>, url: Option<&Url>, auth: &ProviderAuth) {
+        let Some(url) = url.filter(|url| url.scheme() == "http" && !is_on_this_machine(url)) else {
+            return;
+        };
+        let Some(place) = at.get("base_url") else { return };
+        if matches!(auth, ProviderAuth::None) {
+            return;
+        }
+        let host = if place.node.sensitive { "***" } else { url.host_str().unwrap_or_default() };
+        let message = format!("{}: the credentials travel unencrypted to {host}", place.path);
+        let problem = Problem::error(message).about(&place.path);
+        self.warn_at(&place.node.origin, problem.help("use https where the provider offers it"));
+    }
+}
+
+fn kind(raw: RawProviderKind) -> ProviderKind {
+    match raw {
+        RawProviderKind::OpenAi => ProviderKind::OpenAi,
+        RawProviderKind::ChatGpt => ProviderKind::ChatGpt,
+        RawProviderKind::OpenAiChat => ProviderKind::OpenAiChat,
+        RawProviderKind::Anthropic => ProviderKind::Anthropic,
+        RawProviderKind::Gemini => ProviderKind::Gemini,
+        RawProviderKind::CodeAssist => ProviderKind::CodeAssist,
+        RawProviderKind::Demo => ProviderKind::Demo,
+    }
+}
+
+fn effort(raw: RawEffort) -> Effort {
+    match raw {
+        RawEffort::Minimal => Effort::Minimal,
+        RawEffort::Low => Effort::Low,
+        RawEffort::Medium => Effort::Medium,
+        RawEffort::High => Effort::High,
+    }
+}

@@ -1,0 +1,126 @@
+//! Whether an answer is the stream that was asked for, and what it says when it is not.
+
+use http::header::{CONTENT_TYPE, LOCATION};
+use reqwest::Response;
+use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_model::{ProviderPlan, redact_url};
+use switchboard_wire::{Answer, fault};
+use tokio::time::timeout_at;
+use url::Url;
+
+use crate::credentials;
+use crate::stream::Clock;
+
+/// How much of an answer is read that is no stream.
+pub(crate) const MOST_READ: usize = 64 << 10;
+/// How much of it is shown.
+const MOST_SHOWN: usize = 200;
+/// What a stream may call itself; some servers have no name for it.
+const STREAMS: [&str; 4] = ["text/event-stream", "text/plain", "application/octet-stream", ""];
+
+/// The answer, if it is a stream.
+pub(crate) async fn expect_stream(
+    response: Response,
+    plan: &ProviderPlan,
+    clock: &Clock,
+) -> Result<Response, ModelFault> {
+    let fault = if response.status().is_redirection() {
+        redirected(&response, plan)
+    } else if !response.status().is_success() {
+        refused(response, plan, clock).await
+    } else {
+        let kind = media_type(&response);
+        if STREAMS.contains(&kind.as_str()) {
+            return Ok(response);
+        }
+        no_stream(response, &kind, plan, clock).await
+    };
+    let message = credentials::scrub(plan, &fault.message);
+    Err(ModelFault { message, ..fault })
+}
+
+fn redirected(response: &Response, plan: &ProviderPlan) -> ModelFault {
+    let status = response.status().as_u16();
+    let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+    let place =
+        place.and_then(|place| Url::options().base_url(Some(response.url())).parse(place).ok());
+    let place = place.map(|url| format!(" to {}", redact_url(&url))).unwrap_or_default();
+    let text = format!(
+        "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the address \
+         that is meant",
+        plan.name
+    );
+    ModelFault { status: Some(status), ..ModelFault::new(FaultKind::NotFound, text) }
+}
+
+async fn refused(response: Response, plan: &ProviderPlan, clock: &Clock) -> ModelFault {
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    let body = beginning(response, MOST_READ, clock).await;
+    let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    fault(plan.kind, &Answer { status, header: &header, body: &body })
+}
+
+async fn no_stream(
+    response: Response,
+    kind: &str,
+    plan: &ProviderPlan,
+    clock: &Clock,
+) -> ModelFault {
+    let status = response.status().as_u16();
+    let body = beginning(response, MOST_READ, clock).await;
+    let text = format!(
+        "the provider `{}` answered with {kind} instead of a stream: {}",
+        plan.name,
+        excerpt(&body)
+    );
+    ModelFault { status: Some(status), ..ModelFault::new(FaultKind::Unreadable, text) }
+}
+
+/// In small letters and without its parameters.
+fn media_type(response: &Response) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// As much of a body as is taken, and as comes in time.
+pub(crate) async fn beginning(mut response: Response, most: usize, clock: &Clock) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < most {
+        match timeout_at(clock.next_deadline(), response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                let room = most - body.len();
+                body.extend_from_slice(bytes.get(..room).unwrap_or(&bytes));
+            }
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    body
+}
+
+/// The beginning of a body, in one line.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<_> = text.split_whitespace().take(MOST_SHOWN).collect();
+    let line: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
+    let shown: String = line.chars().take(MOST_SHOWN).collect();
+    match shown.as_str() {
+        "" => "nothing".into(),
+        _ if shown.len() < line.len() => format!("{shown}..."),
+        _ => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_line() {
+        assert_eq!(excerpt(b""), "nothing");
+        assert_eq!(excerpt(b"<html>\n  <b>no</b>\x07\n"), "<html> <b>no</b>");
+        assert_eq!(excerpt("ä".repeat(300).as_bytes()).chars().count(), MOST_SHOWN + 3);
+        assert_eq!(excerpt(b"a\xffb"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,203 @@
+//! The project that Code Assist works for: the one that is written down, else the one that Google says.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
+use reqwest::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_wire::{Answer, fault};
+use tokio::sync::OnceCell;
+use tokio::time::sleep;
+
+use crate::Endpoint;
+use crate::answer::{beginning, excerpt};
+use crate::credentials;
+use crate::stream::Clock;
+
+/// How often an account that is being set up is looked at, and how many times. Tests do not wait for Google.
+const POLL: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 5000 });
+const MOST_POLLS: u32 = 24;
+/// How much of an answer is read.
+const MOST_READ: usize = 1 << 20;
+
+const FREE_TIER: &str = "free-tier";
+const LEGACY_TIER: &str = "legacy-tier";
+const PATH: &str = "/v1internal";
+const SET_IT: &str = "set `project` in the entry of the provider, or GOOGLE_CLOUD_PROJECT";
+
+/// Found out once for all who wait for it. What failed is tried again by the next.
+#[derive(Debug, Default)]
+pub(crate) struct Project(OnceCell<String>);
+
+impl Project {
+    pub(crate) async fn of(&self, endpoint: &Endpoint) -> Result<String, ModelFault> {
+        if let Some(written) = &endpoint.plan().project {
+            return checked(written);
+        }
+        self.0.get_or_try_init(|| look_up(endpoint)).await.cloned()
+    }
+}
+
+/// Google takes the id of a project here, and not its number.
+fn checked(project: &str) -> Result<String, ModelFault> {
+    if project.bytes().all(|byte| byte.is_ascii_digit()) {
+        let text =
+            format!("`{project}` is the number of a Google Cloud project; its id is wanted here");
+        return Err(ModelFault::new(FaultKind::Credentials, text));
+    }
+    Ok(project.to_owned())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Loaded {
+    current_tier: Option<Value>,
+    #[serde(default)]
+    allowed_tiers: Vec<Tier>,
+    #[serde(default)]
+    ineligible_tiers: Vec<Ineligible>,
+    cloudaicompanion_project: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tier {
+    id: Option<String>,
+    #[serde(default)]
+    is_default: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ineligible {
+    reason_code: Option<String>,
+    reason_message: Option<String>,
+    validation_url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Operation {
+    name: Option<String>,
+    #[serde(default)]
+    done: bool,
+    response: Option<Onboarded>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Onboarded {
+    #[serde(rename = "cloudaicompanionProject")]
+    project: Option<OnboardedProject>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OnboardedProject {
+    id: Option<String>,
+}
+
+async fn look_up(endpoint: &Endpoint) -> Result<String, ModelFault> {
+    let metadata = json!({
+        "ideType": "IDE_UNSPECIFIED",
+        "platform": "PLATFORM_UNSPECIFIED",
+        "pluginType": "GEMINI",
+    });
+    let body = json!({"metadata": metadata});
+    let path = format!("{PATH}:loadCodeAssist");
+    let loaded: Loaded = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
+    if loaded.current_tier.is_some() {
+        let project = loaded.cloudaicompanion_project.filter(|project| !project.is_empty());
+        return project.ok_or_else(needs_project);
+    }
+    if let Some(fault) = loaded.ineligible_tiers.iter().find_map(needs_validation) {
+        return Err(fault);
+    }
+    let default = loaded.allowed_tiers.iter().find(|tier| tier.is_default);
+    let tier = default.and_then(|tier| tier.id.as_deref()).unwrap_or(LEGACY_TIER);
+    if tier != FREE_TIER {
+        let why = loaded.ineligible_tiers.iter().find_map(|tier| tier.reason_message.as_deref());
+        return Err(why.map_or_else(needs_project, |why| {
+            ModelFault::new(FaultKind::Forbidden, format!("{why} Or {SET_IT}"))
+        }));
+    }
+    // With a project, the free tier would be refused.
+    let body = json!({"tierId": tier, "metadata": metadata});
+    let path = format!("{PATH}:onboardUser");
+    let begun: Operation = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
+    let done = finished(endpoint, begun).await?;
+    let project =
+        done.response.and_then(|response| response.project).and_then(|project| project.id);
+    project.filter(|project| !project.is_empty()).ok_or_else(needs_project)
+}
+
+async fn finished(endpoint: &Endpoint, mut operation: Operation) -> Result<Operation, ModelFault> {
+    for _ in 0..MOST_POLLS {
+        if operation.done {
+            return Ok(operation);
+        }
+        let Some(name) = operation.name.take().filter(|name| is_operation(name)) else { break };
+        sleep(POLL).await;
+        operation = exchange(endpoint, Method::GET, &format!("{PATH}/{name}"), None).await?;
+    }
+    if operation.done {
+        return Ok(operation);
+    }
+    let text = "Google has not finished setting up the account for Code Assist: try again later";
+    Err(ModelFault::new(FaultKind::Timeout, text))
+}
+
+/// It becomes part of an address.
+fn is_operation(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/');
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+fn needs_project() -> ModelFault {
+    let text =
+        format!("this Google account needs a Google Cloud project for Code Assist: {SET_IT}");
+    ModelFault::new(FaultKind::Credentials, text)
+}
+
+fn needs_validation(tier: &Ineligible) -> Option<ModelFault> {
+    if tier.reason_code.as_deref() != Some("VALIDATION_REQUIRED") {
+        return None;
+    }
+    let why = tier.reason_message.as_deref().unwrap_or("Google wants this account to be verified");
+    let place = match &tier.validation_url {
+        Some(url) => format!(": open {url}"),
+        None => String::new(),
+    };
+    let code = Some("VALIDATION_REQUIRED".to_owned());
+    Some(ModelFault { code, ..ModelFault::new(FaultKind::Forbidden, format!("{why}{place}")) })
+}
+
+async fn exchange<T: DeserializeOwned>(
+    endpoint: &Endpoint,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<T, ModelFault> {
+    let plan = endpoint.plan();
+    let clock = Clock::start(plan);
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    credentials::authorize(&mut headers, plan)?;
+    let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+    let response = endpoint.send(method, path, headers, body, &clock).await?;
+    let status = response.status();
+    let answered = response.headers().clone();
+    let body = beginning(response, MOST_READ, &clock).await;
+    if !status.is_success() {
+        let header =
+            |name: &str| answered.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let answer = Answer { status: status.as_u16(), header: &header, body: &body };
+        return Err(endpoint.scrubbed(fault(plan.kind, &answer)));
+    }
+    serde_json::from_slice(&body).map_err(|_| {
+        let text = format!("Code Assist answered {path} with {}", excerpt(&body));
+        endpoint.scrubbed(ModelFault::new(FaultKind::Unreadable, text))
+    })
+}

@@ -1,0 +1,249 @@
+//! The headers by which a provider knows who asks.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_model::{ProviderAuth, ProviderKind, ProviderPlan, Secret};
+
+const BETA: &str = "anthropic-beta";
+/// Without it Anthropic takes no bearer token.
+const BEARER_BETA: &str = "oauth-2025-04-20";
+const ACCOUNT: &str = "chatgpt-account-id";
+const SHORTEST_SECRET: usize = 4;
+
+/// Whether a header may be printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Yes,
+    No,
+}
+
+/// All headers of a request: what the format wants, what lets us in, and what the configuration adds. The last word is the
+/// configuration's.
+pub(crate) fn headers(
+    plan: &ProviderPlan,
+    wire: &[(&'static str, String)],
+    session: &str,
+) -> Result<HeaderMap, ModelFault> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    for (name, value) in wire {
+        put(&mut headers, name, value)?;
+    }
+    authorize(&mut headers, plan)?;
+    if plan.kind == ProviderKind::ChatGpt {
+        put(&mut headers, "originator", "switchboard")?;
+        put(&mut headers, "session-id", session)?;
+        put(&mut headers, "thread-id", session)?;
+    }
+    for (name, value) in &plan.headers {
+        put_secret(&mut headers, name, value.expose())?;
+    }
+    Ok(headers)
+}
+
+/// The credentials alone.
+pub(crate) fn authorize(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
+    match (&plan.auth, plan.kind) {
+        (ProviderAuth::None, _) => {}
+        (ProviderAuth::ApiKey(key), ProviderKind::Anthropic) => {
+            put_secret(headers, "x-api-key", key.expose())?;
+        }
+        (ProviderAuth::ApiKey(key), ProviderKind::Gemini) => {
+            put_secret(headers, "x-goog-api-key", key.expose())?;
+        }
+        (ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret), kind) => {
+            put_secret(headers, AUTHORIZATION.as_str(), &format!("Bearer {}", secret.expose()))?;
+            match kind {
+                ProviderKind::Anthropic => put(headers, BETA, BEARER_BETA)?,
+                ProviderKind::ChatGpt => {
+                    if let Some(account) = plan.account.clone().or_else(|| account_of(secret)) {
+                        put(headers, ACCOUNT, &account)?;
+                    }
+                }
+                ProviderKind::OpenAi
+                | ProviderKind::OpenAiChat
+                | ProviderKind::Gemini
+                | ProviderKind::CodeAssist
+                | ProviderKind::Demo => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelFault> {
+    // Betas are asked for by several, and all of them mean theirs.
+    let known = headers.get(BETA).filter(|_| name.eq_ignore_ascii_case(BETA));
+    let value = match known.and_then(|known| known.to_str().ok()) {
+        Some(known) => joined(known, value),
+        None => value.to_owned(),
+    };
+    insert(headers, name, &value, Shown::Yes)
+}
+
+fn put_secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelFault> {
+    if name.eq_ignore_ascii_case(BETA) {
+        return put(headers, BETA, value);
+    }
+    insert(headers, name, value, Shown::No)
+}
+
+fn insert(
+    headers: &mut HeaderMap,
+    name: &str,
+    value: &str,
+    shown: Shown,
+) -> Result<(), ModelFault> {
+    // The value is not shown: it may be a key.
+    let unfit = |_| {
+        let text = format!("the header `{name}` cannot be sent: it holds forbidden characters");
+        ModelFault::new(FaultKind::Credentials, text)
+    };
+    let mut value = HeaderValue::from_str(value).map_err(|error| unfit(error.to_string()))?;
+    value.set_sensitive(shown == Shown::No);
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| unfit(error.to_string()))?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// Both lists, each word once.
+fn joined(first: &str, second: &str) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for word in first.split(',').chain(second.split(',')).map(str::trim) {
+        if !word.is_empty() && !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(",")
+}
+
+/// The account that a token of ChatGPT names. It is not verified: who issued the token will.
+fn account_of(token: &Secret) -> Option<String> {
+    let claims = token.expose().split('.').nth(1)?;
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let account = &claims["https://api.openai.com/auth"]["chatgpt_account_id"];
+    account.as_str().filter(|account| !account.is_empty()).map(str::to_owned)
+}
+
+/// Whether somebody is named who asks, by a key or by a header of the configuration.
+pub(crate) fn are_given(plan: &ProviderPlan) -> bool {
+    let names = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+    let is_known = |name: &String| names.iter().any(|known| name.eq_ignore_ascii_case(known));
+    plan.auth != ProviderAuth::None || plan.headers.keys().any(is_known)
+}
+
+/// Takes out of a text whatever must not be shown: a provider may repeat what it was sent.
+pub(crate) fn scrub(plan: &ProviderPlan, text: &str) -> String {
+    let key = match &plan.auth {
+        ProviderAuth::None => None,
+        ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => Some(secret),
+    };
+    let secrets = key.into_iter().chain(plan.headers.values()).map(Secret::expose);
+    // What is too short is no secret, and would tear words apart.
+    let secrets = secrets.filter(|secret| secret.len() >= SHORTEST_SECRET);
+    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn plan(kind: ProviderKind, auth: ProviderAuth) -> ProviderPlan {
+        ProviderPlan { auth, ..ProviderPlan::new("p", kind) }
+    }
+
+    fn key() -> ProviderAuth {
+        ProviderAuth::ApiKey(Secret::new("the-key"))
+    }
+
+    fn bearer(token: &str) -> ProviderAuth {
+        ProviderAuth::Bearer(Secret::new(token))
+    }
+
+    #[track_caller]
+    fn check(plan: &ProviderPlan, wire: &[(&'static str, String)], expected: &[&str]) {
+        let headers = headers(plan, wire, "sess_1").unwrap();
+        let mut shown: Vec<_> = headers
+            .iter()
+            .filter(|(name, _)| !["content-type", "accept"].contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        shown.sort();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn every_kind_is_let_in_its_own_way() {
+        check(&plan(ProviderKind::OpenAi, key()), &[], &["authorization: Bearer the-key"]);
+        check(&plan(ProviderKind::OpenAiChat, key()), &[], &["authorization: Bearer the-key"]);
+        check(&plan(ProviderKind::Anthropic, key()), &[], &["x-api-key: the-key"]);
+        check(&plan(ProviderKind::Gemini, key()), &[], &["x-goog-api-key: the-key"]);
+        check(&plan(ProviderKind::CodeAssist, bearer("t")), &[], &["authorization: Bearer t"]);
+        check(&plan(ProviderKind::OpenAiChat, ProviderAuth::None), &[], &[]);
+    }
+
+    #[test]
+    fn betas_of_all_sides_are_asked_for_once() {
+        let mut plan = plan(ProviderKind::Anthropic, bearer("t"));
+        plan.headers.insert("Anthropic-Beta".into(), Secret::new("b, mine"));
+        let wire = [(BETA, "a,b".to_owned()), ("anthropic-version", "2023-06-01".to_owned())];
+        let expected = [
+            "anthropic-beta: a,b,oauth-2025-04-20,mine",
+            "anthropic-version: 2023-06-01",
+            "authorization: Bearer t",
+        ];
+        check(&plan, &wire, &expected);
+    }
+
+    #[test]
+    fn a_chatgpt_token_names_its_account_unless_the_configuration_does() {
+        let claims = r#"{"https://api.openai.com/auth": {"chatgpt_account_id": "acc_1"}}"#;
+        let token = format!("e30.{}.sig", BASE64_URL_SAFE_NO_PAD.encode(claims));
+        let mut plan = plan(ProviderKind::ChatGpt, bearer(&token));
+        let own = ["originator: switchboard", "session-id: sess_1", "thread-id: sess_1"];
+        let expect = |account: &[&str]| {
+            let authorization = format!("authorization: Bearer {token}");
+            let all = [authorization.as_str()].into_iter().chain(account.iter().copied());
+            all.chain(own).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let expected = expect(&["chatgpt-account-id: acc_1"]);
+        check(&plan, &[], &expected.iter().map(String::as_str).collect::<Vec<_>>());
+        plan.account = Some("acc_2".into());
+        let expected = expect(&["chatgpt-account-id: acc_2"]);
+        check(&plan, &[], &expected.iter().map(String::as_str).collect::<Vec<_>>());
+        for odd in ["plain", "a.b.c", "e30.e30.x", ""] {
+            assert_eq!(account_of(&Secret::new(odd)), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_configuration_have_the_last_word_and_secrets_do_not_print() {
+        let mut plan = plan(ProviderKind::OpenAi, key());
+        plan.headers.insert("Accept".into(), Secret::new("x-s3cret"));
+        let headers = headers(&plan, &[], "s").unwrap();
+        assert_eq!(headers["accept"], "x-s3cret");
+        let printed = format!("{headers:?}");
+        assert!(!printed.contains("the-key") && !printed.contains("s3cret"), "{printed}");
+        plan.auth = bearer("a\nb-s3cret");
+        let fault = super::headers(&plan, &[], "s").unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Credentials);
+        assert!(!fault.to_string().contains("s3cret"), "{fault}");
+    }
+
+    #[test]
+    fn what_a_provider_repeats_is_taken_out() {
+        let mut plan = plan(ProviderKind::OpenAi, key());
+        plan.headers.insert("X-Team".into(), Secret::new("blue-team"));
+        plan.headers.insert("X-N".into(), Secret::new("1"));
+        let scrubbed = scrub(&plan, "key the-key of blue-team is 1 wrong");
+        assert_eq!(scrubbed, "key *** of *** is 1 wrong");
+    }
+}

@@ -1,0 +1,222 @@
+//! One provider: who it is, and one question to it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use reqwest::{Method, Response};
+use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
+use switchboard_model::{ProviderKind, ProviderPlan};
+use switchboard_wire::{Ask, Beat, Limits, Parser, WireRequest, demo, request};
+use tokio::time::timeout_at;
+use url::Url;
+
+use crate::built_in::{Completed, own_address};
+use crate::code_assist::Project;
+use crate::http_client::{HttpClients, place, transport_fault};
+use crate::stream::{Clock, ModelStream, Reads};
+use crate::{Origin, answer, credentials};
+
+/// How many turns of the demo model are remembered to have failed.
+const FAILED_TURNS: usize = 256;
+
+/// A provider that can be asked.
+#[derive(Debug)]
+pub struct Endpoint {
+    origin: Origin,
+    plan: Arc<ProviderPlan>,
+    /// The variable that would hold its credentials, where it has none and needs some.
+    missing: Option<&'static str>,
+    /// A variable with an address that is none.
+    unreadable: Option<&'static str>,
+    base_url: Option<Url>,
+    clients: Arc<HttpClients>,
+    project: Project,
+    /// How often the demo model has failed in each of the latest turns.
+    failed: Mutex<VecDeque<(String, u32)>>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(origin: Origin, completed: Completed, clients: Arc<HttpClients>) -> Self {
+        let Completed { plan, missing, unreadable } = completed;
+        let own = || own_address(plan.kind).and_then(|text| Url::parse(text).ok());
+        Self {
+            origin,
+            base_url: plan.base_url.clone().or_else(own),
+            plan: Arc::new(plan),
+            missing,
+            unreadable,
+            clients,
+            project: Project::default(),
+            failed: Mutex::default(),
+        }
+    }
+
+    /// What the configuration and the environment say of it.
+    pub fn plan(&self) -> &ProviderPlan {
+        &self.plan
+    }
+
+    /// Who answers: the model that is asked for, else the one of the configuration.
+    ///
+    /// Only the demo model has one by itself: names of models come and go, each has its price, and nobody should be asked
+    /// for money by a model that they did not choose.
+    pub fn source(&self, model: Option<&str>) -> Result<Source, ModelFault> {
+        let plan = self.plan();
+        let asked = model.map(str::trim).filter(|model| !model.is_empty());
+        let Some(model) = asked.or_else(|| self.default_model()) else {
+            let name = &plan.name;
+            let text = format!(
+                "no model is named for the provider `{name}`: name one with the message, or set `model` in its entry of \
+                 `providers`{}",
+                model_variable(plan).map(|name| format!(", or {name}")).unwrap_or_default()
+            );
+            return Err(ModelFault::new(FaultKind::NotFound, text));
+        };
+        Ok(Source { kind: plan.kind, provider: plan.name.clone(), model: model.to_owned() })
+    }
+
+    /// Sends one request, once. Dropping what this gives, or the future itself, ends the request.
+    pub async fn ask(&self, ask: &Ask<'_>) -> Result<ModelStream, ModelFault> {
+        let plan = self.plan();
+        if plan.kind == ProviderKind::Demo {
+            return Ok(self.play(ask));
+        }
+        self.refuse_unready()?;
+        let project = match (plan.kind, ask.project) {
+            (ProviderKind::CodeAssist, None) => Some(self.project().await?),
+            _ => None,
+        };
+        let ask = Ask { project: ask.project.or(project.as_deref()), ..ask.clone() };
+        let parser = Parser::new(ask.source, Limits::default());
+        self.open(request(&ask)?, ask.session, Box::new(parser)).await
+    }
+
+    /// Sends what was made for the wire, and sees whether a stream comes back.
+    pub(crate) async fn open(
+        &self,
+        wire: WireRequest,
+        session: &str,
+        reader: Box<dyn Reads>,
+    ) -> Result<ModelStream, ModelFault> {
+        let mut clock = Clock::start(self.plan());
+        let headers = credentials::headers(self.plan(), &wire.headers, session)?;
+        let response = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
+        clock.hear();
+        let response = answer::expect_stream(response, self.plan(), &clock).await?;
+        Ok(ModelStream::reading(response, reader, clock, self.plan.clone()))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        clock: &Clock,
+    ) -> Result<Response, ModelFault> {
+        let url = self.address(path)?;
+        let client = self.clients.of(&url)?;
+        let sending = client.request(method, url.clone()).headers(headers).body(body).send();
+        match timeout_at(clock.next_deadline(), sending).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(self.scrubbed(transport_fault(&error, &url))),
+            Err(_) => Err(clock.fault(&place(&url))),
+        }
+    }
+
+    fn address(&self, path: &str) -> Result<Url, ModelFault> {
+        let name = &self.plan().name;
+        let Some(base) = &self.base_url else {
+            let text = format!("the provider `{name}` has no address: set `base_url` in its entry");
+            return Err(ModelFault::new(FaultKind::NotFound, text));
+        };
+        let joined = format!("{}{path}", base.as_str().trim_end_matches('/'));
+        Url::parse(&joined).map_err(|_| {
+            let text = format!("the address of the provider `{name}` takes no path");
+            ModelFault::new(FaultKind::NotFound, text)
+        })
+    }
+
+    /// What is known to fail is not tried.
+    fn refuse_unready(&self) -> Result<(), ModelFault> {
+        let name = &self.plan().name;
+        if let Some(variable) = self.unreadable {
+            let text = format!(
+                "{variable} holds no address that the provider `{name}` could have: write one such as \
+                 `https://proxy.example/v1`"
+            );
+            return Err(ModelFault::new(FaultKind::NotFound, text));
+        }
+        if let Some(variable) = self.missing {
+            let text = format!(
+                "the provider `{name}` has no key: set {variable}, or `api_key` in its entry of `providers`"
+            );
+            return Err(ModelFault::new(FaultKind::Credentials, text));
+        }
+        Ok(())
+    }
+
+    /// Nothing that a provider repeats gets out with a secret in it.
+    pub(crate) fn scrubbed(&self, fault: ModelFault) -> ModelFault {
+        let message = credentials::scrub(self.plan(), &fault.message);
+        ModelFault { message, ..fault }
+    }
+
+    fn play(&self, ask: &Ask<'_>) -> ModelStream {
+        let turn = format!("{} {}", ask.session, ask.turn);
+        let mut turns = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = turns.iter().position(|(known, _)| *known == turn);
+        let known = known.and_then(|index| turns.remove(index));
+        let before = known.map_or(0, |(_, times)| times);
+        let beats = demo(ask, before);
+        let last = beats.as_slice().last();
+        if matches!(last, Some(Beat::Event(ModelEvent::Failed(_)))) {
+            if turns.len() >= FAILED_TURNS {
+                turns.pop_front();
+            }
+            turns.push_back((turn, before.saturating_add(1)));
+        }
+        ModelStream::playing(beats, Clock::start(self.plan()), self.plan.clone())
+    }
+
+    pub(crate) async fn project(&self) -> Result<String, ModelFault> {
+        self.project.of(self).await
+    }
+
+    pub(crate) fn is_made_of(&self, origin: Origin, completed: &Completed) -> bool {
+        let Completed { plan, missing, unreadable } = completed;
+        let is_same = self.missing == *missing && self.unreadable == *unreadable;
+        self.origin == origin && is_same && *self.plan == *plan
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    pub(crate) fn base_url(&self) -> Option<&Url> {
+        self.base_url.as_ref()
+    }
+
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    pub(crate) fn default_model(&self) -> Option<&str> {
+        let plan = self.plan();
+        let own = (plan.kind == ProviderKind::Demo).then_some("demo");
+        plan.model.as_deref().or(own)
+    }
+}
+
+fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
+    match plan.kind {
+        ProviderKind::OpenAi => Some("OPENAI_MODEL"),
+        ProviderKind::Anthropic => Some("ANTHROPIC_MODEL"),
+        ProviderKind::Gemini | ProviderKind::CodeAssist => Some("GEMINI_MODEL"),
+        ProviderKind::OpenAiChat if plan.name == "ollama" => Some("OLLAMA_MODEL"),
+        ProviderKind::OpenAiChat | ProviderKind::ChatGpt | ProviderKind::Demo => None,
+    }
+}

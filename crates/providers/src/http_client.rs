@@ -1,0 +1,97 @@
+//! The HTTP clients that all providers share.
+
+use std::error::Error as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_model::is_on_this_machine;
+use url::Url;
+
+/// A dead host is not waited for.
+const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+/// A peer that is gone without a word is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
+
+/// One client for the world and one for this machine, which no proxy can reach. Each is made when it is needed.
+#[derive(Debug, Default)]
+pub(crate) struct HttpClients {
+    near: OnceLock<Result<Client, ModelFault>>,
+    far: OnceLock<Result<Client, ModelFault>>,
+}
+
+impl HttpClients {
+    pub(crate) fn of(&self, url: &Url) -> Result<Client, ModelFault> {
+        if is_on_this_machine(url) {
+            self.near.get_or_init(|| build(Client::builder().no_proxy())).clone()
+        } else {
+            self.far.get_or_init(|| build(Client::builder())).clone()
+        }
+    }
+}
+
+/// No redirect is followed: a provider has none, and credentials must not go where nobody sent them.
+fn build(builder: ClientBuilder) -> Result<Client, ModelFault> {
+    let built = builder
+        .connect_timeout(LONGEST_CONNECT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEP_ALIVE)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .redirect(Policy::none())
+        .user_agent(USER_AGENT)
+        .build();
+    built.map_err(|error| {
+        let text = format!("the HTTP client does not start: {}", cause(&error));
+        ModelFault::new(FaultKind::Unreachable, text)
+    })
+}
+
+/// What kept a request from being answered. Names host and port, and nothing else of the address.
+pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
+    let place = place(url);
+    let cause = cause(error);
+    let (kind, text) = if error.is_timeout() {
+        let text = format!("{place} took no connection within {} s", LONGEST_CONNECT.as_secs());
+        (FaultKind::Unreachable, text)
+    } else if error.is_connect() {
+        (FaultKind::Unreachable, format!("{place} cannot be reached: {cause}"))
+    } else {
+        (FaultKind::Interrupted, format!("{place} broke off before it answered: {cause}"))
+    };
+    ModelFault::new(kind, text)
+}
+
+/// Host and port.
+pub(crate) fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("?");
+    url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The innermost reason. Those around it repeat the address, with its query.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
+    let mut innermost = error.source();
+    while let Some(deeper) = innermost.and_then(std::error::Error::source) {
+        innermost = Some(deeper);
+    }
+    match innermost {
+        Some(innermost) => innermost.to_string(),
+        None if error.is_builder() => "the request cannot be built".into(),
+        None => "the connection failed".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_host_and_port() {
+        let place = |text: &str| place(&Url::parse(text).unwrap());
+        assert_eq!(place("https://me:pw@h.example/x?key=1"), "h.example:443");
+        assert_eq!(place("http://127.0.0.1:11434/v1"), "127.0.0.1:11434");
+    }
+}

@@ -1,0 +1,221 @@
+//! The answer of a model while it comes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use reqwest::Response;
+use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
+use switchboard_model::{ProviderPlan, render_duration};
+use switchboard_wire::{Beat, Parser};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::credentials;
+
+/// What makes events of bytes. A trait, so that the transport can be tested without any format.
+pub(crate) trait Reads: Send + fmt::Debug {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>);
+    fn finish(&mut self, out: &mut Vec<ModelEvent>);
+    fn is_done(&self) -> bool;
+}
+
+impl Reads for Parser {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) {
+        Self::feed(self, bytes, out);
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) {
+        Self::finish(self, out);
+    }
+
+    fn is_done(&self) -> bool {
+        Self::is_done(self)
+    }
+}
+
+/// How long a provider may take.
+#[derive(Debug, Clone)]
+pub(crate) struct Clock {
+    idle: Duration,
+    total: Duration,
+    /// When it was heard of last.
+    heard: Instant,
+    end: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start(plan: &ProviderPlan) -> Self {
+        let now = Instant::now();
+        let (idle, total) = (plan.idle_timeout, plan.total_timeout);
+        // A time that no clock can show never comes.
+        let end = now.checked_add(total).unwrap_or_else(|| now + NEVER);
+        Self { idle, total, heard: now, end }
+    }
+
+    pub(crate) fn hear(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    pub(crate) fn next_deadline(&self) -> Instant {
+        let silent = self.heard.checked_add(self.idle).unwrap_or(self.end);
+        silent.min(self.end)
+    }
+
+    /// What to say when the deadline has passed.
+    pub(crate) fn fault(&self, who: &str) -> ModelFault {
+        let text = if Instant::now() >= self.end {
+            let total = render_duration(self.total);
+            format!("{who} did not finish within {total} (`total_timeout`)")
+        } else {
+            let idle = render_duration(self.idle);
+            format!("{who} was silent for {idle} (`idle_timeout`)")
+        };
+        ModelFault::new(FaultKind::Timeout, text)
+    }
+}
+
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
+/// The answer of a model, event by event. Dropping it closes the connection, or resets the stream on a shared one, so
+/// the provider stops.
+#[derive(Debug)]
+pub struct ModelStream {
+    source: Input,
+    clock: Clock,
+    plan: Arc<ProviderPlan>,
+}
+
+enum Input {
+    Http { response: Box<Response>, reader: Box<dyn Reads> },
+    Demo { beats: std::vec::IntoIter<Beat>, wake: Option<Instant> },
+    Ended,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The response would show its address and its headers.
+        f.write_str(match self {
+            Self::Http { .. } => "Http",
+            Self::Demo { .. } => "Demo",
+            Self::Ended => "Ended",
+        })
+    }
+}
+
+impl ModelStream {
+    pub(crate) fn reading(
+        response: Response,
+        reader: Box<dyn Reads>,
+        clock: Clock,
+        plan: Arc<ProviderPlan>,
+    ) -> Self {
+        Self { source: Input::Http { response: Box::new(response), reader }, clock, plan }
+    }
+
+    pub(crate) fn playing(
+        beats: std::vec::IntoIter<Beat>,
+        clock: Clock,
+        plan: Arc<ProviderPlan>,
+    ) -> Self {
+        Self { source: Input::Demo { beats, wake: None }, clock, plan }
+    }
+
+    /// What came next, at least one event; `None` after the last. The last one is always a [`ModelEvent::Finished`] or a
+    /// [`ModelEvent::Failed`].
+    ///
+    /// Dropping the future loses nothing: what was not given is given the next time, and the silence of the provider goes
+    /// on being counted.
+    pub async fn next(&mut self) -> Option<Vec<ModelEvent>> {
+        let mut events = match &mut self.source {
+            Input::Ended => return None,
+            Input::Http { response, reader } => {
+                read(response, &mut **reader, &mut self.clock, &self.plan.name).await
+            }
+            Input::Demo { beats, wake } => play(beats, wake, &self.clock).await,
+        };
+        for event in &mut events {
+            if let ModelEvent::Failed(fault) = event {
+                fault.message = credentials::scrub(&self.plan, &fault.message);
+            }
+        }
+        let is_last =
+            |event: &ModelEvent| matches!(event, ModelEvent::Finished(_) | ModelEvent::Failed(_));
+        if events.last().is_none_or(is_last) {
+            self.end();
+        }
+        (!events.is_empty()).then_some(events)
+    }
+
+    fn end(&mut self) {
+        if let Input::Http { response, .. } = &mut self.source {
+            // Where the end is here already, the connection can be used again.
+            let _ended = response.chunk().now_or_never();
+        }
+        self.source = Input::Ended;
+    }
+}
+
+/// Reads until there is an event. Awaits nothing after it has taken bytes.
+async fn read(
+    response: &mut Response,
+    reader: &mut dyn Reads,
+    clock: &mut Clock,
+    name: &str,
+) -> Vec<ModelEvent> {
+    let mut events = Vec::new();
+    while events.is_empty() && !reader.is_done() {
+        match timeout_at(clock.next_deadline(), response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                clock.hear();
+                reader.feed(&bytes, &mut events);
+            }
+            Ok(Ok(None)) => reader.finish(&mut events),
+            Ok(Err(error)) => {
+                let cause = crate::http_client::cause(&error);
+                tracing::debug!(provider = name, %cause, "the stream of a model broke");
+                reader.finish(&mut events);
+            }
+            Err(_) => {
+                let fault = clock.fault(&format!("the provider `{name}`"));
+                events.push(ModelEvent::Failed(Box::new(fault)));
+            }
+        }
+    }
+    events
+}
+
+/// Everything up to the next pause.
+async fn play(
+    beats: &mut std::vec::IntoIter<Beat>,
+    wake: &mut Option<Instant>,
+    clock: &Clock,
+) -> Vec<ModelEvent> {
+    let mut events = Vec::new();
+    loop {
+        if let Some(until) = *wake {
+            sleep_until(until.min(clock.end)).await;
+            if Instant::now() >= clock.end {
+                return vec![ModelEvent::Failed(Box::new(clock.fault("the demo model")))];
+            }
+            *wake = None;
+        }
+        // A pause is taken up only when nothing is held back for it.
+        while let Some(beat) = beats.as_slice().first() {
+            if matches!(beat, Beat::Pause(_)) && !events.is_empty() {
+                return events;
+            }
+            match beats.next() {
+                Some(Beat::Event(event)) => events.push(event),
+                Some(Beat::Pause(pause)) => {
+                    *wake = Instant::now().checked_add(pause);
+                    break;
+                }
+                None => {}
+            }
+        }
+        if wake.is_none() {
+            return events;
+        }
+    }
+}
