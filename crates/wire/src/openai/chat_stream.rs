@@ -207,13 +207,11 @@ impl ChatWire {
         let id = fragment.id.as_str();
         let name = fragment.function.as_ref().map_or("", |function| function.name.as_str());
         let given = fragment.function.as_ref().and_then(|function| function.arguments);
-        let at = match self.place(fragment.index, id, name) {
-            Some(at) => at,
-            None => {
-                let at = self.measure.call()?;
-                self.calls.push(Call::new(fragment.index));
-                at
-            }
+        let at = if let Some(at) = self.place(fragment.index, id, name) {
+            at
+        } else {
+            self.calls.push(Call::new(fragment.index));
+            self.measure.call()?
         };
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.id.is_empty() {
@@ -338,17 +336,21 @@ fn interrupted() -> ModelEvent {
 fn usage(raw: &RawValue) -> Option<Usage> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Details {
+    struct Prompt {
         cached_tokens: Option<u64>,
         cache_write_tokens: Option<u64>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Completion {
         reasoning_tokens: Option<u64>,
     }
     #[derive(Deserialize)]
     struct Raw {
         prompt_tokens: Option<u64>,
         completion_tokens: Option<u64>,
-        prompt_tokens_details: Option<Details>,
-        completion_tokens_details: Option<Details>,
+        prompt_tokens_details: Option<Prompt>,
+        completion_tokens_details: Option<Completion>,
     }
     let raw: Raw = serde_json::from_str(raw.get()).ok()?;
     let prompt = raw.prompt_tokens_details.unwrap_or_default();

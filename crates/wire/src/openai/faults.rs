@@ -259,3 +259,7 @@ fn duration(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok()?;
     Some(wait.min(LONGEST_WAIT))
 }
+
+#[cfg(test)]
+#[path = "faults_tests.rs"]
+mod tests;

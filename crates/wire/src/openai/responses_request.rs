@@ -127,7 +127,7 @@ enum Item<'a> {
     Said {
         r#type: &'static str,
         role: &'static str,
-        content: Vec<Content<'a>>,
+        content: Given<'a>,
     },
     /// What another model answered, or this one without a trace of the item.
     Answer {
@@ -156,7 +156,7 @@ enum Item<'a> {
     Outcome {
         r#type: &'static str,
         call_id: &'a str,
-        output: Outcome<'a>,
+        output: Given<'a>,
     },
     /// A thought as it came.
     Thought(&'a Value),
@@ -165,16 +165,14 @@ enum Item<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Content<'a> {
-    InputText {
-        text: Cow<'a, str>,
-    },
-    InputImage {
-        image_url: Cow<'a, str>,
-        detail: &'static str,
-    },
-    InputFile {
+    #[serde(rename = "input_text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "input_image")]
+    Image { image_url: Cow<'a, str>, detail: &'static str },
+    #[serde(rename = "input_file")]
+    File {
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,9 +190,10 @@ struct Output<'a> {
     logprobs: [(); 0],
 }
 
+/// What was said, or what a call gave: one text where it is nothing else.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Outcome<'a> {
+enum Given<'a> {
     Text(String),
     Pieces(Vec<Content<'a>>),
 }
@@ -202,14 +201,14 @@ enum Outcome<'a> {
 impl<'a> From<Piece<'a>> for Content<'a> {
     fn from(piece: Piece<'a>) -> Self {
         match piece {
-            Piece::Text(text) => Self::InputText { text },
-            Piece::Image(image_url) => Self::InputImage { image_url, detail: "auto" },
+            Piece::Text(text) => Self::Text { text },
+            Piece::Image(image_url) => Self::Image { image_url, detail: "auto" },
             // The name of a file that is elsewhere is in its address, and both together are refused.
             Piece::File { address, is_elsewhere: true, .. } => {
-                Self::InputFile { filename: None, file_data: None, file_url: Some(address) }
+                Self::File { filename: None, file_data: None, file_url: Some(address) }
             }
             Piece::File { name, address, is_elsewhere: false } => {
-                Self::InputFile { filename: Some(name), file_data: Some(address), file_url: None }
+                Self::File { filename: Some(name), file_data: Some(address), file_url: None }
             }
         }
     }
@@ -288,10 +287,10 @@ impl<'a> Conversation<'a> {
     fn outcome(&self, result: &'a ToolReturn) -> Item<'a> {
         let (text, media) = outcome(result);
         let output = if media.is_empty() {
-            Outcome::Text(text)
+            Given::Text(text)
         } else {
-            let text = (!text.is_empty()).then_some(Content::InputText { text: text.into() });
-            Outcome::Pieces(text.into_iter().chain(media.into_iter().map(Content::from)).collect())
+            let text = (!text.is_empty()).then_some(Content::Text { text: text.into() });
+            Given::Pieces(text.into_iter().chain(media.into_iter().map(Content::from)).collect())
         };
         let call_id = self.ids.of(&result.call);
         Item::Outcome { r#type: "function_call_output", call_id, output }
@@ -315,9 +314,16 @@ fn answer<'a>(text: &'a str, item: Option<&'a Value>) -> Item<'a> {
 
 fn push_said<'a>(role: &'static str, content: &'a [Part], items: &mut Vec<Item<'a>>) {
     let content: Vec<Content<'a>> = content.iter().map(|part| Piece::of(part).into()).collect();
-    if !content.is_empty() {
-        items.push(Item::Said { r#type: "message", role, content });
-    }
+    let are_texts = content.iter().map(|piece| match piece {
+        Content::Text { text } => Some(text.as_ref()),
+        Content::Image { .. } | Content::File { .. } => None,
+    });
+    let content = match are_texts.collect::<Option<Vec<_>>>() {
+        Some(none) if none.is_empty() => return,
+        Some(texts) => Given::Text(texts.join("\n\n")),
+        None => Given::Pieces(content),
+    };
+    items.push(Item::Said { r#type: "message", role, content });
 }
 
 fn push_change<'a>(apply: &'a Apply, items: &mut Vec<Item<'a>>) {

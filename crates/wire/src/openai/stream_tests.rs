@@ -44,7 +44,8 @@ fn responses(data: &[Value]) -> String {
 }
 
 fn chat(data: &[Value]) -> String {
-    data.iter().map(|data| format!("data: {data}\n\n")).collect::<String>() + "data: [DONE]\n\n"
+    let events: Vec<String> = data.iter().map(|data| format!("data: {data}\n\n")).collect();
+    events.concat() + "data: [DONE]\n\n"
 }
 
 /// Events as lines that are easy to compare.
@@ -336,99 +337,58 @@ fn what_was_told_only_once_is_kept_and_shown() {
     assert_eq!(reply_of(Format::Responses, &text).unwrap().text(), "no");
 }
 
-#[test]
-fn fragments_of_calls_find_their_call_whatever_servers_leave_out() {
-    let call = |index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: &str| {
+/// A fragment: its index, its id, its name and some of its arguments.
+type Fragment = (Option<u64>, Option<&'static str>, Option<&'static str>, &'static str);
+
+#[track_caller]
+fn check_fragments(case: &str, fragments: &[Fragment], ids: [Option<&str>; 2]) {
+    let chunks = fragments.iter().map(|(index, id, name, arguments)| {
         let mut call = json!({"id": id, "function": {"name": name, "arguments": arguments}});
         if let Some(index) = index {
             call["index"] = json!(index);
         }
-        call
-    };
-    let whole = [("a", json!({"x": 1}), Some("1")), ("a", json!({"x": 2}), Some("2"))];
-    let nameless = [("a", json!({"x": 1}), None), ("a", json!({"x": 2}), None)];
+        json!({"choices": [{"delta": {"tool_calls": [call]}}]})
+    });
+    let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let text = chat(&chunks.chain([last]).collect::<Vec<_>>());
+    let reply = reply_of(Format::Chat, &text).unwrap();
+    let calls = reply.calls().map(|call| {
+        let id = call.origin.as_ref().and_then(|origin| origin.id.as_deref());
+        (call.name.as_str(), call.arguments.clone(), id)
+    });
+    let expected = [("a", json!({"x": 1}), ids[0]), ("a", json!({"x": 2}), ids[1])];
+    assert_eq!(calls.collect::<Vec<_>>(), expected, "{case}");
+}
+
+#[test]
+fn fragments_of_calls_find_their_call_whatever_servers_leave_out() {
     let (one, two) = ("{\"x\":1}", "{\"x\":2}");
-    let cases = [
-        (
-            "no index",
-            vec![call(None, Some("1"), Some("a"), one), call(None, Some("2"), Some("a"), two)],
-            &whole,
-        ),
-        (
-            "no index, fragments",
-            vec![
-                call(None, Some("1"), Some("a"), "{\"x\""),
-                call(None, None, None, ":1}"),
-                call(None, Some("2"), Some("a"), two),
-            ],
-            &whole,
-        ),
-        (
-            "the same index for all",
-            vec![
-                call(Some(0), Some("1"), Some("a"), one),
-                call(Some(0), Some("2"), Some("a"), two),
-            ],
-            &whole,
-        ),
-        (
-            "the name repeated",
-            vec![
-                call(Some(0), Some("1"), Some("a"), "{\"x\""),
-                call(Some(0), Some("1"), Some("a"), ":1}"),
-                call(Some(1), Some("2"), Some("a"), two),
-            ],
-            &whole,
-        ),
-        (
-            "an id for every fragment",
-            vec![
-                call(Some(0), Some("1"), Some("a"), "{\"x\""),
-                call(Some(0), Some("7"), None, ":1}"),
-                call(Some(1), Some("2"), Some("a"), two),
-            ],
-            &whole,
-        ),
-        (
-            "indices from elsewhere",
-            vec![
-                call(Some(7), Some("1"), Some("a"), "{\"x\""),
-                call(Some(9), Some("2"), Some("a"), two),
-                call(Some(7), None, None, ":1}"),
-            ],
-            &whole,
-        ),
-        (
-            "no ids",
-            vec![call(Some(0), None, Some("a"), one), call(Some(1), Some(""), Some("a"), two)],
-            &nameless,
-        ),
-        (
-            "nothing but names",
-            vec![call(None, None, Some("a"), one), call(None, None, Some("a"), two)],
-            &nameless,
-        ),
-    ];
-    for (case, fragments, expected) in cases {
-        let chunks =
-            fragments.iter().map(|call| json!({"choices": [{"delta": {"tool_calls": [call]}}]}));
-        let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-        let text = chat(&chunks.chain([last]).collect::<Vec<_>>());
-        let reply = reply_of(Format::Chat, &text).unwrap();
-        let calls = reply.calls().map(|call| {
-            let id = call.origin.as_ref().and_then(|origin| origin.id.as_deref());
-            (call.name.as_str(), call.arguments.clone(), id)
-        });
-        assert_eq!(calls.collect::<Vec<_>>(), expected, "{case}");
-    }
+    let (begin, end) = ("{\"x\"", ":1}");
+    let (a, first, second) = (Some("a"), Some("1"), Some("2"));
+    let ids = [first, second];
+    let whole = [(None, first, a, one), (None, second, a, two)];
+    check_fragments("no index", &whole, ids);
+    let pieces = [(None, first, a, begin), (None, None, None, end), (None, second, a, two)];
+    check_fragments("no index, in pieces", &pieces, ids);
+    let same = [(Some(0), first, a, one), (Some(0), second, a, two)];
+    check_fragments("one index for all", &same, ids);
+    let repeated =
+        [(Some(0), first, a, begin), (Some(0), first, a, end), (Some(1), second, a, two)];
+    check_fragments("the name repeated", &repeated, ids);
+    let made_up =
+        [(Some(0), first, a, begin), (Some(0), Some("7"), None, end), (Some(1), second, a, two)];
+    check_fragments("an id for every fragment", &made_up, ids);
+    let mixed = [(Some(7), first, a, begin), (Some(9), second, a, two), (Some(7), None, None, end)];
+    check_fragments("indices from elsewhere", &mixed, ids);
+    let no_ids = [(Some(0), None, a, one), (Some(1), Some(""), a, two)];
+    check_fragments("no ids", &no_ids, [None, None]);
+    let names = [(None, None, a, one), (None, None, a, two)];
+    check_fragments("nothing but names", &names, [None, None]);
     // The object itself in place of its text.
     let call = json!({"function": {"name": "a", "arguments": {"x": 1}}});
-    let text =
-        chat(&[json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "stop"}]})]);
-    assert_eq!(
-        reply_of(Format::Chat, &text).unwrap().calls().next().unwrap().arguments,
-        json!({"x": 1})
-    );
+    let choice = json!({"delta": {"tool_calls": [call]}, "finish_reason": "stop"});
+    let reply = reply_of(Format::Chat, &chat(&[json!({"choices": [choice]})])).unwrap();
+    assert_eq!(reply.calls().next().unwrap().arguments, json!({"x": 1}));
 }
 
 #[test]
@@ -505,11 +465,8 @@ fn errors_within_a_stream_say_what_kind_they_are() {
 #[test]
 fn events_are_known_by_their_data_where_they_have_no_name() {
     let named = whole_responses();
-    let nameless: String = named
-        .lines()
-        .filter(|line| !line.starts_with("event:"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let lines = named.split_inclusive('\n');
+    let nameless: String = lines.filter(|line| !line.starts_with("event:")).collect();
     let late = nameless.replace(
         "{\"type\":\"response.output_text.delta\",",
         "{\"z\":1,\"type\":\"response.output_text.delta\",",
@@ -617,7 +574,7 @@ fn a_stream_that_breaks_at_any_byte_ends_once_and_runs_no_call_that_is_not_whole
             assert!(whole.starts_with(&cut[..cut.len() - 1]), "{format:?} at {at}");
             match cut.last() {
                 Some(ModelEvent::Finished(got)) => {
-                    assert_eq!(got.content, reply.content, "at {at}")
+                    assert_eq!(got.content, reply.content, "at {at}");
                 }
                 Some(ModelEvent::Failed(fault)) => assert_eq!(fault.kind, FaultKind::Interrupted),
                 _ => {}
