@@ -31,11 +31,11 @@ pub(crate) fn kind_of(status: u16) -> FaultKind {
 }
 
 /// A fault with all that the status and the headers say.
-pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: String) -> ModelFault {
+pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFault {
     ModelFault {
         status: Some(answer.status),
         retry_after: wait(answer),
-        ..ModelFault::new(kind, shortened(&message, WORDS))
+        ..ModelFault::new(kind, shortened(message, WORDS))
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
         "" => format!("the provider answered {status} and said nothing"),
         _ => format!("the provider answered {status}: {text}"),
     };
-    of(answer, kind_of(status), message)
+    of(answer, kind_of(status), &message)
 }
 
 /// When the headers want the request again.

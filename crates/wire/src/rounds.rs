@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 use switchboard_chat::{Message, Reply, Source, ToolCall, ToolReturn};
-use switchboard_render::Rendering;
 
-use crate::{Ask, attachment};
+use crate::{Ask, Tools, attachment};
 
 /// Stands before a conversation that a model began: providers want a person to begin.
 pub(crate) const OPENING: &str = "(The conversation begins with what you said.)";
@@ -38,13 +37,11 @@ pub(crate) fn answered<'a>(
 }
 
 /// The arguments of a call, under the names by which the provider knows them.
-pub(crate) fn arguments<'a>(
-    call: &'a ToolCall,
-    is_own: bool,
-    newest: &Rendering,
-) -> Cow<'a, Value> {
+pub(crate) fn arguments<'a>(call: &'a ToolCall, is_own: bool, tools: &Tools) -> Cow<'a, Value> {
     let own = call.origin.as_ref().and_then(|origin| origin.arguments.as_ref());
-    let map = newest.tool(&call.name).and_then(|tool| tool.arguments.as_ref());
+    // What was declared first stays: thoughts may be bound to what is said here.
+    let tool = tools.base.tool(&call.name).or_else(|| tools.newest.tool(&call.name));
+    let map = tool.and_then(|tool| tool.arguments.as_ref());
     let arguments = match (own, map) {
         _ if call.unreadable.is_some() => Cow::Owned(Value::Null),
         (Some(own), _) if is_own => Cow::Borrowed(own),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchboard_chat::{
-    Block, CallOrigin, Media, Message, ModelFault, Part, Place, Reply, Said, Source, Stop,
-    ToolCall, ToolReturn,
+    Block, CallOrigin, Media, Message, ModelEvent, ModelFault, Part, Place, Reply, Said, Source,
+    Stop, ToolCall, ToolReturn,
 };
 use switchboard_model::{JsonText, ModelSettings, ProviderKind, ToolDescriptor};
 use switchboard_render::{Declared, Provider, Rendering};
 
-use crate::{Ask, Tools, WireRequest};
+use crate::{Ask, Parser, Tools, WireRequest};
 
 pub(crate) fn source(kind: ProviderKind, model: &str) -> Source {
     Source { kind, provider: kind.as_str().into(), model: model.into() }
@@ -264,4 +264,40 @@ fn imported() -> Vec<Message> {
         Message::Tool(result(&"x".repeat(80), vec![Part::text("ok")])),
         Message::user("go on"),
     ]
+}
+
+/// All that a stream says, in these pieces.
+pub(crate) fn events(mut parser: Parser, pieces: &[&[u8]]) -> Vec<ModelEvent> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        parser.feed(piece, &mut out);
+    }
+    parser.finish(&mut out);
+    out
+}
+
+/// How a stream ended; it must have ended once, with its last event.
+#[track_caller]
+pub(crate) fn last(events: &[ModelEvent]) -> Result<Reply, ModelFault> {
+    let is_last =
+        |event: &&ModelEvent| matches!(event, ModelEvent::Finished(_) | ModelEvent::Failed(_));
+    assert_eq!(events.iter().filter(is_last).count(), 1, "{events:?}");
+    match events.last().unwrap() {
+        ModelEvent::Finished(reply) => Ok((**reply).clone()),
+        ModelEvent::Failed(fault) => Err((**fault).clone()),
+        other => panic!("{other:?} comes after the end"),
+    }
+}
+
+/// Reads every beginning of a stream.
+#[track_caller]
+pub(crate) fn check_cuts(
+    parser: impl Fn() -> Parser,
+    whole: &str,
+    check: impl Fn(usize, Result<Reply, ModelFault>),
+) {
+    for cut in 0..=whole.len() {
+        check(cut, last(&events(parser(), &[&whole.as_bytes()[..cut]])));
+    }
+    assert!(last(&events(parser(), &[whole.as_bytes()])).is_ok());
 }

@@ -67,7 +67,7 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     ModelFault {
         code: said.code,
         request_id: request_id.or(in_header),
-        ..refusal::of(answer, kind, said.message)
+        ..refusal::of(answer, kind, &said.message)
     }
 }
 

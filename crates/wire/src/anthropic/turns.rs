@@ -15,7 +15,7 @@ use crate::{Ask, ToolChange, attachment, name};
 
 /// The `messages` of a request.
 pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>> {
-    let mut turns = Turns { ask, ids, turns: Vec::new(), waiting: Vec::new() };
+    let mut turns = Turns { ask, ids, all: Vec::new(), waiting: Vec::new() };
     let takes_system = takes_tool_changes(&ask.source.model);
     let leading = rounds::leading(ask.messages);
     for (index, message) in ask.messages.iter().enumerate() {
@@ -39,17 +39,17 @@ pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>>
     }
     turns.wait_for(|before| before >= ask.messages.len());
     turns.place_waiting();
-    if turns.turns.is_empty() {
+    if turns.all.is_empty() {
         turns.user(Content::text(OPENING));
     }
-    mark_last(&mut turns.turns);
-    turns.turns
+    mark_last(&mut turns.all);
+    turns.all
 }
 
 struct Turns<'a> {
     ask: &'a Ask<'a>,
     ids: &'a CallIds<'a>,
-    turns: Vec<Turn<'a>>,
+    all: Vec<Turn<'a>>,
     /// What a system message will say at the next place where one may stand.
     waiting: Vec<Notice<'a>>,
 }
@@ -62,8 +62,8 @@ impl<'a> Turns<'a> {
 
     /// A system message follows a user's, and is last or followed by the assistant's.
     fn place_waiting(&mut self) {
-        if !self.waiting.is_empty() && matches!(self.turns.last(), Some(Turn::User { .. })) {
-            self.turns.push(Turn::System { content: std::mem::take(&mut self.waiting) });
+        if !self.waiting.is_empty() && matches!(self.all.last(), Some(Turn::User { .. })) {
+            self.all.push(Turn::System { content: std::mem::take(&mut self.waiting) });
         }
     }
 
@@ -72,9 +72,9 @@ impl<'a> Turns<'a> {
         if new.peek().is_none() {
             return;
         }
-        match self.turns.last_mut() {
+        match self.all.last_mut() {
             Some(Turn::User { content }) => content.extend(new),
-            _ => self.turns.push(Turn::User { content: new.collect() }),
+            _ => self.all.push(Turn::User { content: new.collect() }),
         }
     }
 
@@ -83,14 +83,14 @@ impl<'a> Turns<'a> {
         if new.is_empty() {
             return;
         }
-        if self.turns.is_empty() {
+        if self.all.is_empty() {
             self.user(Content::text(OPENING));
         }
         self.place_waiting();
         let new = new.into_iter().map(Marked::from);
-        match self.turns.last_mut() {
+        match self.all.last_mut() {
             Some(Turn::Assistant { content }) => content.extend(new),
-            _ => self.turns.push(Turn::Assistant { content: new.collect() }),
+            _ => self.all.push(Turn::Assistant { content: new.collect() }),
         }
         let answered = rounds::answered(self.ask.messages, index, reply);
         let ids = self.ids;
@@ -110,7 +110,7 @@ impl<'a> Turns<'a> {
             Block::ToolCall(call) => Some(Content::ToolUse {
                 id: self.ids.of(&call.id),
                 name: name::legal(&call.name),
-                input: rounds::arguments(call, is_own, &self.ask.tools.newest),
+                input: rounds::arguments(call, is_own, self.ask.tools),
             }),
         });
         let mut blocks: Vec<_> = blocks.collect();

@@ -30,20 +30,20 @@ pub(super) struct Content<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RawPart<'a> {
     #[serde(flatten)]
-    pub(super) data: Data<'a>,
+    pub(super) piece: Piece<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thought_signature: Option<&'a str>,
 }
 
-impl<'a> From<Data<'a>> for RawPart<'a> {
-    fn from(data: Data<'a>) -> Self {
-        Self { data, thought_signature: None }
+impl<'a> From<Piece<'a>> for RawPart<'a> {
+    fn from(piece: Piece<'a>) -> Self {
+        Self { piece, thought_signature: None }
     }
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Data<'a> {
+pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
     #[serde(rename_all = "camelCase")]
     InlineData {
@@ -65,11 +65,11 @@ pub(super) enum Data<'a> {
         name: Cow<'a, str>,
         response: Map<String, Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Data<'a>>,
+        parts: Vec<Piece<'a>>,
     },
 }
 
-impl<'a> Data<'a> {
+impl<'a> Piece<'a> {
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self::Text(text))
@@ -118,24 +118,24 @@ pub(super) fn answer<'a>(
     id: &'a str,
     result: Option<&'a ToolReturn>,
     nests_media: bool,
-) -> Vec<Data<'a>> {
+) -> Vec<Piece<'a>> {
     let name = name::legal(&call.name);
     let Some(result) = result else {
         let response = Map::from_iter([("error".into(), rounds::UNKNOWN.into())]);
-        return vec![Data::FunctionResponse { id, name, response, parts: Vec::new() }];
+        return vec![Piece::FunctionResponse { id, name, response, parts: Vec::new() }];
     };
     let (text, media) = outcome::pieces(result);
     let mut words = Vec::new();
     let (mut nested, mut beside) = (Vec::new(), Vec::new());
-    for data in media.into_iter().filter_map(Data::part) {
-        match data {
-            Data::Text(text) => words.push(text),
-            data if nests_media && data.nests() => nested.push(data),
-            data => beside.push(data),
+    for piece in media.into_iter().filter_map(Piece::part) {
+        match piece {
+            Piece::Text(text) => words.push(text),
+            piece if nests_media && piece.nests() => nested.push(piece),
+            piece => beside.push(piece),
         }
     }
     let response = response(result, text, &words);
-    let first = Data::FunctionResponse { id, name, response, parts: nested };
+    let first = Piece::FunctionResponse { id, name, response, parts: nested };
     [first].into_iter().chain(beside).collect()
 }
 

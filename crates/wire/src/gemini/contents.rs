@@ -4,7 +4,7 @@
 use serde_json::Value;
 use switchboard_chat::{Block, Message, Reply};
 
-use super::content::{Content, Data, RawPart, Role, answer};
+use super::content::{Content, Piece, RawPart, Role, answer};
 use super::model;
 use crate::call_ids::CallIds;
 use crate::rounds::{self, OPENING};
@@ -29,17 +29,17 @@ pub(super) fn contents<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Conten
             Message::System(said) => {
                 let text = attachment::as_text(said);
                 if !text.is_empty() {
-                    contents.user(Data::text(rounds::from_operator(&text)));
+                    contents.user(Piece::text(rounds::from_operator(&text)));
                 }
             }
-            Message::User(said) => contents.user(said.content.iter().filter_map(Data::part)),
+            Message::User(said) => contents.user(said.content.iter().filter_map(Piece::part)),
             Message::Assistant(reply) => contents.model(index, reply),
             // Stand with their reply.
             Message::Tool(_) => {}
         }
     }
     if contents.all.is_empty() {
-        contents.user(Data::text(OPENING));
+        contents.user(Piece::text(OPENING));
     }
     contents.all
 }
@@ -47,7 +47,7 @@ pub(super) fn contents<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Conten
 /// Where the current turn begins: at the last thing that the user said.
 fn current_turn(messages: &[Message]) -> usize {
     let last = messages.iter().rposition(|message| match message {
-        Message::User(said) => said.content.iter().any(|part| Data::part(part).is_some()),
+        Message::User(said) => said.content.iter().any(|part| Piece::part(part).is_some()),
         Message::System(_) | Message::Assistant(_) | Message::Tool(_) => false,
     });
     last.unwrap_or(0)
@@ -63,7 +63,7 @@ struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    fn user(&mut self, new: impl IntoIterator<Item = Data<'a>>) {
+    fn user(&mut self, new: impl IntoIterator<Item = Piece<'a>>) {
         self.push(Role::User, new.into_iter().map(RawPart::from).collect());
     }
 
@@ -81,7 +81,7 @@ impl<'a> Contents<'a> {
     fn model(&mut self, index: usize, reply: &'a Reply) {
         let parts = self.parts(index, reply);
         if self.all.is_empty() && !parts.is_empty() {
-            self.user(Data::text(OPENING));
+            self.user(Piece::text(OPENING));
         }
         self.push(Role::Model, parts);
         let (ids, nests_media) = (self.ids, self.nests_media);
@@ -106,24 +106,24 @@ impl<'a> Contents<'a> {
             Block::Text { text, opaque } => match sealed(opaque) {
                 // Also where it is empty: then it is there for its signature.
                 Some(signature) => Some(RawPart {
-                    data: Data::Text(text.into()),
+                    piece: Piece::Text(text.into()),
                     thought_signature: Some(signature),
                 }),
-                None => Data::text(text).map(RawPart::from),
+                None => Piece::text(text).map(RawPart::from),
             },
             Block::Reasoning { .. } => None,
             Block::ToolCall(call) => Some(RawPart {
-                data: Data::FunctionCall {
+                piece: Piece::FunctionCall {
                     id: self.ids.of(&call.id),
                     name: name::legal(&call.name),
-                    args: rounds::arguments(call, is_own, &self.ask.tools.newest),
+                    args: rounds::arguments(call, is_own, self.ask.tools),
                 },
                 thought_signature: sealed(&call.opaque),
             }),
         });
         let mut parts: Vec<_> = parts.collect();
         let mut calls =
-            parts.iter_mut().filter(|part| matches!(part.data, Data::FunctionCall { .. }));
+            parts.iter_mut().filter(|part| matches!(part.piece, Piece::FunctionCall { .. }));
         if self.signed_from.is_some_and(|from| index >= from)
             && let Some(first) = calls.next()
         {

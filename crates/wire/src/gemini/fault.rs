@@ -97,12 +97,16 @@ fn is_too_long(message: &str) -> bool {
 
 /// Reads an answer that is no stream. Code Assist puts it into an array.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
-    let one = serde_json::from_slice::<RawAnswer>(answer.body).ok();
-    let first = || serde_json::from_slice::<Vec<RawAnswer>>(answer.body).ok()?.into_iter().next();
-    let Some(RawAnswer { error }) = one.or_else(first) else { return refusal::unknown(answer) };
+    // The array first: what reads an object reads its members from an array, too.
+    let many = serde_json::from_slice::<Vec<RawAnswer>>(answer.body).ok();
+    let first = many.and_then(|many| many.into_iter().next());
+    let Some(RawAnswer { error }) = first.or_else(|| serde_json::from_slice(answer.body).ok())
+    else {
+        return refusal::unknown(answer);
+    };
     let kind = error.kind(answer.status);
     let said = error.into_fault();
-    let fault = refusal::of(answer, kind, said.message);
+    let fault = refusal::of(answer, kind, &said.message);
     ModelFault { code: said.code, retry_after: said.retry_after.or(fault.retry_after), ..fault }
 }
 

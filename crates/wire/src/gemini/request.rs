@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ModelSettings, ProviderKind};
 
-use super::content::{Content, Data, RawPart};
+use super::content::{Content, Piece, RawPart};
 use super::contents::contents;
 use super::model::{self, Thinking};
 use crate::call_ids::CallIds;
@@ -97,7 +97,7 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
     let tools = ask.tools.base.json();
     let tools: &RawValue = serde_json::from_slice(&tools).map_err(|error| unwritten(&error))?;
     let system_instruction = rounds::instructions(ask)
-        .map(|text| Instruction { parts: [Data::Text(text.into()).into()] });
+        .map(|text| Instruction { parts: [Piece::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
     let request = Body {
         contents: contents(ask, &ids),

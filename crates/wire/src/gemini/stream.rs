@@ -76,24 +76,28 @@ struct RawFeedback {
     block_reason_message: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Deserialize)]
 struct RawUsage {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
+    #[serde(rename = "promptTokenCount")]
+    prompt: Option<u64>,
+    #[serde(rename = "cachedContentTokenCount")]
+    cached: Option<u64>,
+    #[serde(rename = "candidatesTokenCount")]
+    candidates: Option<u64>,
+    #[serde(rename = "thoughtsTokenCount")]
+    thoughts: Option<u64>,
+    #[serde(rename = "toolUsePromptTokenCount")]
+    tool_use_prompt: Option<u64>,
 }
 
 impl RawUsage {
     fn read(&self) -> Usage {
-        let prompt = self.prompt_token_count.unwrap_or(0);
-        let thoughts = self.thoughts_token_count.unwrap_or(0);
+        let prompt = self.prompt.unwrap_or(0);
+        let thoughts = self.thoughts.unwrap_or(0);
         Usage {
-            input_tokens: prompt.saturating_add(self.tool_use_prompt_token_count.unwrap_or(0)),
-            output_tokens: self.candidates_token_count.unwrap_or(0).saturating_add(thoughts),
-            cached_tokens: self.cached_content_token_count.unwrap_or(0),
+            input_tokens: prompt.saturating_add(self.tool_use_prompt.unwrap_or(0)),
+            output_tokens: self.candidates.unwrap_or(0).saturating_add(thoughts),
+            cached_tokens: self.cached.unwrap_or(0),
             cache_write_tokens: 0,
             reasoning_tokens: thoughts,
         }
@@ -179,10 +183,12 @@ impl GeminiWire {
             _ => {
                 self.gathered.take_block()?;
                 let text = text.clone().into_owned();
-                self.blocks.push(match is_thought {
-                    true => Block::Reasoning { text, opaque },
-                    false => Block::Text { text, opaque },
-                });
+                let block = if is_thought {
+                    Block::Reasoning { text, opaque }
+                } else {
+                    Block::Text { text, opaque }
+                };
+                self.blocks.push(block);
             }
         }
         if !text.is_empty() {
