@@ -16,6 +16,7 @@ mod legacy;
 mod listener;
 mod listing;
 mod market;
+pub mod model_backends;
 mod modern;
 mod office;
 pub mod peers;

@@ -1,0 +1,43 @@
+//! Fakes of the model backends on one loopback port: `OpenAI` Responses (API key and ChatGPT), Chat
+//! Completions, Anthropic Messages, Gemini and Code Assist.
+//!
+//! They are written from what the vendors say and from what real clients send, not from our
+//! converters: a mistake in a converter must not be repeated here. Every request is checked as
+//! the real backend checks it. What breaks a rule is answered in the words and the shape of that
+//! provider, and kept for [`FakeBackends::violations`].
+//!
+//! What a fake answers comes from a script of [`Step`]s; without one, from the conversation: the
+//! lines `call NAME {json}` and `think TEXT` of the last user text, `results: a | b` after results, and
+//! `echo: TEXT` otherwise.
+
+mod anthropic_check;
+mod anthropic_events;
+mod anthropic_model;
+mod backend;
+mod chat_check;
+mod chat_events;
+mod code_assist;
+mod findings;
+mod gemini_check;
+mod gemini_events;
+mod gemini_schema;
+mod heard;
+mod openai_tools;
+mod responses_check;
+mod responses_events;
+mod script;
+mod seal;
+mod server;
+mod service;
+mod state;
+mod step;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use backend::Backend;
+pub use findings::Violation;
+pub use script::{Script, ScriptError};
+pub use server::FakeBackends;
+pub use state::ModelRequest;
+pub use step::{Quirk, Step, Usage};

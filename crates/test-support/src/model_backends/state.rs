@@ -1,0 +1,188 @@
+//! What the fakes know: their scripts, what they saw, and which streams are open.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::Value;
+
+use super::backend::Backend;
+use super::findings::{Findings, Violation};
+use super::heard::{Heard, improvise};
+use super::script::Script;
+use super::step::Step;
+
+/// Requests and violations that are kept; the oldest go first.
+const KEPT: usize = 512;
+
+/// A request as a backend got it.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    pub backend: Backend,
+    pub method: String,
+    /// With the query.
+    pub path: String,
+    /// Names are in small letters.
+    pub headers: BTreeMap<String, String>,
+    pub body: Value,
+    /// The names of the tools that the model may call at the end of this conversation.
+    pub tools: Vec<String>,
+    /// What was wrong with it, in the words of the answer.
+    pub refusal: Option<String>,
+}
+
+/// Numbers for ids, which are different for everything that one set of fakes gives out.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(AtomicU64);
+
+impl Ids {
+    pub(crate) fn next(&self, prefix: &str) -> String {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        let joint = if prefix == "chatcmpl" { '-' } else { '_' };
+        format!("{prefix}{joint}{number:06}abcdefghijklmnop")
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) ids: Ids,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    steps: BTreeMap<Backend, VecDeque<Step>>,
+    defaults: BTreeMap<Backend, Step>,
+    refused_credentials: BTreeSet<String>,
+    onboarding: Onboarding,
+    requests: VecDeque<ModelRequest>,
+    violations: VecDeque<Violation>,
+    counts: BTreeMap<Backend, usize>,
+    open_streams: usize,
+    peak_streams: usize,
+    closed_by_client: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onboarding {
+    #[default]
+    Done,
+    Needed,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("nothing panics while it holds the state")
+    }
+
+    pub(crate) fn script(&self, script: Script) {
+        let mut inner = self.lock();
+        for (backend, steps) in script.0 {
+            inner.steps.entry(backend).or_default().extend(steps);
+        }
+    }
+
+    pub(crate) fn set_default(&self, backend: Backend, step: Option<Step>) {
+        let mut inner = self.lock();
+        match step {
+            Some(step) => inner.defaults.insert(backend, step),
+            None => inner.defaults.remove(&backend),
+        };
+    }
+
+    pub(crate) fn steps_left(&self, backend: Backend) -> usize {
+        self.lock().steps.get(&backend).map_or(0, VecDeque::len)
+    }
+
+    /// Forgets scripts and everything that was seen.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.lock();
+        let (open_streams, peak_streams) = (inner.open_streams, inner.open_streams);
+        *inner = Inner { open_streams, peak_streams, ..Inner::default() };
+    }
+
+    /// The next step of the script, or what the conversation asks for.
+    pub(crate) fn next_step(&self, backend: Backend, heard: &Heard) -> Step {
+        let scripted = {
+            let mut inner = self.lock();
+            let next = inner.steps.get_mut(&backend).and_then(VecDeque::pop_front);
+            next.or_else(|| inner.defaults.get(&backend).cloned())
+        };
+        scripted.unwrap_or_else(|| improvise(heard))
+    }
+
+    pub(crate) fn record(&self, request: ModelRequest, findings: &Findings) {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        *inner.counts.entry(request.backend).or_default() += 1;
+        inner.violations.extend(findings.violations(request.backend));
+        let surplus = inner.violations.len().saturating_sub(KEPT);
+        inner.violations.drain(..surplus);
+        if inner.requests.len() == KEPT {
+            inner.requests.pop_front();
+        }
+        inner.requests.push_back(request);
+    }
+
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
+        self.lock().requests.iter().cloned().collect()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        self.lock().violations.iter().cloned().collect()
+    }
+
+    pub(crate) fn request_count(&self, backend: Backend) -> usize {
+        self.lock().counts.get(&backend).copied().unwrap_or(0)
+    }
+
+    /// Open now, the most at one time, and closed by the client before their end.
+    pub(crate) fn stream_counts(&self) -> (usize, usize, usize) {
+        let inner = self.lock();
+        (inner.open_streams, inner.peak_streams, inner.closed_by_client)
+    }
+
+    pub(crate) fn refuse_credential(&self, credential: &str) {
+        self.lock().refused_credentials.insert(credential.to_owned());
+    }
+
+    pub(crate) fn is_refused(&self, credential: &str) -> bool {
+        self.lock().refused_credentials.contains(credential)
+    }
+
+    pub(crate) fn set_onboarding(&self, onboarding: Onboarding) {
+        self.lock().onboarding = onboarding;
+    }
+
+    pub(crate) fn onboarding(&self) -> Onboarding {
+        self.lock().onboarding
+    }
+
+    pub(crate) fn open_stream(self: &Arc<Self>) -> OpenStream {
+        let mut inner = self.lock();
+        inner.open_streams += 1;
+        inner.peak_streams = inner.peak_streams.max(inner.open_streams);
+        OpenStream { shared: Arc::clone(self), is_finished: false }
+    }
+}
+
+/// An answer under way. Dropping it before it is finished means that the client went away.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    shared: Arc<Shared>,
+    is_finished: bool,
+}
+
+impl OpenStream {
+    pub(crate) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        inner.open_streams -= 1;
+        inner.closed_by_client += usize::from(!self.is_finished);
+    }
+}

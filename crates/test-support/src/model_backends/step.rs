@@ -1,0 +1,369 @@
+//! One answer of a backend, as a test writes it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// What one request is answered with. Parts come in the order in which they are added.
+#[derive(Debug, Clone, Default)]
+pub struct Step {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) stop: Stop,
+    pub(crate) usage: UsageReport,
+    pub(crate) instead: Option<Instead>,
+    pub(crate) error_event: Option<ErrorEvent>,
+    pub(crate) quirks: BTreeSet<Quirk>,
+    pub(crate) wire: Wire,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    Thinking(String),
+    /// Thinking that the provider hides; Anthropic only.
+    Redacted,
+    Text(String),
+    Repeat {
+        count: usize,
+        text: String,
+    },
+    Call {
+        name: String,
+        arguments: String,
+        id: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Stop {
+    #[default]
+    Natural,
+    /// Out of tokens. The last call is cut in the middle of its arguments.
+    Length,
+    Refusal,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum UsageReport {
+    #[default]
+    Standard,
+    Given(Usage),
+    Missing,
+}
+
+/// Tokens, in the sense that all input is `input`, cached or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    /// How much of `input` came from a cache.
+    pub cached: u64,
+    /// How much of `input` was written to a cache.
+    pub cache_written: u64,
+    /// Everything that the model produced, reasoning included.
+    pub output: u64,
+    /// How much of `output` is reasoning.
+    pub reasoning: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { input: 100, cached: 0, cache_written: 0, output: 20, reasoning: 0 }
+    }
+}
+
+/// An answer that is no answer of a model.
+#[derive(Debug, Clone)]
+pub(crate) enum Instead {
+    Status { code: u16, headers: Vec<(String, String)>, body: Bytes },
+    Raw(Bytes),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorEvent {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+}
+
+/// Habits of servers that speak almost the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quirk {
+    /// Chat: fragments of calls have no `index`.
+    NoIndex,
+    /// Chat: every fragment of a call repeats its name.
+    RepeatedName,
+    /// Chat: calls have no `id`.
+    NoId,
+    /// Chat: the id of calls is `null`.
+    NullId,
+    /// Chat: calls have no `type`.
+    NoType,
+    /// Chat: the finish reason is `stop` although there are calls.
+    StopWithCalls,
+    /// Chat: all arguments in one fragment.
+    WholeArguments,
+    /// `OpenAI` Responses: an error comes as `response.failed` and not as `error`.
+    FailedResponse,
+    /// Gemini: calls have an id, which the public API often leaves out.
+    WithIds,
+    /// The last event, which says that the answer is complete, is missing.
+    NoEnd,
+}
+
+/// How the bytes travel.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wire {
+    pub(crate) delay: Duration,
+    pub(crate) pace: Duration,
+    pub(crate) split: Option<usize>,
+    pub(crate) crlf: bool,
+    pub(crate) comments: bool,
+    pub(crate) unknown_events: bool,
+    pub(crate) ending: Ending,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    #[default]
+    Whole,
+    /// The connection breaks after that many bytes.
+    Cut(usize),
+    /// The body ends in good order after that many bytes.
+    Ended(usize),
+    /// The parts are sent, and then nothing more.
+    Hang,
+    /// Not even the head of a response is sent.
+    Silent,
+}
+
+impl Step {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An answer that begins with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new().say(text)
+    }
+
+    #[must_use]
+    pub fn say(mut self, text: impl Into<String>) -> Self {
+        self.parts.push(Part::Text(text.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.parts.push(Part::Thinking(text.into()));
+        self
+    }
+
+    /// A `redacted_thinking` block; nothing at other providers than Anthropic.
+    #[must_use]
+    pub fn redacted_thinking(mut self) -> Self {
+        self.parts.push(Part::Redacted);
+        self
+    }
+
+    /// Calls a tool. Several calls in one step are parallel.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "tests write JSON literals")]
+    pub fn call(self, name: impl Into<String>, arguments: Value) -> Self {
+        self.call_raw(name, arguments.to_string())
+    }
+
+    /// Calls a tool with arguments that need not be JSON.
+    #[must_use]
+    pub fn call_raw(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        self.parts.push(Part::Call { name: name.into(), arguments: arguments.into(), id: None });
+        self
+    }
+
+    /// Calls a tool under an id that the test chooses.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "tests write JSON literals")]
+    pub fn call_as(mut self, id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
+        let id = Some(id.into());
+        self.parts.push(Part::Call { name: name.into(), arguments: args.to_string(), id });
+        self
+    }
+
+    /// The same piece of text again and again, made while it is sent.
+    #[must_use]
+    pub fn repeat_delta(mut self, count: usize, text: impl Into<String>) -> Self {
+        self.parts.push(Part::Repeat { count, text: text.into() });
+        self
+    }
+
+    /// Stops for want of tokens; a call that comes last is cut in its middle.
+    #[must_use]
+    pub fn truncated(mut self) -> Self {
+        self.stop = Stop::Length;
+        self
+    }
+
+    /// Stops because the provider does not like the answer.
+    #[must_use]
+    pub fn refused(mut self) -> Self {
+        self.stop = Stop::Refusal;
+        self
+    }
+
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = UsageReport::Given(usage);
+        self
+    }
+
+    #[must_use]
+    pub fn without_usage(mut self) -> Self {
+        self.usage = UsageReport::Missing;
+        self
+    }
+
+    /// A status in place of an answer. The body is sent as JSON, unless a header says otherwise.
+    #[must_use]
+    pub fn status(mut self, code: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let headers = headers.iter().map(own).collect();
+        self.instead = Some(Instead::Status { code, headers, body: body.into() });
+        self
+    }
+
+    /// A page of a proxy or a login in place of an answer.
+    #[must_use]
+    pub fn html(self, code: u16, page: impl Into<Bytes>) -> Self {
+        self.status(code, &[("content-type", "text/html; charset=utf-8")], page)
+    }
+
+    /// An error in the stream, after 200 and after the parts.
+    #[must_use]
+    pub fn error_event(mut self, kind: impl Into<String>, message: impl Into<String>) -> Self {
+        self.error_event = Some(ErrorEvent { kind: kind.into(), message: message.into() });
+        self
+    }
+
+    /// These bytes as the stream, whatever they are. Split, pace and endings still apply.
+    #[must_use]
+    pub fn raw(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.instead = Some(Instead::Raw(bytes.into()));
+        self
+    }
+
+    /// Breaks the connection after that many bytes of the body.
+    #[must_use]
+    pub fn cut_after(mut self, bytes: usize) -> Self {
+        self.wire.ending = Ending::Cut(bytes);
+        self
+    }
+
+    /// Ends the body in good order after that many bytes.
+    #[must_use]
+    pub fn end_after(mut self, bytes: usize) -> Self {
+        self.wire.ending = Ending::Ended(bytes);
+        self
+    }
+
+    /// Sends the parts and then nothing more, until the client goes.
+    #[must_use]
+    pub fn hang(mut self) -> Self {
+        self.wire.ending = Ending::Hang;
+        self
+    }
+
+    /// Takes the request and never answers.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.wire.ending = Ending::Silent;
+        self
+    }
+
+    /// Waits before the response begins.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.wire.delay = delay;
+        self
+    }
+
+    /// Waits before each chunk of the body.
+    #[must_use]
+    pub fn pace(mut self, pace: Duration) -> Self {
+        self.wire.pace = pace;
+        self
+    }
+
+    /// Sends the body in chunks of that many bytes, also in the middle of a character.
+    #[must_use]
+    pub fn split(mut self, bytes: usize) -> Self {
+        self.wire.split = Some(bytes.max(1));
+        self
+    }
+
+    /// Ends lines with CR LF. Gemini always does.
+    #[must_use]
+    pub fn crlf(mut self) -> Self {
+        self.wire.crlf = true;
+        self
+    }
+
+    /// Puts a comment before every event.
+    #[must_use]
+    pub fn comments(mut self) -> Self {
+        self.wire.comments = true;
+        self
+    }
+
+    /// Puts events in between that no client knows yet.
+    #[must_use]
+    pub fn unknown_events(mut self) -> Self {
+        self.wire.unknown_events = true;
+        self
+    }
+
+    #[must_use]
+    pub fn quirk(mut self, quirk: Quirk) -> Self {
+        self.quirks.insert(quirk);
+        self
+    }
+
+    pub(crate) fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.contains(&quirk)
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call { name, arguments, .. } => Some((name.as_str(), arguments.as_str())),
+            Part::Thinking(_) | Part::Redacted | Part::Text(_) | Part::Repeat { .. } => None,
+        })
+    }
+
+    /// Whether the part at this place is a call that is cut.
+    pub(crate) fn is_cut(&self, place: usize) -> bool {
+        self.stop == Stop::Length && place + 1 == self.parts.len()
+    }
+
+    pub(crate) fn ends(&self) -> bool {
+        self.wire.ending != Ending::Hang && !self.has(Quirk::NoEnd) && self.error_event.is_none()
+    }
+
+    pub(crate) fn counted(&self) -> Option<Usage> {
+        match self.usage {
+            UsageReport::Standard => Some(Usage::default()),
+            UsageReport::Given(usage) => Some(usage),
+            UsageReport::Missing => None,
+        }
+    }
+}
+
+/// The arguments as they are sent: the first half of them when the call is cut.
+pub(crate) fn sent_arguments(arguments: &str, is_cut: bool) -> String {
+    let length = arguments.chars().count();
+    arguments.chars().take(if is_cut { length.div_ceil(2) } else { length }).collect()
+}
+
+/// The pieces in which a text is streamed.
+pub(crate) fn pieces(text: &str) -> Vec<String> {
+    const PIECE: usize = 7;
+    let letters: Vec<char> = text.chars().collect();
+    letters.chunks(PIECE).map(|piece| piece.iter().collect()).collect()
+}
