@@ -70,8 +70,12 @@ impl History {
     /// Reads an exported conversation, also one in the form of seed 001, and checks it. Calls that were not answered are
     /// answered with an error.
     pub fn read(json: &[u8]) -> Result<Self, HistoryError> {
-        let value: Value = serde_json::from_slice(json)
-            .map_err(|error| HistoryError::NotJson(error.to_string()))?;
+        let value = serde_json::from_slice(json);
+        Self::of_value(value.map_err(|error| HistoryError::NotJson(error.to_string()))?)
+    }
+
+    /// The same for what is JSON already.
+    pub fn of_value(value: Value) -> Result<Self, HistoryError> {
         let Value::Object(mut whole) = value else { return Err(HistoryError::NotHistory) };
         let (Some(version), Some(Value::Array(messages))) =
             (whole.shift_remove("version"), whole.shift_remove("messages"))

@@ -1,0 +1,65 @@
+//! The conversation of a session over the API.
+
+use axum::Json;
+use serde_json::{Map, Value};
+use switchboard_chat::History;
+use switchboard_turns::TurnError;
+
+use crate::answers::{
+    BadRequest, Busy, Guarded, RefusedHistory, StoreFailed, TakesBody, UnknownSession,
+};
+use crate::extract::FromBody;
+use crate::problem::ProblemResponse;
+use crate::sessions::{Meant, SessionId};
+
+/// Show the conversation of a session
+///
+/// All that was said, in no provider's words: messages, calls with their ids, results, usage. What only a provider
+/// understands is kept beside it and is of use there only. This is also how a conversation is exported.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/history",
+    operation_id = "getHistory",
+    tag = "turns",
+    params(SessionId),
+    responses(
+        (status = 200, description = "The conversation.", body = History),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn show(meant: Meant) -> Result<Json<History>, ProblemResponse> {
+    Ok(Json(meant.turns.history(&meant.session).await?))
+}
+
+/// Import a conversation into a session
+///
+/// In the place of the one that it has: whole and valid, or not at all. Calls without a result are answered with an error.
+/// `{"version": 1, "messages": []}` empties it.
+#[utoipa::path(
+    put,
+    path = "/api/v1/sessions/{id}/history",
+    operation_id = "putHistory",
+    tag = "turns",
+    params(SessionId),
+    request_body(content = History, description = "The conversation."),
+    responses(
+        (status = 200, description = "The conversation as it is now.", body = History),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        Busy,
+        RefusedHistory,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn replace(
+    meant: Meant,
+    FromBody(body): FromBody<Map<String, Value>>,
+) -> Result<Json<History>, ProblemResponse> {
+    let history = History::of_value(Value::Object(body)).map_err(TurnError::from)?;
+    meant.turns.set_history(&meant.session, &history).await?;
+    Ok(Json(history))
+}

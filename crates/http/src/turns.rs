@@ -1,0 +1,272 @@
+//! Turns over the API: begun, followed, cancelled.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+use switchboard_chat::TurnEvent;
+use switchboard_turns::{LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnView};
+use tokio::sync::watch;
+
+use crate::answers::{
+    BadRequest, Busy, Guarded, RefusedTurn, StoreFailed, TakesBody, UnknownSession, UnknownTurn,
+};
+use crate::extract::{FromBody, FromPath};
+use crate::problem::ProblemResponse;
+use crate::sessions::{Asker, Meant, SessionId};
+
+/// So that nobody between takes a quiet stream for a dead one.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// The turn that is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TurnOfSession {
+    /// The id of the session.
+    #[param(min_length = 1, max_length = 256, example = "work")]
+    id: String,
+    /// The id of the turn.
+    #[param(min_length = 1, max_length = 256)]
+    turn: String,
+}
+
+/// Say something
+///
+/// The session's model answers, calls the session's tools and answers again until it is done. With
+/// `Accept: text/event-stream` the events come as they happen; without it, the answer comes when the turn has ended.
+/// Either way the turn runs on when the caller goes away: it can be followed again, and cancelled, by its id.
+#[utoipa::path(
+    post,
+    path = "/api/v1/sessions/{id}/turns",
+    operation_id = "beginTurn",
+    tag = "turns",
+    params(SessionId),
+    request_body(content = NewTurn, description = "What is said, and how it is to be answered."),
+    responses(
+        (
+            status = 200,
+            description = "The turn, once it has ended, or its events.",
+            content((TurnView = "application/json"), (TurnEvent = "text/event-stream"))
+        ),
+        Guarded,
+        TakesBody,
+        UnknownSession,
+        Busy,
+        RefusedTurn,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn begin(
+    meant: Meant,
+    headers: HeaderMap,
+    FromBody(wanted): FromBody<NewTurn>,
+) -> Result<Response, ProblemResponse> {
+    let turn = meant.turns.begin(&meant.session, wanted).await?;
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if accepts.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with(EVENT_STREAM))
+    {
+        return Ok(events(&meant, turn, 0));
+    }
+    turn.ended().await;
+    Ok(Json(TurnView::from(&*turn)).into_response())
+}
+
+/// List the turns of a session
+///
+/// The one that runs, and those that ended a short while ago. What was said in all of them is in the history.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/turns",
+    operation_id = "listTurns",
+    tag = "turns",
+    params(SessionId),
+    responses(
+        (status = 200, description = "Those that are remembered.", body = TurnList),
+        Guarded,
+        BadRequest,
+        UnknownSession,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn list(meant: Meant) -> Json<TurnList> {
+    let turns = meant.turns.of(&meant.session.id);
+    Json(TurnList { turns: turns.iter().map(|turn| TurnView::from(&**turn)).collect() })
+}
+
+/// Show a turn
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/turns/{turn}",
+    operation_id = "getTurn",
+    tag = "turns",
+    params(TurnOfSession),
+    responses(
+        (status = 200, description = "The turn.", body = TurnView),
+        Guarded,
+        BadRequest,
+        UnknownTurn,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn show(
+    asker: Asker,
+    FromPath(TurnOfSession { id, turn }): FromPath<TurnOfSession>,
+) -> Result<Json<TurnView>, ProblemResponse> {
+    let (_, turn) = found(asker, &id, &turn).await?;
+    Ok(Json(TurnView::from(&*turn)))
+}
+
+/// Cancel a turn
+///
+/// What the model has said so far is kept; calls that run are given up. A turn that has ended stays as it is.
+#[utoipa::path(
+    post,
+    path = "/api/v1/sessions/{id}/turns/{turn}/cancel",
+    operation_id = "cancelTurn",
+    tag = "turns",
+    params(TurnOfSession),
+    responses(
+        (status = 200, description = "The turn, which has ended.", body = TurnView),
+        Guarded,
+        BadRequest,
+        UnknownTurn,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn cancel(
+    asker: Asker,
+    FromPath(TurnOfSession { id, turn }): FromPath<TurnOfSession>,
+) -> Result<Json<TurnView>, ProblemResponse> {
+    let (_, turn) = found(asker, &id, &turn).await?;
+    turn.cancel();
+    turn.ended().await;
+    Ok(Json(TurnView::from(&*turn)))
+}
+
+/// Follow a turn
+///
+/// Server-sent events, from the first one, or from the one after `Last-Event-ID`. The last one is `done`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/turns/{turn}/events",
+    operation_id = "followTurn",
+    tag = "turns",
+    params(
+        TurnOfSession,
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+    ),
+    responses(
+        (status = 200, description = "The stream.", body = TurnEvent, content_type = "text/event-stream"),
+        Guarded,
+        BadRequest,
+        UnknownTurn,
+        StoreFailed,
+    )
+)]
+pub(crate) async fn follow(
+    asker: Asker,
+    FromPath(TurnOfSession { id, turn }): FromPath<TurnOfSession>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemResponse> {
+    let (meant, turn) = found(asker, &id, &turn).await?;
+    // What is no id of an event is answered with all of them.
+    let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
+    let last = headers.get("last-event-id").and_then(read).unwrap_or(0);
+    Ok(events(&meant, turn, last))
+}
+
+async fn found(
+    asker: Asker,
+    session: &str,
+    turn: &str,
+) -> Result<(Meant, Arc<LiveTurn>), ProblemResponse> {
+    let meant = asker.session(session).await?;
+    let found = meant.turns.find(&meant.session.id, turn);
+    let found = found.ok_or_else(|| TurnError::Unknown(turn.to_owned()))?;
+    Ok((meant, found))
+}
+
+/// Where somebody who listens stands.
+struct Listening {
+    turn: Arc<LiveTurn>,
+    news: watch::Receiver<u64>,
+    told: u64,
+}
+
+fn events(meant: &Meant, turn: Arc<LiveTurn>, last: u64) -> Response {
+    let listening = Listening { news: turn.follow(), turn, told: last };
+    let frames = stream::unfold(listening, |mut listening| async move {
+        let frames = listening.next().await?;
+        Some((Ok::<_, Infallible>(frames), listening))
+    });
+    let frames = frames.take_until(meant.gateway.stopping());
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+impl Listening {
+    /// All that is new, in one piece; `None` after the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            self.news.borrow_and_update();
+            let is_over = self.turn.end().is_some();
+            let events = self.turn.events_after(self.told);
+            if let Some(last) = events.last() {
+                self.told = last.id;
+                return Some(frames(&events));
+            }
+            if is_over && self.told >= *self.news.borrow() {
+                return None;
+            }
+            match tokio::time::timeout(KEEP_ALIVE, self.news.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return None,
+                Err(_) => return Some(Bytes::from_static(b":\n\n")),
+            }
+        }
+    }
+}
+
+fn frames(events: &[Recorded]) -> Bytes {
+    let mut frames = BytesMut::new();
+    for Recorded { id, name, json } in events {
+        frames.extend_from_slice(format!("id: {id}\nevent: {name}\ndata: ").as_bytes());
+        frames.extend_from_slice(json);
+        frames.extend_from_slice(b"\n\n");
+    }
+    frames.freeze()
+}
+
+impl From<TurnError> for ProblemResponse {
+    fn from(error: TurnError) -> Self {
+        let (kind, status) = match &error {
+            TurnError::Busy { .. } => ("turn_running", StatusCode::CONFLICT),
+            TurnError::Raced => ("stale_history", StatusCode::CONFLICT),
+            TurnError::Unknown(_) => ("unknown_turn", StatusCode::NOT_FOUND),
+            TurnError::BadName(_)
+            | TurnError::NothingSaid
+            | TurnError::OutOfBounds { .. }
+            | TurnError::Provider(_)
+            | TurnError::Overlay(_)
+            | TurnError::History(_) => ("bad_request", StatusCode::UNPROCESSABLE_ENTITY),
+            TurnError::Stopping => ("starting", StatusCode::SERVICE_UNAVAILABLE),
+            TurnError::Damaged { .. } | TurnError::Store(_) => {
+                tracing::error!(%error, "a conversation cannot be read or kept");
+                let detail = "the store failed; the log says why";
+                return Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, detail);
+            }
+        };
+        Self::new(kind, status, error.to_string())
+    }
+}

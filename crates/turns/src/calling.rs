@@ -1,0 +1,89 @@
+//! Calls that a model makes.
+
+use std::sync::Arc;
+
+use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
+use switchboard_gateway::{Gateway, SessionCall, SessionReply};
+use switchboard_model::Face;
+use switchboard_render::Rendering;
+use switchboard_sessions::{Look, Session};
+use switchboard_view::MetaTool;
+use tokio::sync::mpsc;
+
+/// How much progress waits to be told; more than that is of no use to anybody.
+const PROGRESS: usize = 16;
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) result: ToolReturn,
+    /// The model itself has switched the tools of its session, and counts on seeing them.
+    pub(crate) has_switched: bool,
+}
+
+/// Gives the arguments of a reply's calls the names that their tools know, as the model was shown other ones.
+pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
+    for block in &mut reply.content {
+        let Block::ToolCall(call) = block else { continue };
+        let tool = shown.tool(&call.name);
+        let Some(map) = tool.and_then(|tool| tool.arguments.as_ref()) else { continue };
+        let restored = map.restore(call.arguments.clone());
+        if restored != call.arguments {
+            let written = std::mem::replace(&mut call.arguments, restored);
+            call.origin.get_or_insert_default().arguments = Some(written);
+        }
+    }
+}
+
+/// Runs a call as the session allows it now, if the model had been shown its tool.
+pub(crate) async fn call(
+    gateway: Arc<Gateway>,
+    session: Arc<Session>,
+    seen: Arc<Look>,
+    call: ToolCall,
+    watchers: mpsc::Sender<TurnEvent>,
+) -> Called {
+    let (progress, mut news) = mpsc::channel(PROGRESS);
+    let running = gateway.call_in(
+        &session,
+        SessionCall {
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            face: Face::Turn,
+            progress: Some(progress),
+            seen: Some(seen),
+        },
+    );
+    tokio::pin!(running);
+    let reply = loop {
+        tokio::select! {
+            reply = &mut running => break reply,
+            Some(news) = news.recv() => {
+                let (id, progress) = (call.id.clone(), news.progress);
+                let (total, message) = (news.total, news.message);
+                // Who is too slow to be told misses it; the next one says more.
+                let _full = watchers.try_send(TurnEvent::ToolProgress { id, progress, total, message });
+            }
+        }
+    };
+    match reply {
+        SessionReply::Called(_, report) => {
+            let took = u64::try_from((report.wait + report.run).as_millis()).ok();
+            let result = match report.result {
+                Ok(result) => ToolReturn::of(&call, result, took),
+                Err(error) => {
+                    ToolReturn { latency_ms: took, ..ToolReturn::failed(&call, error.to_string()) }
+                }
+            };
+            Called { result, has_switched: false }
+        }
+        SessionReply::Meta(meta, result) => {
+            let has_switched = !result.is_error
+                && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset);
+            Called { result: ToolReturn::of(&call, result, None), has_switched }
+        }
+        SessionReply::Refused(error) => {
+            Called { result: ToolReturn::failed(&call, error.to_string()), has_switched: false }
+        }
+    }
+}

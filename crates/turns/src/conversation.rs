@@ -1,0 +1,73 @@
+//! The stored conversation of a session.
+
+use switchboard_chat::{History, Message, answer_dangling};
+use switchboard_store::Store;
+
+use crate::TurnError;
+
+/// A conversation as it was read, and how much of it is stored as it is here.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    store: Store,
+    session: String,
+    /// How many messages the store has.
+    stored: usize,
+}
+
+impl Conversation {
+    /// Reads what a session has said. Calls that were interrupted are answered: those answers are new, and kept with
+    /// the next messages.
+    pub(crate) async fn read(
+        store: &Store,
+        session: &str,
+    ) -> Result<(Self, Vec<Message>), TurnError> {
+        let texts = store.messages(session).await?;
+        let mut messages = Vec::with_capacity(texts.len());
+        for (index, text) in texts.iter().enumerate() {
+            let message = serde_json::from_str(text)
+                .map_err(|error| TurnError::Damaged { index, reason: error.to_string() })?;
+            messages.push(message);
+        }
+        let stored = messages.len();
+        answer_dangling(&mut messages);
+        let conversation = Self { store: store.clone(), session: session.to_owned(), stored };
+        Ok((conversation, messages))
+    }
+
+    /// Stores what is new.
+    pub(crate) async fn keep(&mut self, messages: &[Message]) -> Result<(), TurnError> {
+        let new = messages.get(self.stored..).unwrap_or_default();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let texts = written(new)?;
+        let expected = u64::try_from(self.stored).unwrap_or(u64::MAX);
+        if !self.store.append_messages(&self.session, expected, &texts).await? {
+            return Err(TurnError::Raced);
+        }
+        self.stored = messages.len();
+        Ok(())
+    }
+
+    /// Stores a whole conversation in the place of the one that was read.
+    pub(crate) async fn replace(&mut self, messages: &[Message]) -> Result<(), TurnError> {
+        let texts = written(messages)?;
+        let expected = u64::try_from(self.stored).unwrap_or(u64::MAX);
+        if !self.store.replace_messages(&self.session, expected, &texts).await? {
+            return Err(TurnError::Raced);
+        }
+        self.stored = messages.len();
+        Ok(())
+    }
+}
+
+/// What a session has said, whole and valid.
+pub(crate) async fn history(store: &Store, session: &str) -> Result<History, TurnError> {
+    let (_, messages) = Conversation::read(store, session).await?;
+    Ok(History::new(messages))
+}
+
+fn written(messages: &[Message]) -> Result<Vec<String>, TurnError> {
+    let texts = messages.iter().map(serde_json::to_string);
+    texts.collect::<Result<_, _>>().map_err(|error| TurnError::Store(error.to_string()))
+}

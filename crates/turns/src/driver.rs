@@ -1,0 +1,309 @@
+//! Does what the turn machine says: asks the provider, calls tools, keeps messages, tells who listens.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_chat::{
+    Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, Turn,
+    TurnEvent, TurnStatus,
+};
+use switchboard_gateway::Gateway;
+use switchboard_model::ModelSettings;
+use switchboard_providers::{Endpoint, ModelStream, Providers};
+use switchboard_sessions::{Look, Session};
+use switchboard_wire::{Ask, Tools};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::calling::{self, Called};
+use crate::conversation::Conversation;
+use crate::live::{LiveTurn, TurnEnd, Wishes};
+use crate::new_turn::Wanted;
+use crate::shown::{self, Stretch};
+use crate::{TurnError, turns};
+
+/// How many events of running calls wait to be told.
+const NEWS: usize = 64;
+
+/// A turn that runs.
+pub(crate) struct Driver {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) live: Arc<LiveTurn>,
+    pub(crate) conversation: Conversation,
+    pub(crate) turn: Turn,
+    pub(crate) overlay: Overlay,
+    pub(crate) wanted: Wanted,
+    /// How many messages there were before the turn.
+    pub(crate) before: usize,
+    pub(crate) stretch: Option<Stretch>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) state: State,
+}
+
+/// Where the driver stands.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The tools that the model sees, until the turn is over or somebody wants it otherwise.
+    seen: Option<(Arc<Look>, u64)>,
+    /// Who is asked, likewise.
+    asked: Option<(Arc<Endpoint>, Source)>,
+    request: Option<Request>,
+    stream: Option<ModelStream>,
+    wait_until: Option<Instant>,
+    error: Option<Problem>,
+    has_ended: bool,
+}
+
+/// A request that is to be sent, or was.
+struct Request {
+    endpoint: Arc<Endpoint>,
+    source: Source,
+    settings: ModelSettings,
+    /// What is shown where that is not just the conversation.
+    messages: Option<Vec<Message>>,
+    tools: Tools,
+    replay: Range<usize>,
+    seen: Arc<Look>,
+    revision: u64,
+    asked_at: Instant,
+}
+
+impl Driver {
+    /// Runs the turn to its end and gives back what the next one needs.
+    pub(crate) async fn run(mut self) -> Option<Stretch> {
+        let mut wishes = self.live.wishes();
+        let mut granted = Wishes::default();
+        let mut calls: JoinSet<Called> = JoinSet::new();
+        let (tell, mut news) = mpsc::channel(NEWS);
+        let stop = self.stop.clone();
+        loop {
+            self.perform(&mut calls, &tell).await;
+            if self.state.has_ended {
+                return self.stretch;
+            }
+            let waits = self.state.wait_until;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => self.turn.on(Input::Cancel),
+                Ok(()) = wishes.changed() => granted = self.grant(&mut wishes, granted),
+                Some(event) = news.recv(), if !calls.is_empty() => self.live.tell(&event),
+                Some(called) = calls.join_next(), if !calls.is_empty() => {
+                    while let Ok(event) = news.try_recv() {
+                        self.live.tell(&event);
+                    }
+                    // A call that was aborted is answered already, and none panics.
+                    if let Ok(called) = called {
+                        self.returned(called);
+                    }
+                }
+                () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {
+                    self.state.wait_until = None;
+                    self.turn.on(Input::Waited);
+                }
+                // Nothing else can happen while a model is asked: a call that ended would give up the request.
+                events = self.hear(), if self.state.request.is_some() && calls.is_empty() => {
+                    for event in events {
+                        self.heard(event);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what is to be done at once.
+    async fn perform(&mut self, calls: &mut JoinSet<Called>, tell: &mpsc::Sender<TurnEvent>) {
+        while let Some(action) = self.turn.next_action() {
+            match action {
+                Action::Keep => {
+                    if let Err(error) = self.conversation.keep(self.turn.messages()).await {
+                        return self.give_up(&error, calls).await;
+                    }
+                }
+                Action::Ask => match self.prepare() {
+                    Ok(()) => {}
+                    Err(fault) => self.turn.on(Input::Model(ModelEvent::Failed(fault))),
+                },
+                Action::Drop => (self.state.stream, self.state.request) = (None, None),
+                Action::Wait(time) => {
+                    self.state.wait_until = Some(Instant::now() + spread(time, &self.live.id));
+                }
+                Action::Call(call) => {
+                    let seen = self.state.seen.as_ref().map(|(look, _)| look.clone());
+                    let seen = seen.unwrap_or_else(|| self.gateway.sessions().look(&self.session));
+                    let (gateway, session) = (self.gateway.clone(), self.session.clone());
+                    calls.spawn(calling::call(gateway, session, seen, call, tell.clone()));
+                }
+                Action::StopCalls => calls.shutdown().await,
+                Action::Emit(event) => self.emit(&event),
+                Action::End => self.state.has_ended = true,
+            }
+        }
+    }
+
+    fn emit(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::Error { error } => self.state.error = Some(error.clone()),
+            TurnEvent::Done { status, stop, usage, .. } => {
+                let messages = self.turn.messages().get(self.before..).unwrap_or_default();
+                self.live.set_end(TurnEnd {
+                    status: *status,
+                    stop: *stop,
+                    usage: *usage,
+                    error: self.state.error.clone(),
+                    messages: messages.to_vec(),
+                });
+            }
+            _ => {}
+        }
+        self.live.tell(event);
+    }
+
+    /// The store does not take the conversation: nothing goes on without it.
+    async fn give_up(&mut self, error: &TurnError, calls: &mut JoinSet<Called>) {
+        calls.shutdown().await;
+        (self.state.stream, self.state.request) = (None, None);
+        self.emit(&TurnEvent::Error { error: turns::not_kept(error) });
+        let (usage, messages) = (self.turn.usage(), self.turn.messages().len());
+        let status = TurnStatus::Failed;
+        self.emit(&TurnEvent::Done { status, stop: None, usage, messages });
+        self.state.has_ended = true;
+    }
+
+    /// Decides who is asked and what it is shown.
+    fn prepare(&mut self) -> Result<(), Box<ModelFault>> {
+        let (endpoint, source) = match self.state.asked.clone() {
+            Some(asked) => asked,
+            None => self.wanted.endpoint(&self.providers, &self.session)?,
+        };
+        self.state.asked = Some((endpoint.clone(), source.clone()));
+        let settings = self.wanted.settings(endpoint.plan());
+        let (seen, revision) = self.look();
+        let rendering = seen.rendering(shown::form_of(source.kind));
+        let stored = self.turn.messages();
+        let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored).messages);
+        if let Some(correction) = self.turn.correction() {
+            view.get_or_insert_with(|| stored.to_vec()).push(correction);
+        }
+        let count = view.as_ref().map_or(stored.len(), Vec::len);
+        let instructions = settings.instructions.as_deref();
+        let (tools, replay) =
+            shown::next(&mut self.stretch, &source, instructions, rendering, count, view.is_none());
+        self.live.tell(&TurnEvent::Started {
+            turn: self.live.id.clone(),
+            provider: source.provider.clone(),
+            model: source.model.clone(),
+            tools_revision: revision,
+        });
+        tracing::debug!(
+            session = &*self.session.id,
+            provider = source.provider,
+            model = source.model,
+            tools = tools.newest.tools.len(),
+            tools_revision = revision,
+            "a model is asked"
+        );
+        self.state.request = Some(Request {
+            endpoint,
+            source,
+            settings,
+            messages: view,
+            tools,
+            replay,
+            seen,
+            revision,
+            asked_at: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// The tools that this turn shows: those of its beginning, unless somebody wanted others to be shown at once.
+    fn look(&mut self) -> (Arc<Look>, u64) {
+        let seen = self.state.seen.get_or_insert_with(|| {
+            self.gateway.sessions().look(&self.session);
+            let now = self.session.now();
+            (now.look, now.revision)
+        });
+        seen.clone()
+    }
+
+    /// Hears more of the answer; sends the request first where that is not done.
+    async fn hear(&mut self) -> Vec<ModelEvent> {
+        let Some(request) = &self.state.request else { return Vec::new() };
+        if self.state.stream.is_none() {
+            let ask = Ask {
+                source: &request.source,
+                messages: request.messages.as_deref().unwrap_or(self.turn.messages()),
+                replay: request.replay.clone(),
+                tools: &request.tools,
+                settings: &request.settings,
+                session: &self.session.id,
+                turn: &self.live.id,
+                project: None,
+            };
+            match request.endpoint.ask(&ask).await {
+                Ok(stream) => self.state.stream = Some(stream),
+                Err(fault) => return vec![ModelEvent::Failed(Box::new(fault))],
+            }
+        }
+        let heard = match &mut self.state.stream {
+            Some(stream) => stream.next().await,
+            None => None,
+        };
+        heard.unwrap_or_else(|| {
+            let text = "the provider's stream ended without an end";
+            vec![ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::Interrupted, text)))]
+        })
+    }
+
+    fn heard(&mut self, mut event: ModelEvent) {
+        match &mut event {
+            ModelEvent::Finished(reply) => {
+                self.state.stream = None;
+                let Some(request) = self.state.request.take() else { return };
+                calling::restore_arguments(reply, &request.tools.newest);
+                let took = u64::try_from(request.asked_at.elapsed().as_millis());
+                reply.latency_ms = took.ok();
+                reply.source = Some(request.source);
+                reply.tools_revision = Some(request.revision);
+                self.state.seen = Some((request.seen, request.revision));
+            }
+            ModelEvent::Failed(_) => (self.state.stream, self.state.request) = (None, None),
+            _ => {}
+        }
+        self.turn.on(Input::Model(event));
+    }
+
+    fn returned(&mut self, called: Called) {
+        if called.has_switched {
+            // What the model has switched itself it wants to see in the next request.
+            self.state.seen = None;
+        }
+        self.turn.on(Input::Returned(called.result));
+    }
+
+    /// Does what somebody outside wants.
+    fn grant(&mut self, wishes: &mut watch::Receiver<Wishes>, granted: Wishes) -> Wishes {
+        let wanted = *wishes.borrow_and_update();
+        if wanted.cancel {
+            self.turn.on(Input::Cancel);
+        } else if wanted.apply_now != granted.apply_now {
+            (self.state.seen, self.state.asked) = (None, None);
+            let (_, tools_revision) = self.look();
+            self.turn.on(Input::ToolsChanged { tools_revision });
+        }
+        wanted
+    }
+}
+
+/// A little more or less than a time, so that many who failed together do not come back together.
+fn spread(time: Duration, id: &str) -> Duration {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let share = u32::try_from(hasher.hash_one(id) % 256).unwrap_or_default();
+    time + time / 1024 * share
+}

@@ -1,0 +1,40 @@
+//! Why a turn cannot begin, or a conversation not be read or changed.
+
+use switchboard_chat::{HistoryError, ModelFault, OverlayError};
+use switchboard_store::StoreError;
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TurnError {
+    #[error("the turn '{turn}' of this session runs; wait for its end, or cancel it")]
+    Busy { turn: String },
+    #[error("this session has no turn '{0}'; what was said is in its history")]
+    Unknown(String),
+    #[error("'{0}' cannot name a turn: 1 to 48 letters, digits, `_` and `-`")]
+    BadName(String),
+    #[error("a turn needs something that the person said: `message` is empty")]
+    NothingSaid,
+    #[error("`{name}` must be {rule}")]
+    OutOfBounds { name: &'static str, rule: &'static str },
+    /// The provider cannot be asked.
+    #[error("{}", .0.message)]
+    Provider(Box<ModelFault>),
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error("somebody else changed the conversation at the same time; look at it again")]
+    Raced,
+    #[error("the stored conversation cannot be read: message {index}: {reason}")]
+    Damaged { index: usize, reason: String },
+    #[error("the board is about to stop")]
+    Stopping,
+    #[error("{0}")]
+    Store(String),
+}
+
+impl From<StoreError> for TurnError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}

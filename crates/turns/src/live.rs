@@ -1,0 +1,128 @@
+//! A turn as others see it: what happened, from any event on, and a way to stop it.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use switchboard_chat::{Message, Problem, Stop, TurnEvent, TurnStatus, Usage};
+use tokio::sync::watch;
+
+/// An event as it is told, written once for all who listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Counted from 1.
+    pub id: u64,
+    pub name: &'static str,
+    pub json: Bytes,
+}
+
+/// What the driver is told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wishes {
+    pub(crate) cancel: bool,
+    /// How often somebody wanted new tools to be shown at once.
+    pub(crate) apply_now: u64,
+}
+
+/// A turn that runs or ran.
+#[derive(Debug)]
+pub struct LiveTurn {
+    pub id: String,
+    pub session: String,
+    events: Mutex<Vec<Recorded>>,
+    end: OnceLock<TurnEnd>,
+    /// How many events there are.
+    told: watch::Sender<u64>,
+    wishes: watch::Sender<Wishes>,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnEnd {
+    pub status: TurnStatus,
+    pub stop: Option<Stop>,
+    pub usage: Usage,
+    /// What went wrong, where something did.
+    pub error: Option<Problem>,
+    /// The messages that it added, the person's first.
+    pub messages: Vec<Message>,
+}
+
+impl TurnEnd {
+    /// The text of the last answer.
+    pub fn text(&self) -> String {
+        match self.messages.last() {
+            Some(Message::Assistant(reply)) => reply.text(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl LiveTurn {
+    pub(crate) fn new(id: String, session: &str) -> Self {
+        Self {
+            id,
+            session: session.to_owned(),
+            events: Mutex::default(),
+            end: OnceLock::new(),
+            told: watch::Sender::new(0),
+            wishes: watch::Sender::new(Wishes::default()),
+        }
+    }
+
+    fn events(&self) -> MutexGuard<'_, Vec<Recorded>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Must come before the last event is told.
+    pub(crate) fn set_end(&self, end: TurnEnd) {
+        let _is_set_once = self.end.set(end);
+    }
+
+    pub(crate) fn tell(&self, event: &TurnEvent) {
+        let json = serde_json::to_vec(event).unwrap_or_default();
+        let id = {
+            let mut events = self.events();
+            let id = u64::try_from(events.len()).unwrap_or(u64::MAX).saturating_add(1);
+            events.push(Recorded { id, name: event.name(), json: json.into() });
+            id
+        };
+        self.told.send_replace(id);
+    }
+
+    /// The events after the one with this id.
+    pub fn events_after(&self, id: u64) -> Vec<Recorded> {
+        let from = usize::try_from(id).unwrap_or(usize::MAX);
+        self.events().get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// Follows how many events there are.
+    pub fn follow(&self) -> watch::Receiver<u64> {
+        self.told.subscribe()
+    }
+
+    /// What it came to, once it has ended.
+    pub fn end(&self) -> Option<&TurnEnd> {
+        self.end.get()
+    }
+
+    /// Waits until it has ended, and every event is told.
+    pub async fn ended(&self) -> Option<&TurnEnd> {
+        let mut told = self.follow();
+        while self.end.get().is_none() && told.changed().await.is_ok() {}
+        self.end.get()
+    }
+
+    /// Wants it to end now. What was said so far is kept.
+    pub fn cancel(&self) {
+        self.wishes.send_modify(|wishes| wishes.cancel = true);
+    }
+
+    /// Wants the model to see new tools at once.
+    pub(crate) fn apply_now(&self) {
+        self.wishes.send_modify(|wishes| wishes.apply_now += 1);
+    }
+
+    pub(crate) fn wishes(&self) -> watch::Receiver<Wishes> {
+        self.wishes.subscribe()
+    }
+}

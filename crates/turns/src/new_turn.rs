@@ -1,0 +1,174 @@
+//! What a person says, and how it is to be answered.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use switchboard_chat::{Edit, FaultKind, ModelFault, Part, Source};
+use switchboard_model::{Effort, ModelSettings, ProviderKind, ProviderPlan};
+use switchboard_providers::{Endpoint, Origin, Providers, UnknownProvider};
+use switchboard_sessions::Session;
+use utoipa::ToSchema;
+
+use crate::TurnError;
+
+/// What the person says, and how it is to be answered. What is left out is as the session and its provider have it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTurn {
+    /// The caller's name for the turn: who sends the same name again gets the same turn, not a second one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,48}$", max_length = 48)]
+    pub id: Option<String>,
+    /// Without one, the model is asked again to answer what was said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Words>,
+    /// The provider of this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512, example = "demo")]
+    pub provider: Option<String>,
+    /// The model of this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512)]
+    pub model: Option<String>,
+    /// What stands before the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_output_tokens: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 2)]
+    pub temperature: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub top_p: Option<f64>,
+    /// How hard the model is to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(minimal|low|medium|high)$")]
+    pub effort: Option<Effort>,
+    /// Whether thoughts are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub show_thinking: Option<bool>,
+    /// Changes of the conversation as the model is shown it, in this turn only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edit>,
+    /// Whether the changes are kept, too.
+    #[serde(default)]
+    pub persist: bool,
+    /// How often the model may be answered with results of tools; 25 unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub max_rounds: Option<u32>,
+    /// How many tokens all requests of the turn may use together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_tokens_total: Option<u64>,
+}
+
+/// Text, or a list of parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Words {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+impl Words {
+    pub(crate) fn parts(self) -> Vec<Part> {
+        match self {
+            Self::Text(text) if text.is_empty() => Vec::new(),
+            Self::Text(text) => vec![Part::text(text)],
+            Self::Parts(parts) => parts,
+        }
+    }
+}
+
+impl NewTurn {
+    pub(crate) fn check(&self) -> Result<(), TurnError> {
+        let bounds = [
+            ("max_output_tokens", self.max_output_tokens.is_none_or(|n| n >= 1), "at least 1"),
+            (
+                "temperature",
+                self.temperature.is_none_or(|n| (0.0..=2.0).contains(&n)),
+                "from 0 to 2",
+            ),
+            ("top_p", self.top_p.is_none_or(|n| (0.0..=1.0).contains(&n)), "from 0 to 1"),
+            (
+                "max_rounds",
+                self.max_rounds.is_none_or(|n| (1..=1000).contains(&n)),
+                "from 1 to 1000",
+            ),
+            ("max_tokens_total", self.max_tokens_total.is_none_or(|n| n >= 1), "at least 1"),
+        ];
+        match bounds.into_iter().find(|(_, holds, _)| !holds) {
+            Some((name, _, rule)) => Err(TurnError::OutOfBounds { name, rule }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Who answers where nobody is named: the first provider of the configuration, else the model that costs nothing.
+fn default_name(providers: &Providers) -> String {
+    let mut all = providers.list().into_iter();
+    let configured = all.find(|provider| provider.source == Origin::Configured);
+    configured.map_or_else(|| ProviderKind::Demo.as_str().to_owned(), |provider| provider.name)
+}
+
+/// Who is to answer, as the turn says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    provider: Option<String>,
+    model: Option<String>,
+    settings: ModelSettings,
+    show_thinking: Option<bool>,
+}
+
+impl Wanted {
+    pub(crate) fn of(turn: &NewTurn) -> Self {
+        Self {
+            provider: turn.provider.clone(),
+            model: turn.model.clone(),
+            settings: ModelSettings {
+                instructions: turn.instructions.clone(),
+                max_output_tokens: turn.max_output_tokens,
+                temperature: turn.temperature,
+                top_p: turn.top_p,
+                effort: turn.effort,
+                show_thinking: false,
+            },
+            show_thinking: turn.show_thinking,
+        }
+    }
+
+    /// Who is asked now: what the turn says, else what the session says, else the first provider there is.
+    pub(crate) fn endpoint(
+        &self,
+        providers: &Providers,
+        session: &Session,
+    ) -> Result<(Arc<Endpoint>, Source), Box<ModelFault>> {
+        let about = session.now().draft.about;
+        let is_of_turn = self.provider.is_some();
+        let name = self.provider.clone().or(about.provider);
+        let name = name.unwrap_or_else(|| default_name(providers));
+        let unknown = |error: UnknownProvider| {
+            Box::new(ModelFault::new(FaultKind::NotFound, error.to_string()))
+        };
+        let endpoint = providers.find(&name).map_err(unknown)?;
+        // The model of the session belongs to the provider of the session.
+        let model = self.model.clone().or(if is_of_turn { None } else { about.model });
+        let source = endpoint.source(model.as_deref()).map_err(Box::new)?;
+        Ok((endpoint, source))
+    }
+
+    pub(crate) fn settings(&self, plan: &ProviderPlan) -> ModelSettings {
+        let (own, base) = (&self.settings, &plan.settings);
+        ModelSettings {
+            instructions: own.instructions.clone().or_else(|| base.instructions.clone()),
+            max_output_tokens: own.max_output_tokens.or(base.max_output_tokens),
+            temperature: own.temperature.or(base.temperature),
+            top_p: own.top_p.or(base.top_p),
+            effort: own.effort.or(base.effort),
+            show_thinking: self.show_thinking.unwrap_or(base.show_thinking),
+        }
+    }
+}

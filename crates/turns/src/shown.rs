@@ -1,0 +1,95 @@
+//! What of the tools a provider is shown, and how it learns of changes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use switchboard_chat::Source;
+use switchboard_model::ProviderKind;
+use switchboard_render::{Apply, Delta, Provider, Rendering};
+use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
+
+/// A stretch of a conversation with one model whose beginning never changes. Claude models bind their thoughts to all
+/// that came before, tools included: as long as changes of tools are only ever added, the thoughts stay valid. What came
+/// before the stretch was thought over other tools and is not sent back.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    source: Source,
+    instructions: Option<String>,
+    /// The message at which it begins.
+    start: usize,
+    base: Arc<Rendering>,
+    newest: Arc<Rendering>,
+    changes: Vec<ToolChange>,
+}
+
+/// The form in which a kind of provider takes tools.
+pub(crate) fn form_of(kind: ProviderKind) -> Provider {
+    match kind {
+        ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => Provider::OpenAi,
+        ProviderKind::OpenAiChat => Provider::OpenAiChat,
+        ProviderKind::Anthropic => Provider::Anthropic,
+        ProviderKind::Gemini | ProviderKind::CodeAssist => Provider::Gemini,
+    }
+}
+
+/// What the next request shows, and the messages whose sealed thoughts may go with it. `messages` is how many there are;
+/// `is_plain` says that they are the stored ones and nothing else.
+pub(crate) fn next(
+    stretch: &mut Option<Stretch>,
+    source: &Source,
+    instructions: Option<&str>,
+    rendering: Arc<Rendering>,
+    messages: usize,
+    is_plain: bool,
+) -> (Tools, Range<usize>) {
+    if source.kind != ProviderKind::Anthropic {
+        return (Tools::only(rendering), 0..messages);
+    }
+    if !is_plain {
+        // Thoughts over a conversation that looks otherwise for one request are worth nothing in the next one.
+        *stretch = None;
+        return (Tools::only(rendering), 0..0);
+    }
+    let begun = stretch.take().filter(|stretch| {
+        stretch.source == *source
+            && stretch.instructions.as_deref() == instructions
+            && stretch.start <= messages
+    });
+    let goes_on = begun.and_then(|stretch| stretch.with(&rendering, messages));
+    let current = stretch.insert(goes_on.unwrap_or_else(|| Stretch {
+        source: source.clone(),
+        instructions: instructions.map(str::to_owned),
+        start: messages,
+        base: rendering.clone(),
+        newest: rendering,
+        changes: Vec::new(),
+    }));
+    let tools = Tools {
+        base: current.base.clone(),
+        changes: current.changes.clone(),
+        newest: current.newest.clone(),
+    };
+    (tools, current.start..messages)
+}
+
+impl Stretch {
+    /// The stretch with tools as they are now, where that can be said by adding something.
+    fn with(mut self, rendering: &Arc<Rendering>, messages: usize) -> Option<Self> {
+        if self.newest.json() == rendering.json() {
+            return Some(self);
+        }
+        if !takes_tool_changes(&self.source) {
+            return None;
+        }
+        let delta = Delta::between(&self.newest, rendering);
+        match delta.apply {
+            Apply::Nothing => {}
+            Apply::Resend { .. } => return None,
+            Apply::Append { .. } => {
+                self.changes.push(ToolChange { before: messages, delta: Arc::new(delta) });
+            }
+        }
+        self.newest = rendering.clone();
+        Some(self)
+    }
+}

@@ -1,0 +1,56 @@
+//! A turn as the API shows it.
+
+use serde::Serialize;
+use switchboard_chat::{Message, Problem, Stop, Usage};
+use utoipa::ToSchema;
+
+use crate::LiveTurn;
+
+/// The turns of a session that are remembered, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TurnList {
+    pub turns: Vec<TurnView>,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TurnView {
+    pub id: String,
+    pub session: String,
+    /// `running`, `completed`, `cancelled`, `failed` or `limited`.
+    #[schema(pattern = "^(running|completed|cancelled|failed|limited)$")]
+    pub status: &'static str,
+    /// How many events it has had.
+    pub events: u64,
+    /// The text of the last answer, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why the model stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What went wrong, where something did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+    /// What the turn added to the conversation, the person's message first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+}
+
+impl From<&LiveTurn> for TurnView {
+    fn from(turn: &LiveTurn) -> Self {
+        let end = turn.end();
+        Self {
+            id: turn.id.clone(),
+            session: turn.session.clone(),
+            status: end.map_or("running", |end| end.status.as_str()),
+            events: *turn.follow().borrow(),
+            text: end.map(crate::TurnEnd::text),
+            stop: end.and_then(|end| end.stop),
+            usage: end.map(|end| end.usage),
+            error: end.and_then(|end| end.error.clone()),
+            messages: end.map(|end| end.messages.clone()).unwrap_or_default(),
+        }
+    }
+}
