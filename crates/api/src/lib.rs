@@ -2,6 +2,7 @@
 
 mod call;
 mod problem;
+mod provider;
 mod rendering;
 mod server;
 mod session;
@@ -9,6 +10,7 @@ mod tool;
 
 pub use call::{CallBody, CallView, RecordList, RecordView, SessionCallBody};
 pub use problem::{PROBLEM_TYPE_BASE, Problem};
+pub use provider::{ProviderList, ProviderView};
 pub use rendering::{
     NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
     TokenCost,

@@ -67,6 +67,19 @@ answers! {
         unknown_session: "there is no session 'work'",
         unknown_server: "the session has no server 'notes' of its own",
     }
+    UnknownTurn 404 "There is no such session, or it has no such turn any more." {
+        unknown_session: "there is no session 'work'",
+        unknown_turn: "this session has no turn '12'; what was said is in its history",
+    }
+    Busy 409 "A turn of this session runs, or somebody else changed the conversation at the same time." {
+        turn_running: "the turn '12' of this session runs; wait for its end, or cancel it",
+    }
+    RefusedTurn 422 "The turn cannot begin: it names something that there is not, or would break the conversation. Nothing was kept." {
+        bad_request: "a turn needs something that the person said: `message` is empty",
+    }
+    RefusedHistory 422 "This is no conversation, or a broken one. Nothing was changed." {
+        bad_request: "messages[0] is the result of `x`, but no call of that id stands right before it",
+    }
     SessionConflict 409 "Another session has this id." {
         session_exists: "there is a session 'work' already",
     }

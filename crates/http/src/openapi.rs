@@ -28,6 +28,7 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
         (name = "servers", description = "The MCP servers behind the board."),
         (name = "calls", description = "What stays of calls."),
         (name = "sessions", description = "What a chat or an MCP client sees: its servers, toolsets and tools, and how a provider gets them."),
+        (name = "turns", description = "Chat: what a person says, what a model answers, and the conversation that stays."),
         (name = "health", description = "For those who watch the process."),
         (name = "about", description = "This document."),
     ),

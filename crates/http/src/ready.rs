@@ -4,25 +4,33 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
+use axum::http::request::Parts as RequestParts;
 use switchboard_gateway::Gateway;
 use switchboard_runtime::Board;
+use switchboard_turns::Turns;
 
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
 /// A place for a board that is still starting. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct BoardPlace(Arc<OnceLock<(Arc<Board>, Arc<Gateway>)>>);
+pub struct BoardPlace(Arc<OnceLock<Parts>>);
+
+#[derive(Debug)]
+struct Parts {
+    board: Arc<Board>,
+    gateway: Arc<Gateway>,
+    turns: Arc<Turns>,
+}
 
 impl BoardPlace {
-    /// Puts the board and its gateway there. Only the first ones count.
-    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>) {
-        let _there_is_one = self.0.set((board, gateway));
+    /// Puts the board, its gateway and its turns there. Only the first ones count.
+    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>, turns: Arc<Turns>) {
+        let _there_is_one = self.0.set(Parts { board, gateway, turns });
     }
 
     pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
-        self.0.get().map(|(_, gateway)| gateway)
+        self.0.get().map(|parts| &parts.gateway)
     }
 }
 
@@ -32,8 +40,11 @@ pub(crate) struct Ready(pub(crate) Arc<Board>);
 impl FromRequestParts<Shared> for Ready {
     type Rejection = ProblemResponse;
 
-    async fn from_request_parts(_: &mut Parts, shared: &Shared) -> Result<Self, ProblemResponse> {
-        let board = shared.board.0.get().map(|(board, _)| Self(board.clone()));
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
+        let board = shared.board.0.get().map(|parts| Self(parts.board.clone()));
         board.ok_or_else(still_starting)
     }
 }
@@ -44,8 +55,26 @@ pub(crate) struct ReadyGateway(pub(crate) Arc<Gateway>);
 impl FromRequestParts<Shared> for ReadyGateway {
     type Rejection = ProblemResponse;
 
-    async fn from_request_parts(_: &mut Parts, shared: &Shared) -> Result<Self, ProblemResponse> {
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
         shared.board.gateway().cloned().map(Self).ok_or_else(still_starting)
+    }
+}
+
+/// The turns, for handlers that cannot do without.
+pub(crate) struct ReadyTurns(pub(crate) Arc<Turns>);
+
+impl FromRequestParts<Shared> for ReadyTurns {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        _: &mut RequestParts,
+        shared: &Shared,
+    ) -> Result<Self, ProblemResponse> {
+        let turns = shared.board.0.get().map(|parts| Self(parts.turns.clone()));
+        turns.ok_or_else(still_starting)
     }
 }
 

@@ -31,8 +31,8 @@ use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
 use crate::same_host::Doors;
 use crate::{
-    calls, doorman, health, inspect, mcp, openapi, page, problem, same_host, session_events,
-    session_render, session_tools, sessions,
+    calls, doorman, health, history, inspect, mcp, openapi, page, problem, providers, same_host,
+    session_events, session_render, session_tools, sessions, turns,
 };
 
 /// The largest request body. Arguments of a tool call fit many times over.
@@ -126,6 +126,12 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(session_tools::switch_toolset))
         .routes(routes!(session_events::follow))
         .routes(routes!(session_render::render))
+        .routes(routes!(turns::list, turns::begin))
+        .routes(routes!(turns::show))
+        .routes(routes!(turns::cancel))
+        .routes(routes!(turns::follow))
+        .routes(routes!(history::show, history::replace))
+        .routes(routes!(providers::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::Extension;
 use serde::Deserialize;
 use switchboard_api::{
     CallView, SessionCallBody, SessionChange, SessionTools, SessionToolsets, SessionView, Switch,
 };
-use switchboard_auth::Principal;
 use switchboard_model::Face;
 use switchboard_sessions::SessionError;
 
@@ -16,11 +14,11 @@ use crate::answers::{
     BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, Refused,
     StaleRevision, StoreFailed, TakesBody, UnknownInSession, UnknownSession, UpstreamFailed,
 };
-use crate::extract::{FromBody, FromPath};
+use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
-use crate::ready::{Ready, ReadyGateway};
-use crate::sessions::{Meant, SessionId};
+use crate::ready::Ready;
+use crate::sessions::{ApplyQuery, Asker, Meant, SessionId};
 
 /// A tool of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -96,7 +94,7 @@ pub(crate) async fn toolsets(meant: Meant) -> Json<SessionToolsets> {
     path = "/api/v1/sessions/{id}/toolsets/{toolset}",
     operation_id = "switchSessionToolset",
     tag = "sessions",
-    params(ToolsetOfSession),
+    params(ToolsetOfSession, ApplyQuery),
     request_body(content = Switch, description = "On or off."),
     responses(
         (status = 200, description = "It is switched.", body = SessionView),
@@ -109,18 +107,19 @@ pub(crate) async fn toolsets(meant: Meant) -> Json<SessionToolsets> {
     )
 )]
 pub(crate) async fn switch_toolset(
-    ReadyGateway(gateway): ReadyGateway,
-    Extension(principal): Extension<Principal>,
+    asker: Asker,
     FromPath(ToolsetOfSession { id, toolset }): FromPath<ToolsetOfSession>,
+    FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(Switch { enabled, tools_revision }): FromBody<Switch>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
-    let meant = Meant::new(gateway, &id, &principal).await?;
+    let meant = asker.session(&id).await?;
     let Some(enabled) = enabled else {
         let reason = "a toolset is on or off: `enabled` must be true or false";
         return Err(SessionError::Refused(reason.into()).into());
     };
     let toolsets = BTreeMap::from([(toolset, enabled)]);
-    meant.change(SessionChange { toolsets, tools_revision, ..SessionChange::default() }).await
+    let change = SessionChange { toolsets, tools_revision, ..SessionChange::default() };
+    meant.change(change, apply).await
 }
 
 /// Switch a single tool of a session
@@ -131,7 +130,7 @@ pub(crate) async fn switch_toolset(
     path = "/api/v1/sessions/{id}/tools/{tool}",
     operation_id = "switchSessionTool",
     tag = "sessions",
-    params(ToolOfSession),
+    params(ToolOfSession, ApplyQuery),
     request_body(content = Switch, description = "On, off, or as its toolsets are."),
     responses(
         (status = 200, description = "It is switched.", body = SessionView),
@@ -144,14 +143,15 @@ pub(crate) async fn switch_toolset(
     )
 )]
 pub(crate) async fn switch_tool(
-    ReadyGateway(gateway): ReadyGateway,
-    Extension(principal): Extension<Principal>,
+    asker: Asker,
     FromPath(ToolOfSession { id, tool }): FromPath<ToolOfSession>,
+    FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(Switch { enabled, tools_revision }): FromBody<Switch>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
-    let meant = Meant::new(gateway, &id, &principal).await?;
+    let meant = asker.session(&id).await?;
     let tools = BTreeMap::from([(tool, enabled)]);
-    meant.change(SessionChange { tools, tools_revision, ..SessionChange::default() }).await
+    let change = SessionChange { tools, tools_revision, ..SessionChange::default() };
+    meant.change(change, apply).await
 }
 
 /// Call a tool of a session
@@ -179,12 +179,11 @@ pub(crate) async fn switch_tool(
     )
 )]
 pub(crate) async fn call(
-    ReadyGateway(gateway): ReadyGateway,
-    Extension(principal): Extension<Principal>,
+    asker: Asker,
     FromPath(ToolOfSession { id, tool }): FromPath<ToolOfSession>,
     FromBody(body): FromBody<SessionCallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    let meant = Meant::new(gateway, &id, &principal).await?;
+    let meant = asker.session(&id).await?;
     let called = present::call(&meant.gateway, &meant.session, tool, body, Face::Http).await;
     called.map(Json).map_err(ProblemResponse)
 }

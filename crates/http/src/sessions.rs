@@ -14,15 +14,16 @@ use switchboard_api::{
 use switchboard_auth::{Principal, Role};
 use switchboard_gateway::Gateway;
 use switchboard_sessions::{Session, SessionError, Summary};
+use switchboard_turns::Turns;
 
 use crate::answers::{
     BadRequest, Guarded, Refused, SessionConflict, StaleRevision, StoreFailed, TakesBody,
     TooManySessions, UnknownServer, UnknownSession, WrongShape,
 };
-use crate::extract::{FromBody, FromPath};
+use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
-use crate::ready::ReadyGateway;
+use crate::ready::{ReadyGateway, ReadyTurns};
 
 /// The session that is meant.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -155,7 +156,7 @@ pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
     path = "/api/v1/sessions/{id}",
     operation_id = "changeSession",
     tag = "sessions",
-    params(SessionId),
+    params(SessionId, ApplyQuery),
     request_body(content = SessionChange, description = "What is to be different."),
     responses(
         (status = 200, description = "It is changed.", body = SessionView),
@@ -169,9 +170,10 @@ pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
 )]
 pub(crate) async fn change(
     meant: Meant,
+    FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(wanted): FromBody<SessionChange>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
-    meant.change(wanted).await
+    meant.change(wanted, apply).await
 }
 
 /// Bind a session to servers
@@ -182,7 +184,7 @@ pub(crate) async fn change(
     path = "/api/v1/sessions/{id}/bindings",
     operation_id = "bindSession",
     tag = "sessions",
-    params(SessionId),
+    params(SessionId, ApplyQuery),
     request_body(content = Bindings, description = "The servers."),
     responses(
         (status = 200, description = "It is bound.", body = SessionView),
@@ -196,11 +198,13 @@ pub(crate) async fn change(
 )]
 pub(crate) async fn bind(
     meant: Meant,
+    FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(wanted): FromBody<Bindings>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
     let Bindings { servers, tools_revision } = wanted;
     let servers = Some(servers);
-    meant.change(SessionChange { servers, tools_revision, ..SessionChange::default() }).await
+    let change = SessionChange { servers, tools_revision, ..SessionChange::default() };
+    meant.change(change, apply).await
 }
 
 /// Give a session a server of its own
@@ -211,7 +215,7 @@ pub(crate) async fn bind(
     path = "/api/v1/sessions/{id}/servers/{server}",
     operation_id = "putSessionServer",
     tag = "sessions",
-    params(ServerOfSession),
+    params(ServerOfSession, ApplyQuery),
     request_body(content = OwnServerBody, description = "Where it is."),
     responses(
         (status = 200, description = "It has it; the tools come when the server has answered.", body = SessionView),
@@ -223,14 +227,14 @@ pub(crate) async fn bind(
     )
 )]
 pub(crate) async fn put_server(
-    ReadyGateway(gateway): ReadyGateway,
-    Extension(principal): Extension<Principal>,
+    asker: Asker,
     FromPath(ServerOfSession { id, server }): FromPath<ServerOfSession>,
+    FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(body): FromBody<OwnServerBody>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
     let own_servers = BTreeMap::from([(server, Some(body))]);
-    let meant = Meant::new(gateway, &id, &principal).await?;
-    meant.change(SessionChange { own_servers, ..SessionChange::default() }).await
+    let meant = asker.session(&id).await?;
+    meant.change(SessionChange { own_servers, ..SessionChange::default() }, apply).await
 }
 
 /// Take a server of its own from a session
@@ -241,7 +245,7 @@ pub(crate) async fn put_server(
     path = "/api/v1/sessions/{id}/servers/{server}",
     operation_id = "deleteSessionServer",
     tag = "sessions",
-    params(ServerOfSession),
+    params(ServerOfSession, ApplyQuery),
     responses(
         (status = 200, description = "It no longer has it.", body = SessionView),
         Guarded,
@@ -252,17 +256,17 @@ pub(crate) async fn put_server(
     )
 )]
 pub(crate) async fn delete_server(
-    ReadyGateway(gateway): ReadyGateway,
-    Extension(principal): Extension<Principal>,
+    asker: Asker,
     FromPath(ServerOfSession { id, server }): FromPath<ServerOfSession>,
+    FromQuery(apply): FromQuery<ApplyQuery>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
-    let meant = Meant::new(gateway, &id, &principal).await?;
+    let meant = asker.session(&id).await?;
     if !meant.session.now().draft.servers.contains_key(&server) {
         let detail = format!("the session has no server '{server}' of its own");
         return Err(ProblemResponse::new("unknown_server", StatusCode::NOT_FOUND, detail));
     }
     let own_servers = BTreeMap::from([(server, None)]);
-    meant.change(SessionChange { own_servers, ..SessionChange::default() }).await
+    meant.change(SessionChange { own_servers, ..SessionChange::default() }, apply).await
 }
 
 /// Show the registry snapshot of a session
@@ -304,26 +308,74 @@ pub(crate) async fn snapshot(meant: Meant) -> Json<RegistrySnapshot> {
     )
 )]
 pub(crate) async fn end(meant: Meant) -> StatusCode {
+    meant.turns.forget(&meant.session.id);
     meant.gateway.end_session(&meant.session).await;
     StatusCode::NO_CONTENT
+}
+
+/// When a running turn sees a change.
+#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApplyQuery {
+    /// `next_turn` leaves a turn that runs as it is. `now` gives up the answer that a model is giving and asks it again,
+    /// with the session as it is then; calls that have run keep their results.
+    #[serde(default)]
+    #[param(inline)]
+    apply: ApplyWhen,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ApplyWhen {
+    #[default]
+    NextTurn,
+    Now,
 }
 
 /// The session that the path names, for who may see it: an operator any, others their own.
 pub(crate) struct Meant {
     pub(crate) gateway: Arc<Gateway>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
 }
 
-impl Meant {
-    pub(crate) async fn new(
-        gateway: Arc<Gateway>,
-        id: &str,
-        principal: &Principal,
-    ) -> Result<Self, ProblemResponse> {
-        let session = gateway.session(id, owner(principal)).await?;
-        Ok(Self { gateway, session })
-    }
+/// Whom a request may mean something of.
+pub(crate) struct Asker {
+    gateway: Arc<Gateway>,
+    turns: Arc<Turns>,
+    principal: Principal,
+}
 
+impl axum::extract::FromRequestParts<crate::server::Shared> for Asker {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        shared: &crate::server::Shared,
+    ) -> Result<Self, ProblemResponse> {
+        let ReadyGateway(gateway) = ReadyGateway::from_request_parts(parts, shared).await?;
+        let ReadyTurns(turns) = ReadyTurns::from_request_parts(parts, shared).await?;
+        // The doorman has put it there before any handler runs.
+        let principal = parts.extensions.get::<Principal>().cloned();
+        let nobody = || {
+            let detail = "nobody has let this request in";
+            ProblemResponse::new("unauthorized", StatusCode::UNAUTHORIZED, detail)
+        };
+        let principal = principal.ok_or_else(nobody)?;
+        Ok(Self { gateway, turns, principal })
+    }
+}
+
+impl Asker {
+    /// The session of this id.
+    pub(crate) async fn session(self, id: &str) -> Result<Meant, ProblemResponse> {
+        let session = self.gateway.session(id, owner(&self.principal)).await?;
+        Ok(Meant { gateway: self.gateway, turns: self.turns, session })
+    }
+}
+
+impl Meant {
     /// What it is now.
     pub(crate) fn now(&self) -> switchboard_sessions::Now {
         self.gateway.sessions().look(&self.session);
@@ -338,9 +390,13 @@ impl Meant {
     pub(crate) async fn change(
         &self,
         wanted: SessionChange,
+        ApplyQuery { apply }: ApplyQuery,
     ) -> Result<Json<SessionView>, ProblemResponse> {
         let (expected, change) = present::change(wanted);
         self.gateway.change_session(&self.session, expected, change).await?;
+        if apply == ApplyWhen::Now {
+            self.turns.apply_now(&self.session.id);
+        }
         Ok(Json(self.view()))
     }
 }
@@ -352,12 +408,9 @@ impl axum::extract::FromRequestParts<crate::server::Shared> for Meant {
         parts: &mut axum::http::request::Parts,
         shared: &crate::server::Shared,
     ) -> Result<Self, ProblemResponse> {
-        let ReadyGateway(gateway) = ReadyGateway::from_request_parts(parts, shared).await?;
+        let asker = Asker::from_request_parts(parts, shared).await?;
         let FromPath(SessionId { id }) = FromPath::from_request_parts(parts, shared).await?;
-        // The doorman has put it there before any handler runs.
-        let principal = parts.extensions.get::<Principal>().cloned();
-        let principal = principal.ok_or_else(|| SessionError::Unknown(id.clone()))?;
-        Self::new(gateway, &id, &principal).await
+        asker.session(&id).await
     }
 }
 

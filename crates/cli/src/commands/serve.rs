@@ -10,6 +10,7 @@ use switchboard_auth::Gatekeeper;
 use switchboard_http::{BoardPlace, Doors, ServeOptions, is_loopback, present};
 use switchboard_runtime::{Board, Memory, watch_config};
 use switchboard_telemetry::install_metrics;
+use switchboard_turns::Turns;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -74,16 +75,18 @@ pub(crate) async fn run(
         let board = started.inspect_err(|_| stop.cancel())?;
         let gateway = start_gateway(&board, wanted.exposure.clone());
         let gateway = gateway.inspect_err(|_| stop.cancel())?;
-        place.fill(board.clone(), gateway.clone());
+        let turns = Turns::start(&board, gateway.clone(), &|name| std::env::var(name).ok());
+        place.fill(board.clone(), gateway.clone(), turns.clone());
         show_start(&board, &format!("http://{address}"), output);
         tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
         gateway.end_streams();
-        Ok::<_, Failure>(Some((board, gateway, Instant::now())))
+        Ok::<_, Failure>(Some((board, gateway, turns, Instant::now())))
     };
     let (served, worked) = tokio::join!(serving, working);
-    if let Some((board, gateway, asked_at)) = worked? {
+    if let Some((board, gateway, turns, asked_at)) = worked? {
+        turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
         gateway.shutdown().await;
         // Requests and calls share the time that was promised.
         board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
