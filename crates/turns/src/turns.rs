@@ -229,10 +229,11 @@ impl Turns {
         }
     }
 
-    /// The session has ended.
-    pub fn forget(&self, session: &str) {
+    /// The session is about to end: its turn ends first, as nothing can be kept after it.
+    pub async fn forget(&self, session: &str) {
         if let Some(turn) = self.running(session) {
             turn.cancel();
+            turn.ended().await;
         }
         let mut book = self.book();
         book.stretches.remove(session);
