@@ -220,3 +220,48 @@ fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
         ProviderKind::OpenAiChat | ProviderKind::ChatGpt | ProviderKind::Demo => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn paths_stand_below_the_address_of_the_provider() {
+        let address = |plan: ProviderPlan, path: &str| {
+            let completed = Completed { plan, missing: None, unreadable: None };
+            let endpoint = Endpoint::new(Origin::Configured, completed, Arc::default());
+            endpoint.address(path).map(String::from).map_err(|fault| fault.kind)
+        };
+        let rows = [
+            (ProviderKind::OpenAi, "/responses", "https://api.openai.com/v1/responses"),
+            (
+                ProviderKind::ChatGpt,
+                "/responses",
+                "https://chatgpt.com/backend-api/codex/responses",
+            ),
+            (ProviderKind::Anthropic, "/v1/messages", "https://api.anthropic.com/v1/messages"),
+            (
+                ProviderKind::Gemini,
+                "/v1beta/models/m:streamGenerateContent?alt=sse",
+                "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
+            (
+                ProviderKind::CodeAssist,
+                "/v1internal:streamGenerateContent?alt=sse",
+                "https://cloudcode-pa.googleapis.com/v1internal:streamGenerateContent?alt=sse",
+            ),
+        ];
+        for (kind, path, expected) in rows {
+            assert_eq!(address(ProviderPlan::new("p", kind), path).as_deref(), Ok(expected));
+        }
+        let plain = ProviderPlan::new("p", ProviderKind::OpenAiChat);
+        assert_eq!(address(plain.clone(), "/chat/completions"), Err(FaultKind::NotFound));
+        for base in ["http://h/v1", "http://h/v1/"] {
+            let plan = ProviderPlan { base_url: Url::parse(base).ok(), ..plain.clone() };
+            let expected = "http://h/v1/chat/completions";
+            assert_eq!(address(plan, "/chat/completions").as_deref(), Ok(expected));
+        }
+    }
+}
