@@ -133,7 +133,8 @@ impl Endpoint {
             let text = format!("the provider `{name}` has no address: set `base_url` in its entry");
             return Err(ModelFault::new(FaultKind::NotFound, text));
         };
-        let joined = format!("{}{path}", base.as_str().trim_end_matches('/'));
+        let base = base.as_str().trim_end_matches('/');
+        let joined = format!("{}{path}", without_version(base, path));
         Url::parse(&joined).map_err(|_| {
             let text = format!("the address of the provider `{name}` takes no path");
             ModelFault::new(FaultKind::NotFound, text)
@@ -211,6 +212,13 @@ impl Endpoint {
     }
 }
 
+/// Some write the version of the API into the address, where the paths have it too: `https://.../v1beta`.
+fn without_version<'a>(base: &'a str, path: &str) -> &'a str {
+    let Some((shorter, version)) = base.rsplit_once('/') else { return base };
+    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(version));
+    if rest.is_some_and(|rest| rest.starts_with(['/', ':'])) { shorter } else { base }
+}
+
 fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
     match plan.kind {
         ProviderKind::OpenAi => Some("OPENAI_MODEL"),
@@ -258,6 +266,14 @@ mod tests {
         }
         let plain = ProviderPlan::new("p", ProviderKind::OpenAiChat);
         assert_eq!(address(plain.clone(), "/chat/completions"), Err(FaultKind::NotFound));
+        for base in ["https://h/v1beta", "https://h/v1beta/", "https://h"] {
+            let plan = ProviderPlan {
+                base_url: Url::parse(base).ok(),
+                ..ProviderPlan::new("p", ProviderKind::Gemini)
+            };
+            let expected = "https://h/v1beta/models/m";
+            assert_eq!(address(plan, "/v1beta/models/m").as_deref(), Ok(expected), "{base}");
+        }
         for base in ["http://h/v1", "http://h/v1/"] {
             let plan = ProviderPlan { base_url: Url::parse(base).ok(), ..plain.clone() };
             let expected = "http://h/v1/chat/completions";
