@@ -12,7 +12,7 @@ use switchboard_chat::{
 
 use super::gathered::Measure;
 use super::patient::Text;
-use super::{arguments, faults};
+use super::{arguments, faults, scan};
 use crate::parser::{Limits, Wire, failed};
 
 /// The longest arguments that are read before they are complete.
@@ -70,7 +70,7 @@ struct Choice<'a> {
     finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Delta<'a> {
     #[serde(borrow, default)]
     content: Text<'a>,
@@ -82,6 +82,64 @@ struct Delta<'a> {
     reasoning: Text<'a>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<Fragment<'a>>>,
+}
+
+impl<'a> Choice<'a> {
+    /// The one choice of a chunk that has nothing else to say, without reading what is not needed.
+    fn scanned(chunk: &'a [u8]) -> Option<Self> {
+        let (mut choices, mut is_plain) = (None, true);
+        scan::each(chunk, |key, value| {
+            match key {
+                b"choices" => choices = Some(value),
+                b"usage" | b"error" => is_plain = value == b"null",
+                _ => {}
+            }
+            is_plain
+        })?;
+        let choice = scan::only(choices.filter(|_| is_plain)?)?;
+        let mut read = Self { index: None, delta: None, finish_reason: Text::default() };
+        let mut is_known = true;
+        scan::each(choice, |key, value| {
+            match key {
+                b"index" => is_known = value == b"0",
+                b"finish_reason" => is_known = value == b"null",
+                b"delta" => {
+                    read.delta = Delta::scanned(value);
+                    is_known = read.delta.is_some();
+                }
+                _ => {}
+            }
+            is_known
+        })?;
+        is_known.then_some(read)
+    }
+}
+
+impl<'a> Delta<'a> {
+    fn scanned(delta: &'a [u8]) -> Option<Self> {
+        let mut read = Self::default();
+        let mut is_known = true;
+        scan::each(delta, |key, value| {
+            let place = match key {
+                b"content" => &mut read.content,
+                b"refusal" => &mut read.refusal,
+                b"reasoning_content" => &mut read.reasoning_content,
+                b"reasoning" => &mut read.reasoning,
+                b"tool_calls" => {
+                    let calls = serde_json::from_slice(value);
+                    is_known = calls.is_ok();
+                    read.tool_calls = calls.unwrap_or_default();
+                    return is_known;
+                }
+                _ => return true,
+            };
+            let text = Text::written(value);
+            is_known = text.is_some();
+            *place = text.unwrap_or_default();
+            is_known
+        })?;
+        is_known.then_some(read)
+    }
 }
 
 #[derive(Deserialize)]
@@ -141,6 +199,9 @@ impl ChatWire {
     }
 
     fn chunk(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        if let Some(choice) = Choice::scanned(data) {
+            return self.choice(&choice, out);
+        }
         let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
             let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
             failed(FaultKind::Unreadable, text)
@@ -320,13 +381,10 @@ impl From<Call> for ToolCall {
 
 /// The text of arguments, or of the object that stands for it.
 fn arguments_in(given: &RawValue) -> Option<String> {
-    match serde_json::from_str::<Text<'_>>(given.get()) {
-        Ok(text) if given.get().starts_with('"') => text.filled().map(str::to_owned),
-        _ => match serde_json::from_str::<Value>(given.get()) {
-            Ok(Value::Null) | Err(_) => None,
-            Ok(value) => Some(value.to_string()),
-        },
+    if let Some(text) = Text::written(given.get().as_bytes()) {
+        return text.filled().map(str::to_owned);
     }
+    serde_json::from_str::<Value>(given.get()).ok().map(|value| value.to_string())
 }
 
 fn interrupted() -> ModelEvent {

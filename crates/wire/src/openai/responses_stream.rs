@@ -14,7 +14,7 @@ use switchboard_chat::{
 
 use super::gathered::Measure;
 use super::patient::Text;
-use super::{arguments, faults};
+use super::{arguments, faults, scan};
 use crate::parser::{Limits, Wire, failed};
 
 /// What an item costs beside its content, so that empty ones are bounded too.
@@ -123,6 +123,28 @@ struct DeltaEvent<'a> {
     delta: Text<'a>,
 }
 
+impl<'a> DeltaEvent<'a> {
+    fn read(data: &'a [u8]) -> Option<Self> {
+        Self::scanned(data).or_else(|| serde_json::from_slice(data).ok())
+    }
+
+    /// The same without reading what is not needed.
+    fn scanned(data: &'a [u8]) -> Option<Self> {
+        let (mut output_index, mut delta) = (None, None);
+        scan::each(data, |key, value| {
+            match key {
+                b"output_index" => output_index = Some(value),
+                b"delta" => delta = Some(value),
+                _ => {}
+            }
+            output_index.is_none() || delta.is_none()
+        })?;
+        let index = std::str::from_utf8(output_index?).ok()?.parse().ok()?;
+        let delta = Text::written(delta?)?;
+        Some(Self { output_index: Some(index), summary_index: None, delta })
+    }
+}
+
 #[derive(Deserialize)]
 struct ItemEvent<'a> {
     #[serde(default)]
@@ -229,7 +251,7 @@ impl ResponsesWire {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelEvent> {
         // One that cannot be read is missed by nobody: the item will be told whole.
-        let Ok(event) = serde_json::from_slice::<DeltaEvent<'_>>(data) else { return Ok(()) };
+        let Some(event) = DeltaEvent::read(data) else { return Ok(()) };
         let Some(delta) = event.delta.filled() else { return Ok(()) };
         let (measure, item) = self.item(event.output_index)?;
         measure.add(delta.len())?;
