@@ -14,6 +14,7 @@ use switchboard_chat::{
 
 use super::gathered::Measure;
 use super::patient::Text;
+use super::scan::Took;
 use super::{arguments, faults, scan};
 use crate::parser::{Limits, Wire, failed};
 
@@ -131,13 +132,16 @@ impl<'a> DeltaEvent<'a> {
     /// The same without reading what is not needed.
     fn scanned(data: &'a [u8]) -> Option<Self> {
         let (mut output_index, mut delta) = (None, None);
-        scan::each(data, |key, value| {
-            match key {
-                b"output_index" => output_index = Some(value),
-                b"delta" => delta = Some(value),
-                _ => {}
-            }
-            output_index.is_none() || delta.is_none()
+        scan::each(data, |key, rest| {
+            let place = match key {
+                b"output_index" => &mut output_index,
+                b"delta" => &mut delta,
+                _ => return Some(Took::Unread),
+            };
+            let value = scan::value(rest)?;
+            *place = Some(value);
+            let has_both = output_index.is_some() && delta.is_some();
+            Some(if has_both { Took::Enough } else { Took::Bytes(value.len()) })
         })?;
         let index = std::str::from_utf8(output_index?).ok()?.parse().ok()?;
         let delta = Text::written(delta?)?;

@@ -5,48 +5,77 @@
 
 use memchr::memchr2;
 
-/// Shows each member, its key and its value as they are written, until `on` wants no more.
+/// How much of a text was of a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Took {
+    /// So many bytes.
+    Bytes(usize),
+    /// It is for the scanner to find out.
+    Unread,
+    /// All that is wanted has been found.
+    Enough,
+}
+
+/// Shows each member of the object that a text begins with: its key, and the text from its value on. Says where the object
+/// ends.
 pub(super) fn each<'a>(
-    object: &'a [u8],
-    mut on: impl FnMut(&'a [u8], &'a [u8]) -> bool,
-) -> Option<()> {
-    let mut rest = object.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
-    if rest.first() == Some(&b'}') {
-        return Some(());
+    text: &'a [u8],
+    mut on: impl FnMut(&'a [u8], &'a [u8]) -> Option<Took>,
+) -> Option<usize> {
+    let mut rest = text.strip_prefix(b"{")?.trim_ascii_start();
+    if let Some(after) = rest.strip_prefix(b"}") {
+        return Some(text.len() - after.len());
     }
     loop {
         let (key, after) = rest.split_at_checked(string_end(rest)?)?;
         let value = after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-        let (value, after) = value.split_at_checked(value_end(value)?)?;
         let key = key.get(1..key.len().checked_sub(1)?)?;
-        if !on(key, value) {
-            return Some(());
-        }
-        let after = after.trim_ascii_start();
-        match after.first()? {
-            b',' => rest = after.get(1..)?.trim_ascii_start(),
-            b'}' => return Some(()),
+        let took = match on(key, value)? {
+            Took::Bytes(took) => took,
+            Took::Unread => value_end(value)?,
+            Took::Enough => return Some(text.len()),
+        };
+        let after = value.get(took..)?.trim_ascii_start();
+        match after.split_first()? {
+            (b',', next) => rest = next.trim_ascii_start(),
+            (b'}', after) => return Some(text.len() - after.len()),
             _ => return None,
         }
     }
 }
 
-/// The element of a list that has just one.
-pub(super) fn only(list: &[u8]) -> Option<&[u8]> {
-    let element = list.strip_prefix(b"[")?.trim_ascii_start();
-    let (element, after) = element.split_at_checked(value_end(element)?)?;
-    (after.trim_ascii_start() == b"]").then_some(element)
+/// The value that a text begins with.
+pub(super) fn value(text: &[u8]) -> Option<&[u8]> {
+    text.get(..value_end(text)?)
 }
 
+/// Shows the one element of the list that a text begins with; `on` says where it ends. Says where the list ends.
+pub(super) fn only<'a>(
+    text: &'a [u8],
+    on: impl FnOnce(&'a [u8]) -> Option<usize>,
+) -> Option<usize> {
+    let element = text.strip_prefix(b"[")?.trim_ascii_start();
+    let after = element.get(on(element)?..)?.trim_ascii_start().strip_prefix(b"]")?;
+    Some(text.len() - after.len())
+}
+
+/// Keys and most texts are shorter than what makes a search worth its beginning.
+const SHORT: usize = 24;
+
 fn string_end(text: &[u8]) -> Option<usize> {
-    if text.first() != Some(&b'"') {
-        return None;
+    let (b'"', inner) = text.split_first()? else { return None };
+    let mut at = 0;
+    for byte in inner.iter().take(SHORT) {
+        match byte {
+            b'"' => return Some(at + 2),
+            b'\\' => break,
+            _ => at += 1,
+        }
     }
-    let mut at = 1;
     loop {
-        let found = at + memchr2(b'"', b'\\', text.get(at..)?)?;
-        if text.get(found) == Some(&b'"') {
-            return Some(found + 1);
+        let found = at + memchr2(b'"', b'\\', inner.get(at..)?)?;
+        if inner.get(found) == Some(&b'"') {
+            return Some(found + 2);
         }
         at = found + 2;
     }
@@ -92,10 +121,11 @@ mod tests {
     fn members(text: &str) -> Option<Vec<(String, String)>> {
         let mut found = Vec::new();
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        each(text.as_bytes(), |key, value| {
-            found.push((text_of(key), text_of(value)));
-            true
+        let end = each(text.as_bytes(), |key, rest| {
+            found.push((text_of(key), text_of(value(rest)?)));
+            Some(Took::Unread)
         })?;
+        assert_eq!(end, text.len());
         Some(found)
     }
 
@@ -106,14 +136,14 @@ mod tests {
         let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, [r#""\"}\\""#, r#"[{"c":"]"}, 1]"#, "null"]);
         for at in 0..whole.len() {
-            assert_eq!(members(&whole[..at]), None, "{at}");
+            assert_eq!(members(whole.get(..at).unwrap()), None, "{at}");
         }
         assert_eq!(members("{ }"), Some(vec![]));
         for odd in ["", "[]", "{,}", "{a:1}", r#"{"a" 1}"#, r#"{"a":}"#, r#"{"a":1 2}"#] {
             assert_eq!(members(odd), None, "{odd}");
         }
-        assert_eq!(only(b"[ {} ]"), Some(&b"{}"[..]));
-        assert_eq!((only(b"[]"), only(b"[1,2]")), (None, None));
+        let one = |list: &'static str| only(list.as_bytes(), |text| value(text).map(<[u8]>::len));
+        assert_eq!((one("[ {} ] "), one("[]"), one("[1,2]")), (Some(6), None, None));
     }
 
     proptest! {
