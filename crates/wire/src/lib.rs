@@ -12,10 +12,14 @@ mod call_ids;
 mod gather;
 mod gemini;
 mod name;
+#[cfg(test)]
+mod official;
 mod outcome;
 mod parser;
 mod refusal;
 mod rounds;
+#[cfg(test)]
+mod rounds_tests;
 #[cfg(test)]
 mod samples;
 mod sse;
