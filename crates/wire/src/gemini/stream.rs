@@ -17,7 +17,7 @@ use crate::parser::{Wire, failed};
 #[serde(rename_all = "camelCase")]
 struct RawEvent<'a> {
     #[serde(borrow)]
-    response: Option<RawChunk<'a>>,
+    response: Option<Box<RawChunk<'a>>>,
     #[serde(borrow)]
     candidates: Option<Few<RawCandidate<'a>>>,
     prompt_feedback: Option<Box<RawFeedback>>,
@@ -126,9 +126,14 @@ impl GeminiWire {
             out.push(ModelEvent::Failed(Box::new(error.into_fault())));
             return Ok(());
         }
-        let RawEvent { candidates, prompt_feedback, usage_metadata, .. } = event;
-        let own = RawChunk { candidates, prompt_feedback, usage_metadata };
-        let chunk = event.response.unwrap_or(own);
+        let chunk = match event.response {
+            Some(wrapped) => *wrapped,
+            None => RawChunk {
+                candidates: event.candidates,
+                prompt_feedback: event.prompt_feedback,
+                usage_metadata: event.usage_metadata,
+            },
+        };
         let used = chunk.usage_metadata.map(|usage| usage.read());
         if let Some(usage) = used.filter(|used| self.usage != Some(*used)) {
             self.usage = Some(usage);
