@@ -91,6 +91,7 @@ fn responses_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn responses_finds_what_is_wrong() {
     let good = responses_request;
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "search", "arguments": "{}"});
@@ -390,6 +391,7 @@ fn gemini_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn gemini_finds_what_is_wrong() {
     let good = gemini_request;
     let tool = |name: &str| json!({"name": name, "parametersJsonSchema": object()});
