@@ -333,3 +333,36 @@ async fn a_default_answers_when_the_script_is_at_its_end() {
     fakes.improvise(Backend::Chat);
     assert!(answer(&fakes, Backend::Chat, "hi").await.contains("echo: "));
 }
+
+#[tokio::test]
+async fn a_thousand_answers_are_under_way_at_one_time() {
+    const COUNT: usize = 1000;
+    let fakes = FakeBackends::start().await;
+    fakes.always(Backend::Chat, Step::text("hello").hang());
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/chat/completions", fakes.base_url(Backend::Chat));
+    let body = body_of(Backend::Chat, "hi");
+    let sent = (0..COUNT).map(|_| http.post(&url).json(&body).send());
+    let responses = futures::future::try_join_all(sent).await.unwrap();
+    assert_eq!(fakes.open_streams(), COUNT);
+    drop(responses);
+    wait_until(PATIENCE, async || (fakes.closed_by_client() == COUNT).then_some(())).await;
+    assert_eq!((fakes.open_streams(), fakes.peak_streams()), (0, COUNT));
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused() {
+    let fakes = FakeBackends::start().await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let gemini = fakes.base_url(Backend::Gemini);
+    let plain = format!("{gemini}/models/m:streamGenerateContent");
+    let not_json = request(&fakes, Backend::OpenAi, &json!({})).body("{").send().await.unwrap();
+    assert_eq!(not_json.status(), 400);
+    let no_events =
+        http.post(plain).header("x-goog-api-key", "k").json(&body_of(Backend::Gemini, "hi"));
+    assert_eq!(no_events.send().await.unwrap().status(), 400);
+    let nowhere = http.post(format!("{}/v9/nothing", fakes.root_url())).send().await.unwrap();
+    assert_eq!(nowhere.status(), 404);
+    let rules: Vec<&str> = fakes.violations().iter().map(|violation| violation.rule).collect();
+    assert!(rules.contains(&"not_json") && rules.contains(&"alt"), "{rules:?}");
+}
