@@ -359,6 +359,15 @@ fn chat_finds_what_is_wrong() {
         ),
         (with(good(), "/messages/0/content", Value::Null), "invalid_type", "null"),
         (with(good(), "/messages/0/role", json!("model")), "invalid_value", "model"),
+        (
+            with(
+                with(good(), "/messages/3", json!({"role": "user", "content": "wait"})),
+                "/messages/4",
+                json!({"role": "tool", "tool_call_id": "a", "content": "late"}),
+            ),
+            "call_without_result",
+            ": a",
+        ),
         (with(good(), "/stream", json!(false)), "invalid_value", "stream_options"),
     ];
     // Without tools there must be a choice to complain about.
@@ -401,8 +410,15 @@ fn gemini_finds_what_is_wrong() {
         with(gemini_request(), declared, json!({"name": "s", "parameters": schema}))
     };
     let signature = "/contents/1/parts/0/thoughtSignature";
+    let results = good()["contents"][2].clone();
+    let said = json!({"role": "user", "parts": [{"text": "wait"}]});
     let many: Vec<Value> = (0..513).map(|number| tool(&format!("t{number}"))).collect();
     let rows = [
+        (
+            with(with(good(), "/contents/2", said), "/contents/3", results),
+            "response_order",
+            "immediately after a function call turn",
+        ),
         (with(good(), "/tools/0/functionDeclarations", json!(many)), "too_many_tools", "513"),
         (
             with(good(), "/contents/0/parts/1", json!({"functionCall": {"name": "search"}})),
