@@ -7,7 +7,8 @@ use super::findings::Findings;
 use super::heard::Heard;
 use super::step::{Step, pieces};
 use super::{
-    anthropic_check, chat_check, gemini_check, responses_check, responses_events, seal, state::Ids,
+    anthropic_check, chat_check, code_assist, gemini_check, responses_check, responses_events,
+    seal, state::Ids,
 };
 
 const ACCOUNT: &str = "account";
@@ -91,6 +92,7 @@ fn responses_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn responses_finds_what_is_wrong() {
     let good = responses_request;
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "search", "arguments": "{}"});
@@ -300,6 +302,7 @@ fn chat_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn chat_finds_what_is_wrong() {
     let good = chat_request;
     let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": object()}});
@@ -308,7 +311,11 @@ fn chat_finds_what_is_wrong() {
         (without(good(), "/model"), "missing_model", "model"),
         (with(good(), "/messages", json!([])), "empty_array", "messages"),
         (with(good(), "/tools", json!([])), "empty_array", "tools"),
-        (without(good(), "/tools"), "invalid_value", "tools").clone(),
+        (
+            with(without(good(), "/tools"), "/tool_choice", json!("auto")),
+            "invalid_value",
+            "'tools' are specified",
+        ),
         (with(good(), "/tools", json!(many)), "array_above_max_length", "129"),
         (with(good(), "/tools/1", tool("search")), "duplicate_tool", "search"),
         (with(good(), "/tools/1", tool("a.b")), "invalid_value", "pattern"),
@@ -357,15 +364,17 @@ fn chat_finds_what_is_wrong() {
         ),
         (with(good(), "/messages/0/content", Value::Null), "invalid_type", "null"),
         (with(good(), "/messages/0/role", json!("model")), "invalid_value", "model"),
+        (
+            with(
+                with(good(), "/messages/3", json!({"role": "user", "content": "wait"})),
+                "/messages/4",
+                json!({"role": "tool", "tool_call_id": "a", "content": "late"}),
+            ),
+            "call_without_result",
+            ": a",
+        ),
         (with(good(), "/stream", json!(false)), "invalid_value", "stream_options"),
     ];
-    // Without tools there must be a choice to complain about.
-    let rows = rows.map(|(body, rule, words)| match words {
-        "tools" if body.get("tools").is_none() => {
-            (with(body, "/tool_choice", json!("auto")), rule, words)
-        }
-        _ => (body, rule, words),
-    });
     check_rows(chat_check::check, &good(), &rows);
 }
 
@@ -390,6 +399,7 @@ fn gemini_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn gemini_finds_what_is_wrong() {
     let good = gemini_request;
     let tool = |name: &str| json!({"name": name, "parametersJsonSchema": object()});
@@ -398,7 +408,21 @@ fn gemini_finds_what_is_wrong() {
         with(gemini_request(), declared, json!({"name": "s", "parameters": schema}))
     };
     let signature = "/contents/1/parts/0/thoughtSignature";
+    let results = good()["contents"][2].clone();
+    let said = json!({"role": "user", "parts": [{"text": "wait"}]});
+    let many: Vec<Value> = (0..513).map(|number| tool(&format!("t{number}"))).collect();
     let rows = [
+        (
+            with(with(good(), "/contents/2", said), "/contents/3", results),
+            "response_order",
+            "immediately after a function call turn",
+        ),
+        (with(good(), "/tools/0/functionDeclarations", json!(many)), "too_many_tools", "513"),
+        (
+            with(good(), "/contents/0/parts/1", json!({"functionCall": {"name": "search"}})),
+            "call_part",
+            "Invalid function call",
+        ),
         (with(good(), "/contents", json!([])), "contents", "not specified"),
         (with(good(), "/contents/0/role", json!("system")), "role", "valid role"),
         (with(good(), "/contents/2/role", json!("function")), "role", "valid role"),
@@ -471,7 +495,11 @@ fn gemini_finds_what_is_wrong() {
             "both_spellings",
             "Duplicate field",
         ),
-        (with(good(), "/system_instruction", json!({})), "both_spellings", "systemInstruction"),
+        (
+            with(with(good(), "/system_instruction", json!({})), "/systemInstruction", json!({})),
+            "both_spellings",
+            "systemInstruction",
+        ),
         (with(good(), "/nonsense", json!(1)), "unknown_field", "nonsense"),
         (
             schema(json!({"type": "OBJECT", "properties": {"a": {"$ref": "#/x"}}})),
@@ -501,12 +529,6 @@ fn gemini_finds_what_is_wrong() {
             "without function_declarations",
         ),
     ];
-    let rows = rows.map(|(body, rule, words)| match rule {
-        "both_spellings" if body.get("system_instruction").is_some() => {
-            (with(body, "/systemInstruction", json!({})), rule, words)
-        }
-        _ => (body, rule, words),
-    });
     let check = |body: &Value, findings: &mut Findings| {
         gemini_check::check("gemini-3.1-pro-preview", body, findings)
     };
@@ -543,6 +565,22 @@ fn a_gemini_signature_belongs_to_its_call_and_its_model() {
     check_rows(check, &with(good.clone(), place, json!(urlsafe)), &[]);
     let bypass = seal::encode(b"skip_thought_signature_validator");
     check_rows(check, &with(good, place, json!(bypass)), &[]);
+}
+
+#[test]
+fn the_envelope_of_code_assist_is_checked() {
+    let good = || json!({"model": "gemini-2.5-pro", "project": "p", "user_prompt_id": "u", "request": gemini_request()});
+    let check = |body: &Value, findings: &mut Findings| {
+        let (model, request) = code_assist::open_envelope(body, findings);
+        gemini_check::check(model, request, findings)
+    };
+    let rows = [
+        (with(good(), "/model", json!("models/gemini-2.5-pro")), "model", "Invalid model"),
+        (without(good(), "/project"), "project", "project"),
+        (with(good(), "/contents", json!([])), "unknown_field", "contents"),
+        (without(good(), "/request"), "contents", "not specified"),
+    ];
+    check_rows(check, &good(), &rows);
 }
 
 #[test]
