@@ -1,5 +1,7 @@
 //! Every kind of provider, asked over real sockets, with its own wire format.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+
 use std::sync::Arc;
 
 use switchboard_chat::{FaultKind, Message, ModelEvent, ModelFault, Reply, ToolReturn};
