@@ -327,8 +327,8 @@ impl<'a> Messages<'a> {
         findings: &mut Findings,
     ) {
         let leading = blocks.iter().take_while(|block| block["type"] == "tool_result");
-        let given: Vec<&str> = leading.map(|block| text_of(block, "tool_use_id")).collect();
-        let is_answered = |id: &&String| role == "user" && given.contains(&id.as_str());
+        let given: BTreeSet<&str> = leading.map(|block| text_of(block, "tool_use_id")).collect();
+        let is_answered = |id: &&String| role == "user" && given.contains(id.as_str());
         let missing: Vec<&str> =
             self.open.iter().filter(|id| !is_answered(id)).map(String::as_str).collect();
         if !missing.is_empty() {
@@ -339,13 +339,14 @@ impl<'a> Messages<'a> {
             );
             findings.add("call_without_result", words);
         }
+        let open: BTreeSet<&str> = self.open.iter().map(String::as_str).collect();
         let mut answered = BTreeSet::new();
         for (place, block) in blocks.iter().enumerate() {
             if block["type"] != "tool_result" {
                 continue;
             }
             let id = text_of(block, "tool_use_id");
-            if !self.open.iter().any(|open| open == id) {
+            if !open.contains(id) {
                 let words = format!(
                     "messages.{number}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 );

@@ -27,6 +27,9 @@ use super::{
 
 const BODY_LIMIT: usize = 256 * 1024 * 1024;
 const OAUTH_BETA: &str = "oauth-2025-04-20";
+const ANTHROPIC_KEY: &str = "sk-ant-api";
+/// What Claude Code sends, and what the official library sends.
+const ANTHROPIC_VERSIONS: [&str; 2] = ["2023-06-01", "2026-10-21"];
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(handle).with_state(shared)
@@ -329,13 +332,21 @@ fn check_anthropic_head<'a>(
     match (key, bearer) {
         (None, None) => refuse("x-api-key header is required"),
         (Some(_), Some(_)) => refuse("x-api-key and authorization must not both be set"),
-        (None, Some(_)) if !betas.split(',').any(|beta| beta.trim() == OAUTH_BETA) => {
+        // The official library of 2026 sends API keys as bearer, too: only tokens need the beta.
+        (None, Some(token))
+            if !token.starts_with(ANTHROPIC_KEY)
+                && !betas.split(',').any(|beta| beta.trim() == OAUTH_BETA) =>
+        {
             refuse("OAuth authentication is currently not supported.");
         }
         (Some(_), None) | (None, Some(_)) => {}
     }
-    if header_of(parts, "anthropic-version") != Some("2023-06-01") {
-        refuse("anthropic-version: header is required");
+    match header_of(parts, "anthropic-version") {
+        Some(version) if ANTHROPIC_VERSIONS.contains(&version) => {}
+        Some(version) => {
+            refuse(&format!("anthropic-version: \"{version}\" is not a valid version"));
+        }
+        None => refuse("anthropic-version: header is required"),
     }
     key.or(bearer)
 }

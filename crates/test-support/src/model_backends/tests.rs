@@ -7,7 +7,8 @@ use super::findings::Findings;
 use super::heard::Heard;
 use super::step::{Step, pieces};
 use super::{
-    anthropic_check, chat_check, gemini_check, responses_check, responses_events, seal, state::Ids,
+    anthropic_check, chat_check, code_assist, gemini_check, responses_check, responses_events,
+    seal, state::Ids,
 };
 
 const ACCOUNT: &str = "account";
@@ -91,6 +92,7 @@ fn responses_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn responses_finds_what_is_wrong() {
     let good = responses_request;
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "search", "arguments": "{}"});
@@ -357,6 +359,15 @@ fn chat_finds_what_is_wrong() {
         ),
         (with(good(), "/messages/0/content", Value::Null), "invalid_type", "null"),
         (with(good(), "/messages/0/role", json!("model")), "invalid_value", "model"),
+        (
+            with(
+                with(good(), "/messages/3", json!({"role": "user", "content": "wait"})),
+                "/messages/4",
+                json!({"role": "tool", "tool_call_id": "a", "content": "late"}),
+            ),
+            "call_without_result",
+            ": a",
+        ),
         (with(good(), "/stream", json!(false)), "invalid_value", "stream_options"),
     ];
     // Without tools there must be a choice to complain about.
@@ -390,6 +401,7 @@ fn gemini_request() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn gemini_finds_what_is_wrong() {
     let good = gemini_request;
     let tool = |name: &str| json!({"name": name, "parametersJsonSchema": object()});
@@ -398,7 +410,21 @@ fn gemini_finds_what_is_wrong() {
         with(gemini_request(), declared, json!({"name": "s", "parameters": schema}))
     };
     let signature = "/contents/1/parts/0/thoughtSignature";
+    let results = good()["contents"][2].clone();
+    let said = json!({"role": "user", "parts": [{"text": "wait"}]});
+    let many: Vec<Value> = (0..513).map(|number| tool(&format!("t{number}"))).collect();
     let rows = [
+        (
+            with(with(good(), "/contents/2", said), "/contents/3", results),
+            "response_order",
+            "immediately after a function call turn",
+        ),
+        (with(good(), "/tools/0/functionDeclarations", json!(many)), "too_many_tools", "513"),
+        (
+            with(good(), "/contents/0/parts/1", json!({"functionCall": {"name": "search"}})),
+            "call_part",
+            "Invalid function call",
+        ),
         (with(good(), "/contents", json!([])), "contents", "not specified"),
         (with(good(), "/contents/0/role", json!("system")), "role", "valid role"),
         (with(good(), "/contents/2/role", json!("function")), "role", "valid role"),
@@ -543,6 +569,22 @@ fn a_gemini_signature_belongs_to_its_call_and_its_model() {
     check_rows(check, &with(good.clone(), place, json!(urlsafe)), &[]);
     let bypass = seal::encode(b"skip_thought_signature_validator");
     check_rows(check, &with(good, place, json!(bypass)), &[]);
+}
+
+#[test]
+fn the_envelope_of_code_assist_is_checked() {
+    let good = || json!({"model": "gemini-2.5-pro", "project": "p", "user_prompt_id": "u", "request": gemini_request()});
+    let check = |body: &Value, findings: &mut Findings| {
+        let (model, request) = code_assist::open_envelope(body, findings);
+        gemini_check::check(model, request, findings)
+    };
+    let rows = [
+        (with(good(), "/model", json!("models/gemini-2.5-pro")), "model", "Invalid model"),
+        (without(good(), "/project"), "project", "project"),
+        (with(good(), "/contents", json!([])), "unknown_field", "contents"),
+        (without(good(), "/request"), "contents", "not specified"),
+    ];
+    check_rows(check, &good(), &rows);
 }
 
 #[test]

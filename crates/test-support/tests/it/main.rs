@@ -11,4 +11,6 @@ mod calls;
 mod client;
 mod eras;
 mod faults;
+mod model_backends;
+mod official;
 mod stdio;

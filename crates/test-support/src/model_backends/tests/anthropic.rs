@@ -35,6 +35,7 @@ fn check(body: &Value, findings: &mut Findings) -> Heard {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn anthropic_finds_what_is_wrong() {
     let good = request;
     let tool = |name: &str| json!({"name": name, "input_schema": object()});
@@ -42,7 +43,17 @@ fn anthropic_finds_what_is_wrong() {
         |schema: Value| with(request(), "/tools/2", json!({"name": "s", "input_schema": schema}));
     let deferred = json!([{"name": "a", "input_schema": object(), "defer_loading": true}]);
     let marked = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
+    let results = good()["messages"][2].clone();
     let rows = [
+        (
+            with(
+                with(good(), "/messages/2", json!({"role": "user", "content": "wait"})),
+                "/messages/3",
+                results,
+            ),
+            "result_without_call",
+            "in the previous message",
+        ),
         (without(good(), "/max_tokens"), "max_tokens", "max_tokens: Field required"),
         (without(good(), "/model"), "model", "model"),
         (with(good(), "/temperature", json!(0)), "sampling", "temperature"),

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Backend, Findings, anthropic_check, gemini_check, object, responses_check};
-use crate::model_backends::code_assist;
+use super::{
+    Backend, Findings, anthropic_check, code_assist, gemini_check, object, responses_check,
+};
 
 fn captures(client: &str) -> Vec<(PathBuf, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
