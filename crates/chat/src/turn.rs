@@ -74,6 +74,8 @@ pub enum Action {
 enum Phase {
     Asking,
     Waiting,
+    /// The tools changed, and more changes may follow: how often the time for that was begun.
+    Settling(u32),
     /// The calls of the last reply, and what came of them, in call order.
     Calling(Vec<(ToolCall, Option<ToolReturn>)>),
     Ended,
@@ -99,6 +101,11 @@ pub struct Turn {
     latest: Option<Usage>,
     actions: VecDeque<Action>,
 }
+
+/// Changes that come this soon one after the other are one change: each restart costs a request.
+const SETTLE: Duration = Duration::from_millis(40);
+/// Who changes tools without end is not waited for.
+const MOST_SETTLING: u32 = 12;
 
 const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
 const UNEXPECTED: &str = "Your last answer called a tool that is not declared. Use only the declared tools, by their exact names, or answer without them.";
@@ -152,12 +159,17 @@ impl Turn {
             (_, Phase::Ended) => {}
             (Input::Model(event), Phase::Asking) => self.model(event),
             (Input::Returned(result), Phase::Calling(_)) => self.returned(result),
-            (Input::Waited, Phase::Waiting) => self.ask(),
+            (Input::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
             (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
                 self.emit(TurnEvent::Restarted { tools_revision });
                 self.attempt = 0;
-                self.ask();
+                self.phase = Phase::Settling(1);
+                self.act([Action::Wait(SETTLE)]);
+            }
+            (Input::ToolsChanged { .. }, Phase::Settling(times)) if *times < MOST_SETTLING => {
+                *times += 1;
+                self.act([Action::Wait(SETTLE)]);
             }
             (Input::Cancel, _) => self.cancel(),
             // The next request shows the new tools anyway; what else comes too late belongs to a request that is gone.
@@ -402,7 +414,7 @@ impl Turn {
                     self.messages.push(Message::Tool(result));
                 }
             }
-            Phase::Waiting | Phase::Ended => {}
+            Phase::Waiting | Phase::Settling(_) | Phase::Ended => {}
         }
         self.act([Action::Keep]);
         self.end(TurnStatus::Cancelled, Some(Stop::Cancelled));

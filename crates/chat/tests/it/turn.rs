@@ -234,7 +234,14 @@ fn tools_that_change_now_restart_the_request_and_no_call() {
     answer(&mut turn, "call_t_0");
     model(&mut turn, ModelEvent::Text("old".into()));
     turn.on(Input::ToolsChanged { tools_revision: 3 });
-    assert_eq!(acts(&mut turn), ["drop", "restarted", "ask"]);
+    assert_eq!(acts(&mut turn), ["drop", "restarted", "wait 40"]);
+    for _ in 0..20 {
+        turn.on(Input::ToolsChanged { tools_revision: 4 });
+    }
+    let waits = acts(&mut turn);
+    assert!(waits.len() == 11 && waits.iter().all(|act| act == "wait 40"), "{waits:?}");
+    turn.on(Input::Waited);
+    assert_eq!(acts(&mut turn), ["ask"], "many changes are one restart");
     assert_eq!(order(&turn), "user calls call_t_0");
     model(&mut turn, finished(vec![Block::text("new")]));
     assert_eq!(order(&turn), "user calls call_t_0 new");
