@@ -308,7 +308,7 @@ pub(crate) async fn snapshot(meant: Meant) -> Json<RegistrySnapshot> {
     )
 )]
 pub(crate) async fn end(meant: Meant) -> StatusCode {
-    meant.turns.forget(&meant.session.id);
+    meant.turns.forget(&meant.session.id).await;
     meant.gateway.end_session(&meant.session).await;
     StatusCode::NO_CONTENT
 }

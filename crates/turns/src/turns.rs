@@ -124,18 +124,21 @@ impl Turns {
             Ok(driver) => {
                 let turns = self.clone();
                 self.running.spawn(async move {
-                    let session = driver.session.id.to_string();
-                    let stretch = driver.run().await;
-                    turns.ended(&session, stretch);
+                    let (session, live) = (driver.session.id.to_string(), driver.live.clone());
+                    let over = driver.run().await;
+                    turns.ended(&session, over.stretch);
+                    if let Some((end, last)) = over.end {
+                        live.close(end, &last);
+                    }
                 });
                 Ok(live)
             }
             Err(error) => {
                 // Who asked for the same turn a moment later is not left waiting.
-                live.set_end(failed(&error));
-                let (status, usage) = (TurnStatus::Failed, Usage::default());
-                live.tell(&TurnEvent::Done { status, stop: None, usage, messages: 0 });
                 self.book().running.remove(&*session.id);
+                let (status, usage) = (TurnStatus::Failed, Usage::default());
+                let done = TurnEvent::Done { status, stop: None, usage, messages: 0 };
+                live.close(failed(&error), &done);
                 Err(error)
             }
         }
@@ -229,10 +232,12 @@ impl Turns {
         }
     }
 
-    /// The session has ended.
-    pub fn forget(&self, session: &str) {
+    /// The session is about to end: its turn ends before it, so that nothing is kept for a session that is gone, or for
+    /// another one of the same name.
+    pub async fn forget(&self, session: &str) {
         if let Some(turn) = self.running(session) {
             turn.cancel();
+            turn.ended().await;
         }
         let mut book = self.book();
         book.stretches.remove(session);
