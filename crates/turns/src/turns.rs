@@ -159,6 +159,7 @@ impl Turns {
         let (mut conversation, mut messages) = Conversation::read(&self.store, &session.id).await?;
         let mut before = messages.len();
         let content = new.message.map(Words::parts).unwrap_or_default();
+        let said = usize::from(!content.is_empty());
         if !content.is_empty() {
             messages.push(Message::User(Said { content }));
         } else if !matches!(messages.last(), Some(Message::User(_) | Message::Tool(_))) {
@@ -169,7 +170,7 @@ impl Turns {
         if new.persist && !overlay.is_empty() {
             messages = std::mem::take(&mut overlay).lay_over(&messages).messages;
             conversation.replace(&messages).await?;
-            (before, stretch) = (messages.len().saturating_sub(1), None);
+            (before, stretch) = (messages.len().saturating_sub(said), None);
         }
         let limits = TurnLimits::default();
         let limits = TurnLimits {
