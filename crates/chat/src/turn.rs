@@ -20,8 +20,8 @@ pub struct TurnLimits {
     pub rounds: u32,
     /// Calls over all rounds.
     pub calls: usize,
-    /// How often one call may be made with the same arguments.
-    pub same_calls: u32,
+    /// How often one call may give the same result in a row before it is no longer run.
+    pub same_results: u32,
     /// How often one request is tried.
     pub attempts: u32,
     /// Tokens over all requests.
@@ -30,7 +30,7 @@ pub struct TurnLimits {
 
 impl Default for TurnLimits {
     fn default() -> Self {
-        Self { rounds: 25, calls: 500, same_calls: 5, attempts: 4, tokens: None }
+        Self { rounds: 25, calls: 500, same_results: 8, attempts: 4, tokens: None }
     }
 }
 
@@ -74,6 +74,8 @@ pub enum Action {
 enum Phase {
     Asking,
     Waiting,
+    /// The tools changed, and more changes may follow: how often the time for that was begun.
+    Settling(u32),
     /// The calls of the last reply, and what came of them, in call order.
     Calling(Vec<(ToolCall, Option<ToolReturn>)>),
     Ended,
@@ -89,8 +91,8 @@ pub struct Turn {
     rounds: u32,
     attempt: u32,
     calls: usize,
-    /// How often a call was made: its name and arguments.
-    made: HashMap<(String, String), u32>,
+    /// What calls of a name and arguments gave last, and how often in a row.
+    given: HashMap<(String, String), (ToolReturn, u32)>,
     /// What the model said in the answer at hand.
     partial: String,
     correction: Option<&'static str>,
@@ -100,8 +102,17 @@ pub struct Turn {
     actions: VecDeque<Action>,
 }
 
+/// Changes that come this soon one after the other are one change: each restart costs a request.
+const SETTLE: Duration = Duration::from_millis(40);
+/// Who changes tools without end is not waited for.
+const MOST_SETTLING: u32 = 12;
+
 const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
 const UNEXPECTED: &str = "Your last answer called a tool that is not declared. Use only the declared tools, by their exact names, or answer without them.";
+
+fn key(call: &ToolCall) -> (String, String) {
+    (call.name.clone(), call.arguments.to_string())
+}
 
 impl Turn {
     /// Begins a turn: the conversation so far ends with what the person said.
@@ -114,7 +125,7 @@ impl Turn {
             rounds: 0,
             attempt: 0,
             calls: 0,
-            made: HashMap::new(),
+            given: HashMap::new(),
             partial: String::new(),
             correction: None,
             usage: Usage::default(),
@@ -152,12 +163,17 @@ impl Turn {
             (_, Phase::Ended) => {}
             (Input::Model(event), Phase::Asking) => self.model(event),
             (Input::Returned(result), Phase::Calling(_)) => self.returned(result),
-            (Input::Waited, Phase::Waiting) => self.ask(),
+            (Input::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
             (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
                 self.emit(TurnEvent::Restarted { tools_revision });
                 self.attempt = 0;
-                self.ask();
+                self.phase = Phase::Settling(1);
+                self.act([Action::Wait(SETTLE)]);
+            }
+            (Input::ToolsChanged { .. }, Phase::Settling(times)) if *times < MOST_SETTLING => {
+                *times += 1;
+                self.act([Action::Wait(SETTLE)]);
             }
             (Input::Cancel, _) => self.cancel(),
             // The next request shows the new tools anyway; what else comes too late belongs to a request that is gone.
@@ -275,7 +291,7 @@ impl Turn {
     }
 
     /// Why a call is answered without being run.
-    fn refusal(&mut self, call: &ToolCall) -> Option<String> {
+    fn refusal(&self, call: &ToolCall) -> Option<String> {
         if let Some(text) = &call.unreadable {
             let start: String = text.chars().take(200).collect();
             return Some(format!(
@@ -294,12 +310,11 @@ impl Turn {
                 "The call was not run: a turn has at most {most} calls, and they are used up."
             ));
         }
-        let made = self.made.entry((call.name.clone(), call.arguments.to_string())).or_default();
-        *made += 1;
-        (*made > self.limits.same_calls).then(|| {
+        let most = self.limits.same_results;
+        let given = self.given.get(&key(call));
+        given.is_some_and(|(_, times)| *times >= most).then(|| {
             format!(
-                "The call was not run: it was made {} times in this turn with the same arguments. Use the results that are there.",
-                self.limits.same_calls
+                "The call was not run: with the same arguments it gave the same result {most} times in a row. Use that result, or do something else."
             )
         })
     }
@@ -307,7 +322,12 @@ impl Turn {
     fn returned(&mut self, result: ToolReturn) {
         let Phase::Calling(slots) = &mut self.phase else { return };
         let open = slots.iter_mut().find(|(call, slot)| call.id == result.call && slot.is_none());
-        let Some((_, slot)) = open else { return };
+        let Some((call, slot)) = open else { return };
+        let given = self.given.entry(key(call)).or_insert_with(|| (result.clone(), 0));
+        if (&given.0.content, &given.0.structured) != (&result.content, &result.structured) {
+            *given = (result.clone(), 0);
+        }
+        given.1 += 1;
         let event = TurnEvent::returned(&result);
         *slot = Some(result);
         self.emit(event);
@@ -402,7 +422,7 @@ impl Turn {
                     self.messages.push(Message::Tool(result));
                 }
             }
-            Phase::Waiting | Phase::Ended => {}
+            Phase::Waiting | Phase::Settling(_) | Phase::Ended => {}
         }
         self.act([Action::Keep]);
         self.end(TurnStatus::Cancelled, Some(Stop::Cancelled));

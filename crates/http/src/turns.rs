@@ -180,7 +180,8 @@ pub(crate) async fn follow(
     let (meant, turn) = found(asker, &id, &turn).await?;
     // What is no id of an event is answered with all of them.
     let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
-    let last = headers.get("last-event-id").and_then(read).unwrap_or(0);
+    let last = headers.get("last-event-id").and_then(read);
+    let last = last.filter(|last| *last <= *turn.follow().borrow()).unwrap_or(0);
     Ok(events(&meant, turn, last))
 }
 

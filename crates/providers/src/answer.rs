@@ -35,8 +35,7 @@ pub(crate) async fn expect_stream(
         }
         no_stream(response, &kind, plan, clock).await
     };
-    let message = credentials::scrub(plan, &fault.message);
-    Err(ModelFault { message, ..fault })
+    Err(credentials::scrubbed(plan, fault))
 }
 
 fn redirected(response: &Response, plan: &ProviderPlan) -> ModelFault {

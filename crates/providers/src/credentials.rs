@@ -138,8 +138,18 @@ pub(crate) fn are_given(plan: &ProviderPlan) -> bool {
     plan.auth != ProviderAuth::None || plan.headers.keys().any(is_known)
 }
 
+/// A fault without the secrets that a provider may repeat in it, in whichever member.
+pub(crate) fn scrubbed(plan: &ProviderPlan, fault: ModelFault) -> ModelFault {
+    ModelFault {
+        message: scrub(plan, &fault.message),
+        code: fault.code.map(|code| scrub(plan, &code)),
+        request_id: fault.request_id.map(|id| scrub(plan, &id)),
+        ..fault
+    }
+}
+
 /// Takes out of a text whatever must not be shown: a provider may repeat what it was sent.
-pub(crate) fn scrub(plan: &ProviderPlan, text: &str) -> String {
+fn scrub(plan: &ProviderPlan, text: &str) -> String {
     let key = match &plan.auth {
         ProviderAuth::None => None,
         ProviderAuth::ApiKey(secret) | ProviderAuth::Bearer(secret) => Some(secret),

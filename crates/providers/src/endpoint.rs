@@ -162,8 +162,7 @@ impl Endpoint {
 
     /// Nothing that a provider repeats gets out with a secret in it.
     pub(crate) fn scrubbed(&self, fault: ModelFault) -> ModelFault {
-        let message = credentials::scrub(self.plan(), &fault.message);
-        ModelFault { message, ..fault }
+        credentials::scrubbed(self.plan(), fault)
     }
 
     fn play(&self, ask: &Ask<'_>) -> ModelStream {

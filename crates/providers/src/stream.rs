@@ -136,7 +136,7 @@ impl ModelStream {
         };
         for event in &mut events {
             if let ModelEvent::Failed(fault) = event {
-                fault.message = credentials::scrub(&self.plan, &fault.message);
+                **fault = credentials::scrubbed(&self.plan, (**fault).clone());
             }
         }
         let is_last =

@@ -58,6 +58,16 @@ const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 impl Delta {
     /// What changed from `before` to `after`, which are renderings for the same provider.
     pub fn between(before: &Rendering, after: &Rendering) -> Self {
+        Self::since(before, after, &HashMap::new())
+    }
+
+    /// The same in a conversation that has declared these tools before, whether they are there now or not. A name is
+    /// declared once: what comes back is only referred to, and what comes back as something else needs a new list.
+    pub fn since(
+        before: &Rendering,
+        after: &Rendering,
+        declared: &HashMap<Box<str>, Arc<RenderedTool>>,
+    ) -> Self {
         let index = |rendering: &Rendering| -> HashMap<Box<str>, Arc<RenderedTool>> {
             rendering.tools.iter().map(|tool| (tool.name.clone(), Arc::clone(tool))).collect()
         };
@@ -76,7 +86,7 @@ impl Delta {
         let apply = match after.provider {
             _ if added.is_empty() && changed.is_empty() && removed.is_empty() => Apply::Nothing,
             Provider::OpenAi => openai(&added, &changed, &removed),
-            Provider::Anthropic => anthropic(&added, &changed, &removed),
+            Provider::Anthropic => anthropic(&added, &changed, &removed, declared),
             Provider::OpenAiChat | Provider::Gemini | Provider::GeminiParameters => {
                 Apply::Resend { reason: "this provider takes changes of tools only as a new list" }
             }
@@ -137,7 +147,15 @@ fn anthropic(
     added: &[&Arc<RenderedTool>],
     changed: &[&Arc<RenderedTool>],
     removed: &[Box<str>],
+    declared: &HashMap<Box<str>, Arc<RenderedTool>>,
 ) -> Apply {
+    let known = |tool: &RenderedTool| declared.get(&tool.name);
+    let is_other = |tool: &&&Arc<RenderedTool>| known(tool).is_some_and(|it| it.json != tool.json);
+    if changed.iter().chain(added).any(|tool| is_other(&tool)) {
+        return Apply::Resend {
+            reason: "a conversation declares a name once, and one is declared differently now",
+        };
+    }
     let gone = removed.iter().chain(changed.iter().map(|tool| &tool.name));
     let removal = |name: &str| -> Value {
         json!({"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}})
@@ -145,13 +163,18 @@ fn anthropic(
     let mut blocks: Vec<String> = gone.map(|name| removal(name).to_string()).collect();
     let mut betas = vec![TOOL_CHANGES];
     for tool in changed.iter().chain(added) {
+        if known(tool).is_some() {
+            let reference = json!({"type": "tool_reference", "name": tool.name});
+            blocks.push(json!({"type": "tool_addition", "tool": reference}).to_string());
+            continue;
+        }
         blocks.push(format!(
             r#"{{"type":"tool_addition","tool":{{"type":"tool_definition","definition":{}}}}}"#,
             tool.json
         ));
-    }
-    if !(changed.is_empty() && added.is_empty()) {
-        betas.push(INLINE_TOOLS);
+        if !betas.contains(&INLINE_TOOLS) {
+            betas.push(INLINE_TOOLS);
+        }
     }
     let message = format!(r#"{{"role":"system","content":[{}]}}"#, blocks.join(","));
     match RawValue::from_string(message) {

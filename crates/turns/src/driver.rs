@@ -59,7 +59,16 @@ pub(crate) struct State {
     stream: Option<ModelStream>,
     wait_until: Option<Instant>,
     error: Option<Problem>,
+    end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
+}
+
+/// What is left of a turn that is over.
+pub(crate) struct Over {
+    /// What the next turn needs.
+    pub(crate) stretch: Option<Stretch>,
+    /// What it came to, and the last event, which nobody has been told yet.
+    pub(crate) end: Option<(TurnEnd, TurnEvent)>,
 }
 
 /// A request that is to be sent, or was.
@@ -87,8 +96,8 @@ impl Request {
 }
 
 impl Driver {
-    /// Runs the turn to its end and gives back what the next one needs.
-    pub(crate) async fn run(mut self) -> Option<Stretch> {
+    /// Runs the turn to its end. That it has ended is for the caller to tell: who hears it may begin the next turn.
+    pub(crate) async fn run(mut self) -> Over {
         let mut wishes = self.live.wishes();
         let mut granted = Wishes::default();
         let mut calls: JoinSet<Called> = JoinSet::new();
@@ -97,7 +106,7 @@ impl Driver {
         loop {
             self.perform(&mut calls, &tell).await;
             if self.state.has_ended {
-                return self.stretch;
+                return Over { stretch: self.stretch, end: self.state.end };
             }
             let waits = self.state.wait_until;
             tokio::select! {
@@ -169,13 +178,15 @@ impl Driver {
             TurnEvent::Done { status, stop, usage, .. } => {
                 turn_ended(status.as_str());
                 let messages = self.turn.messages().get(self.before..).unwrap_or_default();
-                self.live.set_end(TurnEnd {
+                let end = TurnEnd {
                     status: *status,
                     stop: *stop,
                     usage: *usage,
                     error: self.state.error.clone(),
                     messages: messages.to_vec(),
-                });
+                };
+                self.state.end = Some((end, event.clone()));
+                return;
             }
             _ => {}
         }

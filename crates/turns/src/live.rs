@@ -73,9 +73,10 @@ impl LiveTurn {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Must come before the last event is told.
-    pub(crate) fn set_end(&self, end: TurnEnd) {
+    /// It has ended. Who waits for that is woken by the last event.
+    pub(crate) fn close(&self, end: TurnEnd, last: &TurnEvent) {
         let _is_set_once = self.end.set(end);
+        self.tell(last);
     }
 
     pub(crate) fn tell(&self, event: &TurnEvent) {

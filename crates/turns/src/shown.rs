@@ -1,11 +1,12 @@
 //! What of the tools a provider is shown, and how it learns of changes.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
-use switchboard_render::{Apply, Delta, Provider, Rendering};
+use switchboard_render::{Apply, Delta, Provider, RenderedTool, Rendering};
 use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 
 /// A stretch of a conversation with one model whose beginning never changes. Claude models bind their thoughts to all
@@ -19,6 +20,8 @@ pub(crate) struct Stretch {
     start: usize,
     base: Arc<Rendering>,
     newest: Arc<Rendering>,
+    /// Every tool that was declared in it, whether it is there now or not.
+    declared: HashMap<Box<str>, Arc<RenderedTool>>,
     changes: Vec<ToolChange>,
 }
 
@@ -60,6 +63,7 @@ pub(crate) fn next(
         source: source.clone(),
         instructions: instructions.map(str::to_owned),
         start: messages,
+        declared: rendering.tools.iter().map(|tool| (tool.name.clone(), tool.clone())).collect(),
         base: rendering.clone(),
         newest: rendering,
         changes: Vec::new(),
@@ -81,7 +85,7 @@ impl Stretch {
         if !takes_tool_changes(&self.source) {
             return None;
         }
-        let delta = Delta::between(&self.newest, rendering);
+        let delta = Delta::since(&self.newest, rendering, &self.declared);
         match delta.apply {
             Apply::Nothing => {}
             Apply::Resend { .. } => return None,
@@ -89,6 +93,8 @@ impl Stretch {
                 self.changes.push(ToolChange { before: messages, delta: Arc::new(delta) });
             }
         }
+        let all = rendering.tools.iter().map(|tool| (tool.name.clone(), tool.clone()));
+        self.declared.extend(all);
         self.newest = rendering.clone();
         Some(self)
     }

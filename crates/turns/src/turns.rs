@@ -124,18 +124,21 @@ impl Turns {
             Ok(driver) => {
                 let turns = self.clone();
                 self.running.spawn(async move {
-                    let session = driver.session.id.to_string();
-                    let stretch = driver.run().await;
-                    turns.ended(&session, stretch);
+                    let (session, live) = (driver.session.id.to_string(), driver.live.clone());
+                    let over = driver.run().await;
+                    turns.ended(&session, over.stretch);
+                    if let Some((end, last)) = over.end {
+                        live.close(end, &last);
+                    }
                 });
                 Ok(live)
             }
             Err(error) => {
                 // Who asked for the same turn a moment later is not left waiting.
-                live.set_end(failed(&error));
-                let (status, usage) = (TurnStatus::Failed, Usage::default());
-                live.tell(&TurnEvent::Done { status, stop: None, usage, messages: 0 });
                 self.book().running.remove(&*session.id);
+                let (status, usage) = (TurnStatus::Failed, Usage::default());
+                let done = TurnEvent::Done { status, stop: None, usage, messages: 0 };
+                live.close(failed(&error), &done);
                 Err(error)
             }
         }
@@ -156,6 +159,7 @@ impl Turns {
         let (mut conversation, mut messages) = Conversation::read(&self.store, &session.id).await?;
         let mut before = messages.len();
         let content = new.message.map(Words::parts).unwrap_or_default();
+        let said = usize::from(!content.is_empty());
         if !content.is_empty() {
             messages.push(Message::User(Said { content }));
         } else if !matches!(messages.last(), Some(Message::User(_) | Message::Tool(_))) {
@@ -166,7 +170,7 @@ impl Turns {
         if new.persist && !overlay.is_empty() {
             messages = std::mem::take(&mut overlay).lay_over(&messages).messages;
             conversation.replace(&messages).await?;
-            (before, stretch) = (messages.len().saturating_sub(1), None);
+            (before, stretch) = (messages.len().saturating_sub(said), None);
         }
         let limits = TurnLimits::default();
         let limits = TurnLimits {
@@ -229,7 +233,8 @@ impl Turns {
         }
     }
 
-    /// The session is about to end: its turn ends first, as nothing can be kept after it.
+    /// The session is about to end: its turn ends before it, so that nothing is kept for a session that is gone, or for
+    /// another one of the same name.
     pub async fn forget(&self, session: &str) {
         if let Some(turn) = self.running(session) {
             turn.cancel();

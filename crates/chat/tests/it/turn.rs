@@ -63,10 +63,14 @@ fn failed(kind: FaultKind) -> ModelEvent {
 }
 
 fn answer(turn: &mut Turn, id: &str) -> Vec<String> {
+    give(turn, id, id)
+}
+
+fn give(turn: &mut Turn, id: &str, text: &str) -> Vec<String> {
     let result = ToolReturn {
         call: id.into(),
         name: "echo".into(),
-        content: vec![Part::text(id)],
+        content: vec![Part::text(text)],
         structured: None,
         is_error: false,
         latency_ms: None,
@@ -152,7 +156,7 @@ fn what_cannot_be_read_is_answered_and_not_run() {
 }
 
 #[test]
-fn rounds_same_calls_and_tokens_have_limits() {
+fn rounds_same_results_and_tokens_have_limits() {
     let mut turn = limited(TurnLimits { rounds: 1, ..TurnLimits::default() });
     model(&mut turn, calls(1));
     answer(&mut turn, "call_t_0");
@@ -162,10 +166,16 @@ fn rounds_same_calls_and_tokens_have_limits() {
     );
     assert_eq!(order(&turn), "user calls call_t_0 calls call_t_1!");
 
-    let mut turn = limited(TurnLimits { same_calls: 1, ..TurnLimits::default() });
-    model(&mut turn, calls(1));
-    answer(&mut turn, "call_t_0");
-    assert_eq!(model(&mut turn, calls(1)), ["keep", "tool_call", "tool_result", "keep", "ask"]);
+    let mut turn = limited(TurnLimits { same_results: 2, ..TurnLimits::default() });
+    for (round, text) in ["pending", "done", "pending", "pending"].into_iter().enumerate() {
+        assert_eq!(model(&mut turn, calls(1)).last().unwrap(), &format!("call call_t_{round}"));
+        give(&mut turn, &format!("call_t_{round}"), text);
+    }
+    assert_eq!(
+        model(&mut turn, calls(1)),
+        ["keep", "tool_call", "tool_result", "keep", "ask"],
+        "twice the same, and it is not run again"
+    );
 
     let mut turn = limited(TurnLimits { tokens: Some(10), ..TurnLimits::default() });
     let usage = Usage { input_tokens: 9, output_tokens: 1, ..Usage::default() };
@@ -234,7 +244,14 @@ fn tools_that_change_now_restart_the_request_and_no_call() {
     answer(&mut turn, "call_t_0");
     model(&mut turn, ModelEvent::Text("old".into()));
     turn.on(Input::ToolsChanged { tools_revision: 3 });
-    assert_eq!(acts(&mut turn), ["drop", "restarted", "ask"]);
+    assert_eq!(acts(&mut turn), ["drop", "restarted", "wait 40"]);
+    for _ in 0..20 {
+        turn.on(Input::ToolsChanged { tools_revision: 4 });
+    }
+    let waits = acts(&mut turn);
+    assert!(waits.len() == 11 && waits.iter().all(|act| act == "wait 40"), "{waits:?}");
+    turn.on(Input::Waited);
+    assert_eq!(acts(&mut turn), ["ask"], "many changes are one restart");
     assert_eq!(order(&turn), "user calls call_t_0");
     model(&mut turn, finished(vec![Block::text("new")]));
     assert_eq!(order(&turn), "user calls call_t_0 new");

@@ -62,7 +62,7 @@ impl Api {
         Self { key: Some(key.to_owned()), ..self.clone() }
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}/api/v1{path}", self.url));
         match &self.key {
             Some(key) => request.bearer_auth(key),
