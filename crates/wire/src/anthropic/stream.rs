@@ -8,7 +8,7 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
-use crate::borrowed::Text;
+use crate::borrowed::{Text, read};
 use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
 
@@ -25,6 +25,14 @@ struct RawEvent<'a> {
     usage: Option<RawUsage>,
     error: Option<RawError>,
     request_id: Option<String>,
+}
+
+/// The event that nearly all are, without the others' members.
+#[derive(Debug, Deserialize)]
+struct RawGrowth<'a> {
+    index: Option<usize>,
+    #[serde(borrow)]
+    delta: Option<RawDelta<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -339,6 +347,12 @@ fn is_unnamed(name: &[u8]) -> bool {
     matches!(name, b"" | b"message")
 }
 
+/// Whether an event is a delta; those who do not name their events write what it is first.
+fn is_growth(name: &[u8], data: &[u8]) -> bool {
+    name == b"content_block_delta"
+        || is_unnamed(name) && data.starts_with(br#"{"type":"content_block_delta""#)
+}
+
 fn is_known(name: &[u8]) -> bool {
     is_unnamed(name)
         || matches!(
@@ -358,12 +372,17 @@ impl Wire for MessagesWire {
         if !is_known(name) {
             return;
         }
-        match serde_json::from_slice::<RawEvent<'_>>(data) {
-            Ok(event) => {
-                if let Err(full) = self.read(name, event, out) {
-                    out.push(full.into());
-                }
-            }
+        let taken = if is_growth(name, data) {
+            read::<RawGrowth<'_>>(data).map(|event| match &event.delta {
+                Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
+                None => Ok(()),
+            })
+        } else {
+            read::<RawEvent<'_>>(data).map(|event| self.read(name, event, out))
+        };
+        match taken {
+            Ok(Ok(())) => {}
+            Ok(Err(full)) => out.push(full.into()),
             Err(error) => {
                 let text = format!("an event of the stream cannot be read: {error}");
                 out.push(failed(FaultKind::Unreadable, text));

@@ -13,6 +13,7 @@ use switchboard_chat::{
 use super::gathered::Measure;
 use super::patient::Text;
 use super::{arguments, faults};
+use crate::borrowed::read;
 use crate::parser::{Limits, Wire, failed};
 
 /// The longest arguments that are read before they are complete.
@@ -141,7 +142,7 @@ impl ChatWire {
     }
 
     fn chunk(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
-        let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
+        let chunk: Chunk<'_> = read(data).map_err(|error| {
             let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
             failed(FaultKind::Unreadable, text)
         })?;
