@@ -23,6 +23,7 @@ mod gemini_events;
 mod gemini_schema;
 mod heard;
 mod openai_tools;
+mod rehearse;
 mod responses_check;
 mod responses_events;
 mod script;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use backend::Backend;
 pub use findings::Violation;
+pub use rehearse::{stream_of, violations_of};
 pub use script::{Script, ScriptError};
 pub use server::FakeBackends;
 pub use stamp::{STAMP, nanoseconds, stamps};

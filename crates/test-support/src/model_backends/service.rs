@@ -239,7 +239,7 @@ async fn play(shared: &Arc<Shared>, backend: Backend, step: &Step, heard: &Heard
     response
 }
 
-fn events(
+pub(crate) fn events(
     backend: Backend,
     step: &Step,
     heard: &Heard,
