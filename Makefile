@@ -54,6 +54,10 @@ bench-gateway: dist ## Print what the gateway adds to a call, beside a bare prox
 bench-render: ## Print what rendering a thousand tools costs
 	@cargo run --quiet --release --package switchboard-bench -- render
 
+.PHONY: bench-turns
+bench-turns: dist ## Print what turns cost: reading streams, a thousand at a time, each delta
+	@cargo run --quiet --release --package switchboard-bench -- turns "$(TARGET)/dist/switchboard"
+
 .PHONY: coverage
 coverage: ## Line coverage of the pure crates; fails below 90 %
 	@scripts/coverage

@@ -14,15 +14,16 @@ mod wire;
 use std::path::Path;
 
 use calls::Cast;
-use process::Process;
 
 pub(crate) use fixed::run as fixed;
+pub(crate) use memory::allow_many_files;
+pub(crate) use process::Process;
 pub(crate) use proxy::run as proxy;
 pub(crate) use upstream::run as upstream;
 
 /// Prints the table. Only what does not work is an error; slowness is not.
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
-    memory::allow_many_files()?;
+    allow_many_files()?;
     let mut out = std::io::stdout();
     let directory = tempfile::tempdir()?;
     let upstream = Process::peer(&["upstream"])?;

@@ -1,5 +1,5 @@
 //! Prints what starting, idling and calling cost (`make bench`), and what the gateway adds to a call (`make
-//! bench-gateway`). It asserts no times, because times on a shared machine are noise. Ratios within one run and the
+//! bench-gateway`), or the board to a turn (`make bench-turns`). It asserts no times, because times on a shared machine are noise. Ratios within one run and the
 //! trend over runs are what to look at.
 
 mod calls;
@@ -8,6 +8,7 @@ mod idle;
 mod render;
 mod sessions;
 mod start;
+mod turns;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use tokio::runtime::Builder;
 
-const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions";
+const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | turns] PATH_TO_SWITCHBOARD, or switchboard-bench render | sessions | parsing";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +29,12 @@ fn main() -> anyhow::Result<()> {
         ["peer", "upstream"] => one_thread()?.block_on(gateway::upstream()),
         ["peer", "proxy", upstream] => as_the_gateway()?.block_on(gateway::proxy(upstream)),
         ["peer", "fixed", file] => as_the_gateway()?.block_on(gateway::fixed(file)),
+        ["peer", "models"] => one_thread()?.block_on(turns::models()),
+        ["parsing"] => turns::measure_parsing(),
+        ["turns", program] => {
+            let program = built(program)?;
+            one_thread()?.block_on(turns::measure(&program))
+        }
         ["gateway", program] => {
             let program = built(program)?;
             one_thread()?.block_on(gateway::measure(&program))

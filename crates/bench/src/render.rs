@@ -90,7 +90,7 @@ pub(crate) fn milliseconds(time: Duration) -> String {
 }
 
 /// What this thread has used so far: on a machine that others use, time on the wall says little.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

@@ -56,6 +56,7 @@ fn made_up(call: &str, taken: &HashSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
     use serde_json::json;
     use switchboard_chat::{Block, CallOrigin, Reply, ToolCall};
     use switchboard_model::ProviderKind;
@@ -100,5 +101,29 @@ mod tests {
         assert!(is_legal(ids.of(&long)));
         let more = CallIds::new(&messages[..2], &source("m"));
         assert_eq!(more.of("c2"), "c2", "what comes later changes nothing before it");
+    }
+
+    proptest! {
+        #[test]
+        fn any_ids_become_legal_and_stay_apart_and_in_place(
+            given in proptest::collection::vec(("[ab]{0,2}|.{0,70}", proptest::option::of("[ab]{0,2}|.{0,70}")), 0..8),
+        ) {
+            let mut given = given;
+            given.dedup_by(|one, other| one.0 == other.0);
+            let mut ids = HashSet::new();
+            given.retain(|(id, _)| ids.insert(id.clone()));
+            let messages: Vec<_> = given.iter().map(|(id, own)| call(id, own.as_deref())).collect();
+            for source in [source("m"), source("another")] {
+                let known = CallIds::new(&messages, &source);
+                let made: Vec<_> = given.iter().map(|(id, _)| known.of(id)).collect();
+                prop_assert!(made.iter().all(|id| is_legal(id)), "{:?}", made);
+                let apart: HashSet<_> = made.iter().collect();
+                prop_assert_eq!(apart.len(), made.len());
+                for count in 0..messages.len() {
+                    let fewer = CallIds::new(&messages[..count], &source);
+                    prop_assert!(given.iter().take(count).zip(&made).all(|((id, _), made)| fewer.of(id) == *made));
+                }
+            }
+        }
     }
 }

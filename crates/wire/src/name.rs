@@ -24,6 +24,8 @@ pub(crate) fn legal(name: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -34,5 +36,15 @@ mod tests {
             assert!(made.len() <= MOST && legal(&made) == made, "{name} became {made}");
         }
         assert_ne!(legal("a.b"), legal("a b"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_names_become_legal_once_and_stay_apart(one in ".{0,80}", other in "[a-z._ ]{0,4}|.{0,80}") {
+            let (made, also) = (legal(&one), legal(&other));
+            prop_assert!((1..=MOST).contains(&made.len()));
+            prop_assert_eq!(legal(&made), made.clone());
+            prop_assert_eq!(made == also, one == other);
+        }
     }
 }

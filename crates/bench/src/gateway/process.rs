@@ -87,9 +87,19 @@ impl Process {
 
     /// Resident memory in MB (of 1,048,576 bytes).
     pub(crate) fn resident(&self) -> anyhow::Result<f64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that it ever was.
+    pub(crate) fn peak_resident(&self) -> anyhow::Result<f64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, what: &str) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(what));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        let kib = kib.with_context(|| format!("no {what}"))?;
         Ok(kib.parse::<f64>()? / 1024.0)
     }
 }

@@ -50,6 +50,7 @@ struct RawStep {
     crlf: bool,
     comments: bool,
     unknown_events: bool,
+    stamped: bool,
     quirks: Vec<RawQuirk>,
 }
 
@@ -162,7 +163,7 @@ impl From<RawStep> for Step {
         step = step.delay(Duration::from_millis(raw.delay_ms));
         step = step.pace(Duration::from_millis(raw.pace_ms));
         step = raw.quirks.into_iter().map(Quirk::from).fold(step, Self::quirk);
-        let switches: [(bool, Switch); 8] = [
+        let switches: [(bool, Switch); 9] = [
             (raw.truncated, Self::truncated),
             (raw.refused, Self::refused),
             (raw.without_usage, Self::without_usage),
@@ -171,6 +172,7 @@ impl From<RawStep> for Step {
             (raw.crlf, Self::crlf),
             (raw.comments, Self::comments),
             (raw.unknown_events, Self::unknown_events),
+            (raw.stamped, Self::stamped),
         ];
         let wanted = switches.into_iter().filter(|(is_on, _)| *is_on);
         wanted.fold(step, |step, (_, turn_on)| turn_on(step))

@@ -242,7 +242,7 @@ async fn play(shared: &Arc<Shared>, backend: Backend, step: &Step, heard: &Heard
     response
 }
 
-fn events(
+pub(crate) fn events(
     backend: Backend,
     step: &Step,
     heard: &Heard,
@@ -369,7 +369,7 @@ fn models_of(backend: Backend) -> Value {
 
 /// Everything that was seen, for programs in other languages.
 fn seen(shared: &Shared) -> Value {
-    let (open, _, closed) = shared.stream_counts();
+    let (open, peak, closed) = shared.stream_counts();
     let requests: Vec<Value> = shared
         .requests()
         .into_iter()
@@ -385,7 +385,7 @@ fn seen(shared: &Shared) -> Value {
         json!({"backend": violation.backend.word(), "rule": violation.rule, "message": violation.message})
     });
     let violations: Vec<Value> = violations.collect();
-    json!({"requests": requests, "violations": violations, "open_streams": open, "closed_by_client": closed})
+    json!({"requests": requests, "violations": violations, "open_streams": open, "peak_streams": peak, "closed_by_client": closed})
 }
 
 /// Records a request that needs no model, and answers it.

@@ -119,6 +119,7 @@ pub(crate) struct Wire {
     pub(crate) crlf: bool,
     pub(crate) comments: bool,
     pub(crate) unknown_events: bool,
+    pub(crate) stamped: bool,
     pub(crate) ending: Ending,
 }
 
@@ -317,6 +318,13 @@ impl Step {
     #[must_use]
     pub fn unknown_events(mut self) -> Self {
         self.wire.unknown_events = true;
+        self
+    }
+
+    /// Puts the time of sending, see [`STAMP`](super::STAMP), wherever a text has it.
+    #[must_use]
+    pub fn stamped(mut self) -> Self {
+        self.wire.stamped = true;
         self
     }
 

@@ -11,6 +11,7 @@ use futures::stream::{self, BoxStream, Stream, StreamExt};
 use serde_json::Value;
 
 use super::backend::Backend;
+use super::stamp::stamped;
 use super::state::OpenStream;
 use super::step::{Ending, Wire};
 
@@ -104,12 +105,12 @@ pub(crate) fn body(
     });
     let size = wire.split.unwrap_or(usize::MAX);
     let chunks = stream::iter(limited.flat_map(move |chunk| split(chunk, size)));
-    let pace = wire.pace;
+    let (pace, is_stamped) = (wire.pace, wire.stamped);
     let paced = chunks.then(move |chunk| async move {
         if !pace.is_zero() {
             tokio::time::sleep(pace).await;
         }
-        Ok(chunk)
+        Ok(if is_stamped { stamped(&chunk) } else { chunk })
     });
     let end: BoxStream<'static, Result<Bytes, io::Error>> = match wire.ending {
         Ending::Whole | Ending::Ended(_) => stream::empty().boxed(),

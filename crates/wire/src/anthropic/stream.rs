@@ -27,13 +27,12 @@ struct RawEvent<'a> {
     request_id: Option<String>,
 }
 
-/// The event of which nearly all of a stream is made.
+/// The event that nearly all are, without the others' members.
 #[derive(Debug, Deserialize)]
 struct RawGrowth<'a> {
-    #[serde(default)]
-    index: usize,
+    index: Option<usize>,
     #[serde(borrow)]
-    delta: RawDelta<'a>,
+    delta: Option<RawDelta<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -348,6 +347,12 @@ fn is_unnamed(name: &[u8]) -> bool {
     matches!(name, b"" | b"message")
 }
 
+/// Whether an event is a delta; those who do not name their events write what it is first.
+fn is_growth(name: &[u8], data: &[u8]) -> bool {
+    name == b"content_block_delta"
+        || is_unnamed(name) && data.starts_with(br#"{"type":"content_block_delta""#)
+}
+
 fn is_known(name: &[u8]) -> bool {
     is_unnamed(name)
         || matches!(
@@ -367,12 +372,15 @@ impl Wire for MessagesWire {
         if !is_known(name) {
             return;
         }
-        let done = if name == b"content_block_delta" {
-            read::<RawGrowth<'_>>(data).map(|event| self.grow(event.index, &event.delta, out))
+        let taken = if is_growth(name, data) {
+            read::<RawGrowth<'_>>(data).map(|event| match &event.delta {
+                Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
+                None => Ok(()),
+            })
         } else {
             read::<RawEvent<'_>>(data).map(|event| self.read(name, event, out))
         };
-        match done {
+        match taken {
             Ok(Ok(())) => {}
             Ok(Err(full)) => out.push(full.into()),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! The stream of Gemini, one chunk after the other.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use switchboard_chat::{
     Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
@@ -8,7 +9,7 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
-use crate::borrowed::{Few, Text, read};
+use crate::borrowed::{Few, First, Text, read};
 use crate::gather::{Full, Gathered};
 use crate::parser::{Wire, failed};
 
@@ -19,7 +20,7 @@ struct RawEvent<'a> {
     #[serde(borrow)]
     response: Option<Box<RawChunk<'a>>>,
     #[serde(borrow)]
-    candidates: Option<Few<RawCandidate<'a>>>,
+    candidates: Option<First<RawCandidate<'a>>>,
     prompt_feedback: Option<Box<RawFeedback>>,
     usage_metadata: Option<RawUsage>,
     error: Option<Box<RawError>>,
@@ -29,7 +30,7 @@ struct RawEvent<'a> {
 #[serde(rename_all = "camelCase")]
 struct RawChunk<'a> {
     #[serde(borrow)]
-    candidates: Option<Few<RawCandidate<'a>>>,
+    candidates: Option<First<RawCandidate<'a>>>,
     prompt_feedback: Option<Box<RawFeedback>>,
     usage_metadata: Option<RawUsage>,
 }
@@ -58,7 +59,8 @@ struct RawPart<'a> {
     thought: Option<bool>,
     #[serde(borrow)]
     thought_signature: Option<Text<'a>>,
-    function_call: Option<Box<RawCall>>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,7 +142,7 @@ impl GeminiWire {
             out.push(ModelEvent::Usage(usage));
         }
         // Only one answer is asked for.
-        if let Some(candidate) = chunk.candidates.and_then(|all| all.first) {
+        if let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.0) {
             let parts = candidate.content.and_then(|content| content.parts);
             if let Some(Few { first, rest }) = parts {
                 for part in first.into_iter().chain(rest) {
@@ -166,7 +168,13 @@ impl GeminiWire {
     fn part(&mut self, part: RawPart<'_>, out: &mut Events) -> Result<(), Full> {
         let signature = part.thought_signature.map(|signature| signature.0);
         if let Some(call) = part.function_call {
-            return self.call(*call, signature.as_deref(), out);
+            return match serde_json::from_str(call.get()) {
+                Ok(call) => self.call(call, signature.as_deref(), out),
+                Err(error) => {
+                    out.push(unreadable(&error));
+                    Ok(())
+                }
+            };
         }
         let text = part.text.map(|text| text.0).unwrap_or_default();
         let is_thought = part.thought == Some(true);
@@ -281,6 +289,11 @@ fn stopped(kind: FaultKind, reason: &str, message: Option<String>) -> ModelEvent
     event
 }
 
+fn unreadable(error: &serde_json::Error) -> ModelEvent {
+    let text = format!("an event of the stream cannot be read: {error}");
+    failed(FaultKind::Unreadable, text)
+}
+
 impl Wire for GeminiWire {
     fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Events) {
         if data == b"[DONE]" {
@@ -292,10 +305,7 @@ impl Wire for GeminiWire {
                     out.push(full.into());
                 }
             }
-            Err(error) => {
-                let text = format!("an event of the stream cannot be read: {error}");
-                out.push(failed(FaultKind::Unreadable, text));
-            }
+            Err(error) => out.push(unreadable(&error)),
         }
     }
 

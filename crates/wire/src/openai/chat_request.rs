@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolReturn};
 
-use super::content::{Piece, outcome};
+use super::content::{Piece, left_out, outcome};
 use super::{arguments, preamble};
 use crate::ask::{Ask, WireRequest};
 use crate::call_ids::CallIds;
@@ -151,16 +151,22 @@ impl<'a> Lines<'a> {
     fn push(&mut self, message: &'a Message) {
         match message {
             Message::Tool(result) => self.push_result(result),
-            Message::System(said) => self.push_said("system", &said.content),
-            Message::User(said) => self.push_said("user", &said.content),
+            // Only users show pictures.
+            Message::System(said) => {
+                let pieces = said.content.iter().map(|part| match part {
+                    Part::Image(media) => left_out("an image", None, media),
+                    Part::Text { .. } | Part::File { .. } => Piece::of(part),
+                });
+                self.push_said("system", pieces);
+            }
+            Message::User(said) => self.push_said("user", said.content.iter().map(Piece::of)),
             Message::Assistant(reply) => self.push_reply(reply),
         }
     }
 
-    fn push_said(&mut self, role: &'static str, content: &'a [Part]) {
+    fn push_said(&mut self, role: &'static str, pieces: impl Iterator<Item = Piece<'a>>) {
         self.show();
-        let contents: Vec<Content<'a>> =
-            content.iter().map(|part| Piece::of(part).into()).collect();
+        let contents: Vec<Content<'a>> = pieces.map(Content::from).collect();
         if let Some(said) = joined(contents) {
             self.said.push(Line::said(role, said));
         }

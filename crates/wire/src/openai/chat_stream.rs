@@ -14,6 +14,7 @@ use super::gathered::Measure;
 use super::patient::Text;
 use super::scan::Took;
 use super::{arguments, faults, scan};
+use crate::borrowed::read;
 use crate::parser::{Limits, Wire, failed};
 
 /// The longest arguments that are read before they are complete.
@@ -259,7 +260,7 @@ impl ChatWire {
         if let Some(choice) = Choice::scanned(data) {
             return self.choice(&choice, out);
         }
-        let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
+        let chunk: Chunk<'_> = read(data).map_err(|error| {
             let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
             failed(FaultKind::Unreadable, text)
         })?;

@@ -583,3 +583,12 @@ fn nothing_to_answer_is_said_here_and_not_there() {
         }
     }
 }
+
+#[test]
+fn a_chat_shows_the_pictures_of_users_only() {
+    let system = Message::System(Said { content: vec![Part::text("Look"), image()] });
+    let messages = vec![Message::user("hi"), system];
+    let body = Case::new(ProviderKind::OpenAiChat, messages).body();
+    let expected = "Look\n\n[an image of type image/png cannot be shown to this model]";
+    assert_eq!(body["messages"][1], json!({"role": "system", "content": expected}));
+}

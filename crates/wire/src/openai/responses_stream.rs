@@ -16,6 +16,7 @@ use super::gathered::Measure;
 use super::patient::Text;
 use super::scan::Took;
 use super::{arguments, faults, scan};
+use crate::borrowed::read;
 use crate::parser::{Limits, Wire, failed};
 
 /// What an item costs beside its content, so that empty ones are bounded too.
@@ -107,7 +108,7 @@ impl Kind {
         {
             return Self::of(rest.get(..end).unwrap_or_default());
         }
-        match serde_json::from_slice::<Named<'_>>(data) {
+        match read::<Named<'_>>(data) {
             Ok(named) => Self::of(named.kind.as_str().as_bytes()),
             Err(_) => Self::Other,
         }
@@ -277,7 +278,7 @@ impl ResponsesWire {
 
     /// Thoughts come in paragraphs, and no delta says where one ends.
     fn next_thought(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
-        let Ok(event) = serde_json::from_slice::<DeltaEvent<'_>>(data) else { return Ok(()) };
+        let Ok(event) = read::<DeltaEvent<'_>>(data) else { return Ok(()) };
         let (measure, item) = self.item(event.output_index)?;
         if event.summary_index.unwrap_or(0) > 0 && !item.gathered.is_empty() {
             let space = "\n\n";
@@ -290,7 +291,7 @@ impl ResponsesWire {
     }
 
     fn begun(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
-        let Ok(event) = serde_json::from_slice::<ItemEvent<'_>>(data) else { return Ok(()) };
+        let Ok(event) = read::<ItemEvent<'_>>(data) else { return Ok(()) };
         let Ok(raw) = serde_json::from_str::<RawItem<'_>>(event.item.get()) else { return Ok(()) };
         let next = || self.items.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
         let index = event.output_index.unwrap_or_else(next);
@@ -302,7 +303,7 @@ impl ResponsesWire {
     }
 
     fn done(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
-        let event: ItemEvent<'_> = serde_json::from_slice(data).map_err(|e| unreadable(&e))?;
+        let event: ItemEvent<'_> = read(data).map_err(|e| unreadable(&e))?;
         self.settle(event.output_index, event.item, out)
     }
 
@@ -340,7 +341,7 @@ impl ResponsesWire {
         data: &[u8],
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelEvent> {
-        let event: LastEvent<'_> = serde_json::from_slice(data).map_err(|e| unreadable(&e))?;
+        let event: LastEvent<'_> = read(data).map_err(|e| unreadable(&e))?;
         let response = event.response;
         // Some servers tell the items only here.
         if self.items.values().all(|item| item.done.is_none()) {

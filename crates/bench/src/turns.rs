@@ -1,0 +1,90 @@
+//! What turns cost: reading streams, a thousand of them at a time, and what the way through adds to each delta.
+
+mod client;
+mod latency;
+mod many;
+mod parsing;
+mod streams;
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use switchboard_test_support::model_backends::FakeBackends;
+use tokio::io::AsyncReadExt as _;
+
+use crate::gateway::{Process, allow_many_files};
+use client::Client;
+
+/// The providers of the board, which are also what the fakes are called in their scripts.
+const PROVIDERS: [(&str, &str); 4] =
+    [("openai", "/v1"), ("openai-chat", "/v1"), ("anthropic", ""), ("gemini", "/v1beta")];
+
+/// Only the speed of reading, which needs nothing else.
+pub(crate) fn measure_parsing() -> anyhow::Result<()> {
+    crate::show(parsing::measure()?)
+}
+
+/// Prints the table. Only what does not work is an error; slowness is not.
+pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
+    let mut rows = parsing::measure()?;
+    allow_many_files()?;
+    let directory = tempfile::tempdir()?;
+    let models = Process::peer(&["models"])?;
+    let proxy = Process::peer(&["proxy", &models.address])?;
+    let board = Process::gateway(program, directory.path(), &config(&models))?;
+    rows.extend(latency::measure(&models, &proxy, &board).await?);
+    drop(board);
+    let board = Process::gateway(program, &directory.path().join("many"), &config(&models))?;
+    rows.extend(many::measure(&models, &board).await?);
+    crate::show(rows)
+}
+
+/// The fakes of all providers, as a process of their own.
+pub(crate) async fn models() -> anyhow::Result<()> {
+    let fakes = FakeBackends::start().await;
+    let mut out = std::io::stdout();
+    writeln!(out, "serving at {}", fakes.root_url())?;
+    out.flush()?;
+    tokio::io::stdin().read_to_end(&mut Vec::new()).await?;
+    Ok(())
+}
+
+/// A board that talks to the fakes and has no tools: it is the way of the words that is measured.
+fn config(models: &Process) -> String {
+    let address = &models.address;
+    let providers = PROVIDERS.map(|(kind, path)| {
+        format!(
+            "    - {{name: {kind}, kind: {kind}, base_url: 'http://{address}{path}', api_key: key, model: {}}}\n",
+            model_of(kind)
+        )
+    });
+    format!(
+        "switchboard:\n  gateway: {{max_sessions_per_principal: 5000}}\n  toolbox: {{tools: []}}\n  providers:\n{}",
+        providers.concat()
+    )
+}
+
+fn model_of(kind: &str) -> &'static str {
+    match kind {
+        "anthropic" => "claude-opus-5-5",
+        "gemini" => "gemini-3.1-pro-preview",
+        _ => "gpt-5.5",
+    }
+}
+
+/// What the fakes answer next.
+async fn script(models: &Process, steps: &Value) -> anyhow::Result<()> {
+    let mut client = Client::open(&models.address).await?;
+    let answer = client.post_whole("/_fake/script", steps).await;
+    answer.map(drop).context("the fakes take no script")
+}
+
+/// A session that talks to this provider.
+async fn new_session(client: &mut Client, provider: &str) -> anyhow::Result<String> {
+    let wanted = json!({"provider": provider});
+    let session = client.post_whole("/api/v1/sessions", &wanted).await?;
+    let id = session.get("id").and_then(Value::as_str).context("a session without an id")?;
+    Ok(format!("/api/v1/sessions/{id}/turns"))
+}
