@@ -5,19 +5,35 @@ use switchboard_model::ToolResult;
 
 use crate::{Media, Part, Place, ToolCall, ToolReturn};
 
+/// How many levels arguments may have. Whoever reads a kept history again reads 128 levels and no more, and around the
+/// arguments there are others.
+const MOST_LEVELS: usize = 64;
+
 /// Arguments as a model wrote them: an object, or the text of one. Nothing counts as an empty object; whatever else is
-/// kept as text beside an empty object, and its call is never run.
+/// kept as text beside an empty object, and its call is never run. So is what is too deep to be read again.
 pub fn read_arguments(written: Value) -> (Value, Option<String>) {
     let empty = || Value::Object(Map::new());
     match written {
-        Value::Object(_) => (written, None),
+        Value::Object(_) if has_levels(&written, MOST_LEVELS) => (written, None),
         Value::Null => (empty(), None),
         Value::String(text) if text.trim().is_empty() => (empty(), None),
         Value::String(text) => match serde_json::from_str(&text) {
-            Ok(arguments @ Value::Object(_)) => (arguments, None),
+            Ok(arguments @ Value::Object(_)) if has_levels(&arguments, MOST_LEVELS) => {
+                (arguments, None)
+            }
             Ok(_) | Err(_) => (empty(), Some(text)),
         },
         other => (empty(), Some(other.to_string())),
+    }
+}
+
+/// Whether a value has no more levels than these.
+fn has_levels(value: &Value, most: usize) -> bool {
+    let has = |value: &Value| most.checked_sub(1).is_some_and(|fewer| has_levels(value, fewer));
+    match value {
+        Value::Object(members) => most > 0 && members.values().all(has),
+        Value::Array(list) => most > 0 && list.iter().all(has),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -85,6 +101,23 @@ mod tests {
         check(json!("[1]"), json!({}), Some("[1]"));
         check(json!(r#"{"a":"#), json!({}), Some(r#"{"a":"#));
         check(json!([1]), json!({}), Some("[1]"));
+    }
+
+    #[test]
+    fn arguments_that_could_not_be_read_again_are_unreadable() {
+        let deep =
+            |levels: usize| (1..levels).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
+        for (levels, is_read) in [(1, true), (64, true), (65, false), (100, false)] {
+            let text = deep(levels).to_string();
+            for written in [deep(levels), json!(text)] {
+                let (arguments, unreadable) = read_arguments(written);
+                assert_eq!(unreadable.is_none(), is_read, "{levels}");
+                let expected = if is_read { deep(levels) } else { json!({}) };
+                assert_eq!(arguments, expected);
+            }
+        }
+        let list = format!("{{\"a\":{}{}}}", "[".repeat(63), "]".repeat(63));
+        assert_eq!(read_arguments(json!(list)).1, None);
     }
 
     #[test]
