@@ -15,6 +15,6 @@ mod stream_tests;
 mod turns;
 
 pub(crate) use fault::fault;
-pub(crate) use model::takes_tool_changes;
+pub(crate) use model::{binds_thoughts, takes_tool_changes};
 pub(crate) use request::request;
 pub(crate) use stream::MessagesWire;

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use switchboard_chat::{Message, Source};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use switchboard_chat::{FaultKind, Message, ModelFault, Source};
 use switchboard_model::ModelSettings;
 use switchboard_render::{Delta, Rendering};
 
@@ -68,13 +70,29 @@ pub struct WireRequest {
 
 impl fmt::Debug for WireRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = String::from_utf8_lossy(&self.body);
+        // It holds the whole conversation.
         f.debug_struct("WireRequest")
             .field("path", &self.path)
             .field("headers", &self.headers)
-            .field("body", &body)
+            .field("body", &format_args!("{} bytes", self.body.len()))
             .finish()
     }
+}
+
+/// What `tools` says, as it was rendered; nothing where there are none.
+pub(crate) fn declared(tools: &[u8]) -> Result<Option<&RawValue>, ModelFault> {
+    let tools: &RawValue = serde_json::from_slice(tools).map_err(|error| unwritten(&error))?;
+    Ok((tools.get() != "[]").then_some(tools))
+}
+
+/// The bytes of a body.
+pub(crate) fn written(body: &impl Serialize) -> Result<Bytes, ModelFault> {
+    serde_json::to_vec(body).map(Bytes::from).map_err(|error| unwritten(&error))
+}
+
+/// Never seen, but nothing to panic about.
+fn unwritten(error: &serde_json::Error) -> ModelFault {
+    ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
 }
 
 /// An answer that is not the stream that was asked for.
@@ -88,5 +106,20 @@ pub struct Answer<'a> {
 impl fmt::Debug for Answer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn a_request_prints_without_what_was_said() {
+        let body = Bytes::from_static(b"a secret");
+        let request = WireRequest { path: "/p".into(), headers: vec![], body };
+        let printed = format!("{request:?}");
+        assert_eq!(printed, r#"WireRequest { path: "/p", headers: [], body: 8 bytes }"#);
     }
 }

@@ -1,27 +1,36 @@
 //! Parts that are not plain text, sorted by what a model can do with them.
+//!
+//! One piece that a provider cannot read makes it refuse the whole conversation, for good. So what is known to be refused
+//! becomes a text that says what was left out.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use switchboard_chat::{Media, Part, Place, Said};
+use switchboard_chat::{Media, Part, Place};
+
+/// The longest address that is mentioned.
+const MOST_MENTIONED: usize = 2048;
 
 /// What a part is to a model.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Attachment<'a> {
     /// Text, that of a file with its name before it; or a word about what cannot be shown.
     Text(Cow<'a, str>),
-    /// A picture of a type that all models know.
-    Image(&'a Media),
-    Pdf {
-        name: Option<&'a str>,
-        media: &'a Media,
-    },
+    /// A picture of a type that nearly all models know.
+    Image(File<'a>),
+    Pdf(File<'a>),
     /// Anything else. Some models hear and see it.
-    Other {
-        name: Option<&'a str>,
-        media: &'a Media,
-    },
+    Other(File<'a>),
+}
+
+/// Something that can be read where it is: data that is whole, or an address that a provider can reach.
+#[derive(Debug, PartialEq)]
+pub(crate) struct File<'a> {
+    pub(crate) name: Option<&'a str>,
+    /// In small letters and without parameters.
+    pub(crate) media_type: Cow<'a, str>,
+    pub(crate) place: &'a Place,
 }
 
 impl<'a> Attachment<'a> {
@@ -31,50 +40,91 @@ impl<'a> Attachment<'a> {
             Part::Image(media) => (None, media),
             Part::File { name, media } => (name.as_deref(), media),
         };
-        match media.media_type.as_str() {
-            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Self::Image(media),
-            "application/pdf" => Self::Pdf { name, media },
-            other if is_text(other) => match text_of(media) {
-                Some(text) => Self::Text(named(name, text).into()),
-                None => Self::Other { name, media },
-            },
-            _ => Self::Other { name, media },
+        let media_type = essence(&media.media_type);
+        if is_text(&media_type)
+            && let Some(text) = text_of(media)
+        {
+            return Self::Text(named(name, text).into());
+        }
+        let can_be_read = is_media_type(&media_type) && is_readable(&media.place);
+        let file = File { name, media_type, place: &media.place };
+        match &*file.media_type {
+            _ if !can_be_read => Self::Text(file.not_shown().into()),
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Self::Image(file),
+            "application/pdf" => Self::Pdf(file),
+            _ => Self::Other(file),
         }
     }
 }
 
-/// What stands for something that a model cannot be shown, so that it knows that there was something.
-pub(crate) fn not_shown(name: Option<&str>, media: &Media) -> String {
-    let name = name.map(|name| format!(" `{name}`")).unwrap_or_default();
-    let place = match &media.place {
-        Place::Data(_) => String::new(),
-        Place::Url(url) => format!(" at {url}"),
-    };
-    format!("[A file{name} of type {}{place} is not shown]", media.media_type)
+impl File<'_> {
+    /// What stands for something that a model cannot be shown, so that it knows that there was something.
+    pub(crate) fn not_shown(&self) -> String {
+        let name = self.name.map(|name| format!(" `{name}`")).unwrap_or_default();
+        let place = match &self.place {
+            Place::Url(url) if url.len() <= MOST_MENTIONED => format!(" at {url}"),
+            Place::Url(_) | Place::Data(_) => String::new(),
+        };
+        format!("[A file{name} of type {}{place} is not shown]", self.media_type)
+    }
 }
 
 /// All that was said, as text: for places that take nothing else.
-pub(crate) fn as_text(said: &Said) -> String {
-    let texts = said.content.iter().map(|part| match Attachment::of(part) {
+pub(crate) fn as_text<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
+    let texts = parts.into_iter().map(|part| match Attachment::of(part) {
         Attachment::Text(text) => text,
-        Attachment::Image(media) => not_shown(None, media).into(),
-        Attachment::Pdf { name, media } | Attachment::Other { name, media } => {
-            not_shown(name, media).into()
+        Attachment::Image(file) | Attachment::Pdf(file) | Attachment::Other(file) => {
+            file.not_shown().into()
         }
     });
     let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty()).collect();
     texts.join("\n\n")
 }
 
-fn is_text(media_type: &str) -> bool {
+/// A type as providers know it.
+fn essence(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("image/jpg") {
+        return "image/jpeg".into();
+    }
+    if essence.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return essence.to_ascii_lowercase().into();
+    }
+    essence.into()
+}
+
+fn is_media_type(essence: &str) -> bool {
+    let is_word = |word: &str| {
+        let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        !word.is_empty() && word.bytes().all(is_legal)
+    };
+    essence.split_once('/').is_some_and(|(kind, subtype)| is_word(kind) && is_word(subtype))
+}
+
+/// Whether a provider will find something there. That it is what it is said to be is not looked at.
+fn is_readable(place: &Place) -> bool {
+    match place {
+        Place::Data(data) => is_base64(data),
+        Place::Url(url) => {
+            let scheme = url.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+            ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        }
+    }
+}
+
+/// Whether data is base64 and not empty, without decoding what may be large.
+fn is_base64(data: &str) -> bool {
+    let digits = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !digits.is_empty() && data.len().is_multiple_of(4) && digits.bytes().all(is_digit)
+}
+
+fn is_text(essence: &str) -> bool {
+    const APPLICATIONS: [&str; 7] = ["json", "xml", "yaml", "toml", "javascript", "x-sh", "sql"];
     essence.starts_with("text/")
         || essence.ends_with("+json")
-        || essence.ends_with("+xml") && essence != "image/svg+xml"
-        || matches!(
-            essence,
-            "application/json" | "application/xml" | "application/yaml" | "application/javascript"
-        )
+        || essence.ends_with("+xml") && !essence.starts_with("image/")
+        || essence.strip_prefix("application/").is_some_and(|kind| APPLICATIONS.contains(&kind))
 }
 
 fn text_of(media: &Media) -> Option<String> {
@@ -97,26 +147,69 @@ mod tests {
 
     use super::*;
 
-    fn file(media_type: &str, data: &str) -> Part {
-        let place = Place::Data(data.into());
-        Part::File { name: Some("f".into()), media: Media { media_type: media_type.into(), place } }
+    #[track_caller]
+    fn check(media_type: &str, place: Place, expected: &str) {
+        let media = Media { media_type: media_type.into(), place };
+        let part = Part::File { name: Some("f".into()), media };
+        let found = match Attachment::of(&part) {
+            Attachment::Text(text) => format!("text {text}"),
+            Attachment::Image(file) => format!("image {}", file.media_type),
+            Attachment::Pdf(file) => format!("pdf {}", file.media_type),
+            Attachment::Other(file) => format!("other {}", file.media_type),
+        };
+        assert_eq!(found, expected);
+    }
+
+    fn data(data: &str) -> Place {
+        Place::Data(data.into())
+    }
+
+    fn url(url: &str) -> Place {
+        Place::Url(url.into())
     }
 
     #[test]
     fn texts_are_read_and_the_rest_is_told_apart_by_its_type() {
-        let text = file("text/csv; charset=utf-8", "YSxi");
-        assert_eq!(Attachment::of(&text), Attachment::Text("File `f`:\na,b".into()));
-        let broken = file("application/json", "no base64!");
-        assert!(matches!(Attachment::of(&broken), Attachment::Other { .. }));
-        assert!(matches!(Attachment::of(&file("application/pdf", "")), Attachment::Pdf { .. }));
-        assert!(matches!(Attachment::of(&file("image/png", "")), Attachment::Image(_)));
-        assert!(matches!(Attachment::of(&file("image/svg+xml", "")), Attachment::Other { .. }));
+        check("text/csv; charset=utf-8", data("YSxi"), "text File `f`:\na,b");
+        check("application/JSON", data("e30="), "text File `f`:\n{}");
+        check("text/plain", data(""), "text File `f`:\n");
+        check("text/plain", data("/w=="), "other text/plain");
+        check("application/pdf", data("AA=="), "pdf application/pdf");
+        check("image/PNG", data("AAA="), "image image/png");
+        check("image/jpg", url("https://a/b"), "image image/jpeg");
+        check("image/svg+xml", data("AAAA"), "other image/svg+xml");
+    }
+
+    #[test]
+    fn what_a_provider_could_not_read_is_only_mentioned() {
+        for broken in ["", "=", "====", "AA=", "A===", "AAAAA", "no base64!", "AA==AA==", "AA\nA"] {
+            check("image/png", data(broken), "text [A file `f` of type image/png is not shown]");
+        }
+        check(
+            "application/json",
+            data("no base64!"),
+            "text [A file `f` of type application/json is not shown]",
+        );
+        for elsewhere in ["file:///a", "mem://a", "ftp://a/b", "data:image/png;base64,AA==", ""] {
+            let expected =
+                format!("text [A file `f` of type image/png at {elsewhere} is not shown]");
+            check("image/png", url(elsewhere), &expected);
+        }
+        let long = format!("mem://{}", "a".repeat(MOST_MENTIONED));
+        check("image/png", url(&long), "text [A file `f` of type image/png is not shown]");
+        check(
+            "HTTP://a",
+            url("HTTP://a"),
+            "text [A file `f` of type http://a at HTTP://a is not shown]",
+        );
+        check("image/webp", url("HTTP://a"), "image image/webp");
     }
 
     #[test]
     fn what_only_text_can_stand_for_is_mentioned() {
-        let said =
-            Said { content: vec![Part::text("a"), Part::text(" "), file("audio/wav", "AA==")] };
-        assert_eq!(as_text(&said), "a\n\n[A file `f` of type audio/wav is not shown]");
+        let wav = Media { media_type: "audio/wav".into(), place: data("AA==") };
+        let wav = Part::File { name: Some("f".into()), media: wav };
+        let parts = [Part::text("a"), Part::text(" "), wav];
+        assert_eq!(as_text(&parts), "a\n\n[A file `f` of type audio/wav is not shown]");
     }
 }

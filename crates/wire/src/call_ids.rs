@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use switchboard_chat::{Message, Source};
 
+use crate::rounds;
+
 /// The longest id that every provider takes.
 const MOST: usize = 64;
 
@@ -18,7 +20,7 @@ impl<'a> CallIds<'a> {
         let mut taken = HashSet::new();
         for message in messages {
             let Message::Assistant(reply) = message else { continue };
-            let is_own = reply.source.as_ref() == Some(source);
+            let is_own = rounds::is_own(reply, source);
             for call in reply.calls() {
                 let own = call.origin.as_ref().and_then(|origin| origin.id.as_deref());
                 let wanted = own.filter(|_| is_own).into_iter().chain([call.id.as_str()]);

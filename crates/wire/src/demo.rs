@@ -8,15 +8,15 @@ mod order;
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use switchboard_chat::{
     Block, FaultKind, Message, ModelEvent, ModelFault, Part, Reply, Said, Stop, ToolCall,
     ToolReturn, Usage,
 };
 use switchboard_render::{RenderedTool, Rendering};
 
-use crate::Ask;
 use crate::outcome::pieces;
+use crate::{Ask, gather};
 use order::{Order, orders};
 
 /// What the demo model does next.
@@ -163,17 +163,12 @@ impl Player {
         self.beats.push(Beat::Event(ModelEvent::CallBegun { index, name: tool.to_owned() }));
         let delta = if written.is_empty() { "{}".to_owned() } else { written.to_owned() };
         self.beats.push(Beat::Event(ModelEvent::CallArguments { index, delta }));
-        let arguments = if written.is_empty() {
-            Some(Map::new())
-        } else {
-            serde_json::from_str::<Map<String, Value>>(written).ok()
-        };
-        let unreadable = arguments.is_none().then(|| written.to_owned());
+        let (arguments, unreadable) = gather::arguments(written);
         self.content.push(Block::ToolCall(Box::new(ToolCall {
             // Who keeps the reply gives it.
             id: String::new(),
             name: tool.to_owned(),
-            arguments: Value::Object(arguments.unwrap_or_default()),
+            arguments,
             unreadable,
             origin: None,
             opaque: None,

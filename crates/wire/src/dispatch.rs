@@ -4,6 +4,7 @@ use switchboard_chat::{FaultKind, ModelFault, Source};
 use switchboard_model::ProviderKind;
 
 use crate::parser::Wire;
+use crate::refusal::presentable;
 use crate::{Answer, Ask, Limits, Parser, WireRequest, anthropic, gemini, openai};
 
 /// What is sent to have a conversation answered.
@@ -21,14 +22,15 @@ pub fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
 
 /// Reads an answer that is no stream: what went wrong.
 pub fn fault(kind: ProviderKind, answer: &Answer<'_>) -> ModelFault {
-    match kind {
+    let fault = match kind {
         ProviderKind::OpenAi
         | ProviderKind::ChatGpt
         | ProviderKind::OpenAiChat
         | ProviderKind::Demo => openai::fault(answer),
         ProviderKind::Anthropic => anthropic::fault(answer),
         ProviderKind::Gemini | ProviderKind::CodeAssist => gemini::fault(answer),
-    }
+    };
+    presentable(fault)
 }
 
 impl Parser {

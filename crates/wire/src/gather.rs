@@ -1,7 +1,7 @@
 //! What a stream has brought so far, within the limits of one answer.
 
-use serde_json::{Map, Value};
-use switchboard_chat::{FaultKind, ModelEvent};
+use serde_json::Value;
+use switchboard_chat::{Block, FaultKind, ModelEvent, Reply, Stop, Usage, read_arguments};
 
 use crate::Limits;
 use crate::parser::failed;
@@ -38,6 +38,11 @@ impl Gathered {
         Ok(())
     }
 
+    /// What was taken is not kept after all.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
     /// Takes one block more.
     pub(crate) fn take_block(&mut self) -> Result<(), Full> {
         self.take(PER_BLOCK)
@@ -69,14 +74,22 @@ impl From<Full> for ModelEvent {
 
 /// The arguments of a call as they were written: an object, or why there is none.
 pub(crate) fn arguments(text: &str) -> (Value, Option<String>) {
-    let none = || Value::Object(Map::new());
-    if text.trim().is_empty() {
-        return (none(), None);
+    read_arguments(Value::String(text.to_owned()))
+}
+
+/// An answer that has ended. What a filter has cut off is not to be run, and whether there are calls to be answered is
+/// seen from the calls: not everybody has a word for it.
+pub(crate) fn reply(mut content: Vec<Block>, stop: Stop, usage: Option<Usage>) -> Reply {
+    let is_call = |block: &Block| matches!(block, Block::ToolCall(_));
+    if stop == Stop::Refused {
+        content.retain(|block| !is_call(block));
     }
-    match serde_json::from_str::<Value>(text) {
-        Ok(arguments @ Value::Object(_)) => (arguments, None),
-        Ok(_) | Err(_) => (none(), Some(text.to_owned())),
-    }
+    let stop = match stop {
+        Stop::End | Stop::ToolCalls if content.iter().any(is_call) => Stop::ToolCalls,
+        Stop::End | Stop::ToolCalls => Stop::End,
+        Stop::Length | Stop::Refused | Stop::Paused | Stop::Cancelled => stop,
+    };
+    Reply { content, stop, usage, ..Reply::default() }
 }
 
 #[cfg(test)]
@@ -85,6 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::samples::{call, calls};
 
     #[test]
     fn arguments_are_an_object_or_unreadable() {
@@ -96,10 +110,25 @@ mod tests {
     }
 
     #[test]
+    fn calls_decide_what_an_answer_waits_for_and_a_refused_one_has_none() {
+        let calls = || vec![Block::text("a"), calls(call("c", "find", json!({})))];
+        let check = |content: Vec<Block>, said, stop, blocks: usize| {
+            let reply = reply(content, said, None);
+            assert_eq!((reply.stop, reply.content.len()), (stop, blocks));
+        };
+        check(calls(), Stop::End, Stop::ToolCalls, 2);
+        check(vec![Block::text("a")], Stop::ToolCalls, Stop::End, 1);
+        check(calls(), Stop::Length, Stop::Length, 2);
+        check(calls(), Stop::Refused, Stop::Refused, 1);
+    }
+
+    #[test]
     fn limits_are_reached_and_not_passed() {
         let mut gathered = Gathered::new(Limits { event_bytes: 9, reply_bytes: 100, calls: 1 });
         assert_eq!((gathered.take(100), gathered.take_call()), (Ok(()), Ok(0)));
         assert_eq!(gathered.take(1), Err(Full::Bytes(100)));
         assert_eq!(gathered.take_call(), Err(Full::Calls(1)));
+        gathered.give_back(1);
+        assert_eq!((gathered.take(0), gathered.take(1)), (Ok(()), Err(Full::Bytes(100))));
     }
 }

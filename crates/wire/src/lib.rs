@@ -11,6 +11,8 @@ mod borrowed;
 mod call_ids;
 mod demo;
 mod dispatch;
+#[cfg(test)]
+mod dispatch_tests;
 mod gather;
 mod gemini;
 mod name;
@@ -25,6 +27,7 @@ mod rounds;
 mod rounds_tests;
 #[cfg(test)]
 mod samples;
+mod secrets;
 mod sse;
 
 use switchboard_chat::Source;
@@ -34,6 +37,11 @@ pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
 pub use demo::{Beat, demo};
 pub use dispatch::{fault, request};
 pub use parser::{Limits, Parser};
+
+/// Whether this model seals its thoughts to all that stands before them: whoever changes that must not give them back.
+pub fn binds_thoughts(source: &Source) -> bool {
+    source.kind == ProviderKind::Anthropic && anthropic::binds_thoughts(&source.model)
+}
 
 /// Whether this model takes changes of its tools within the conversation.
 pub fn takes_tool_changes(source: &Source) -> bool {

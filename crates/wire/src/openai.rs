@@ -1,22 +1,18 @@
 //! OpenAI: Responses, with a key or behind a ChatGPT account, and Chat Completions, which many other servers speak too.
 //!
-//! What both formats share (pieces of content, arguments of calls, faults, reading with patience) has a file of its own;
-//! the rest is one file for each direction of each format.
+//! What both formats share (results of calls, faults, finding members without reading) has a file of its own; the rest is
+//! one file for each direction of each format.
 
-mod arguments;
 mod chat_request;
 mod chat_stream;
 mod content;
 mod faults;
-mod gathered;
 mod patient;
-mod preamble;
 #[cfg(test)]
 mod request_tests;
 mod responses_request;
 mod responses_stream;
 mod scan;
-mod secrets;
 #[cfg(test)]
 mod stream_tests;
 

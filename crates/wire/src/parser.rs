@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 
+use crate::refusal::presentable;
 use crate::sse::{SseDecoder, TooLarge};
 
 /// How much of an answer is taken.
@@ -96,15 +97,18 @@ impl Parser {
     }
 }
 
-/// Whether the last event is among those from `first` on; none stays behind it.
+/// Whether the last event is among those from `first` on; none stays behind it, and a fault is one that can be shown.
 fn cut_after_last(out: &mut Vec<ModelEvent>, first: usize) -> bool {
-    let mut new = out.iter().skip(first);
-    let last =
-        new.position(|event| matches!(event, ModelEvent::Finished(_) | ModelEvent::Failed(_)));
-    if let Some(last) = last {
-        out.truncate(first + last + 1);
+    for (index, event) in out.iter_mut().enumerate().skip(first) {
+        match event {
+            ModelEvent::Failed(fault) => **fault = presentable((**fault).clone()),
+            ModelEvent::Finished(_) => {}
+            _ => continue,
+        }
+        out.truncate(index + 1);
+        return true;
     }
-    last.is_some()
+    false
 }
 
 pub(crate) fn failed(kind: FaultKind, message: impl Into<String>) -> ModelEvent {

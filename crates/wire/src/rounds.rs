@@ -65,7 +65,7 @@ pub(crate) fn leading(messages: &[Message]) -> usize {
 pub(crate) fn instructions(ask: &Ask<'_>) -> Option<String> {
     let leading = ask.messages.iter().take(leading(ask.messages));
     let said = leading.filter_map(|message| match message {
-        Message::System(said) => Some(attachment::as_text(said)),
+        Message::System(said) => Some(attachment::as_text(&said.content)),
         Message::User(_) | Message::Assistant(_) | Message::Tool(_) => None,
     });
     let texts: Vec<String> = ask.settings.instructions.iter().cloned().chain(said).collect();

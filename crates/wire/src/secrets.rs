@@ -8,7 +8,7 @@ const BEFORE: [&str; 3] = ["bearer", "provided", "key"];
 const LEAST: usize = 8;
 
 /// A text without the keys in it.
-pub(super) fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut before = String::new();
     let mut gap = String::new();

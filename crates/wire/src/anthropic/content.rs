@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_chat::{Media, Part, Place, ToolReturn};
+use switchboard_chat::{Part, Place, ToolReturn};
 
-use crate::attachment::{Attachment, not_shown};
-use crate::{outcome, rounds};
+use crate::attachment::{Attachment, File};
+use crate::{attachment, outcome, rounds};
 
 /// One entry of `messages`.
 #[derive(Debug, Serialize)]
@@ -91,14 +91,14 @@ pub(super) enum Outcome<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Origin<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
+    Base64 { media_type: Cow<'a, str>, data: &'a str },
     Url { url: &'a str },
 }
 
-impl<'a> From<&'a Media> for Origin<'a> {
-    fn from(media: &'a Media) -> Self {
-        match &media.place {
-            Place::Data(data) => Self::Base64 { media_type: &media.media_type, data },
+impl<'a> From<File<'a>> for Origin<'a> {
+    fn from(file: File<'a>) -> Self {
+        match file.place {
+            Place::Data(data) => Self::Base64 { media_type: file.media_type, data },
             Place::Url(url) => Self::Url { url },
         }
     }
@@ -123,29 +123,29 @@ impl<'a> Content<'a> {
     pub(super) fn part(part: &'a Part) -> Option<Self> {
         match Attachment::of(part) {
             Attachment::Text(text) => Self::text(text),
-            Attachment::Image(media) => Some(Self::Image { source: media.into() }),
-            Attachment::Pdf { name, media } => {
-                Some(Self::Document { source: media.into(), title: name })
-            }
-            Attachment::Other { name, media } => Self::text(not_shown(name, media)),
+            Attachment::Image(file) => Some(Self::Image { source: file.into() }),
+            Attachment::Pdf(file) => Some(Self::Document { title: file.name, source: file.into() }),
+            Attachment::Other(file) => Self::text(file.not_shown()),
         }
     }
 
-    /// What came of a call. An error must say something, all else may say nothing.
+    /// What came of a call. An error must say something, and only in words; all else may say nothing.
     pub(super) fn result(id: &'a str, result: Option<&'a ToolReturn>) -> Self {
         let Some(result) = result else {
             let content = Some(Outcome::Text(rounds::UNKNOWN.into()));
             return Self::ToolResult { tool_use_id: id, content, is_error: true };
         };
         let (text, media) = outcome::pieces(result);
-        let has_text = !text.trim().is_empty();
-        let content = if !media.is_empty() {
+        let content = if result.is_error {
+            let texts = [text, attachment::as_text(media)];
+            let texts: Vec<_> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+            let text = if texts.is_empty() { "(no output)".into() } else { texts.join("\n") };
+            Some(Outcome::Text(text))
+        } else if !media.is_empty() {
             let media = media.into_iter().filter_map(Content::part);
             Some(Outcome::Blocks(Content::text(text).into_iter().chain(media).collect()))
-        } else if has_text {
-            Some(Outcome::Text(text))
         } else {
-            result.is_error.then(|| Outcome::Text("(no output)".into()))
+            (!text.trim().is_empty()).then_some(Outcome::Text(text))
         };
         Self::ToolResult { tool_use_id: id, content, is_error: result.is_error }
     }

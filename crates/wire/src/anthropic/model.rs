@@ -40,6 +40,16 @@ pub(crate) fn takes_tool_changes(model: &str) -> bool {
     }
 }
 
+/// Whether the thoughts of a model are sealed to all that stands before them.
+pub(crate) fn binds_thoughts(model: &str) -> bool {
+    let Some(Claude { family, version }) = Claude::read(model) else { return false };
+    match family {
+        "opus" | "sonnet" | "haiku" => version >= (5, 5),
+        "fable" | "mythos" => version >= (5, 1),
+        _ => false,
+    }
+}
+
 /// How a model is asked to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
@@ -59,9 +69,20 @@ pub(super) fn thinking(model: &str) -> Thinking {
     }
 }
 
-/// Whether a model takes `temperature` and `top_p`: the newer ones refuse the whole request.
-pub(super) fn takes_sampling(model: &str) -> bool {
-    Claude::read(model).is_none_or(|claude| claude.version < (4, 7))
+/// What a model takes of `temperature` and `top_p`: the newer ones refuse a whole request for what they do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sampling {
+    Both,
+    One,
+    Neither,
+}
+
+pub(super) fn sampling(model: &str) -> Sampling {
+    match Claude::read(model).map(|claude| claude.version) {
+        Some(version) if version >= (4, 7) => Sampling::Neither,
+        Some(version) if version >= (4, 1) => Sampling::One,
+        Some(_) | None => Sampling::Both,
+    }
 }
 
 /// The tokens of an answer where nobody says how many: the API wants a number. All models from 4 on take the larger one,
@@ -100,10 +121,27 @@ mod tests {
             assert_eq!(thinking(model), thinks, "{model}");
             assert_eq!(max_tokens(model), most, "{model}");
         }
-        for (model, takes) in
-            [("claude-opus-4-6", true), ("claude-opus-4-7", false), ("other", true)]
+        for (model, takes) in [
+            ("claude-3-7-sonnet-latest", Sampling::Both),
+            ("claude-opus-4-20250514", Sampling::Both),
+            ("claude-opus-4-1", Sampling::One),
+            ("claude-opus-4-6", Sampling::One),
+            ("claude-opus-4-7", Sampling::Neither),
+            ("other", Sampling::Both),
+        ] {
+            assert_eq!(sampling(model), takes, "{model}");
+        }
+    }
+
+    #[test]
+    fn only_the_newest_bind_their_thoughts() {
+        for model in ["claude-opus-5-5", "claude-haiku-5-6", "claude-fable-5-1", "claude-mythos-6"]
         {
-            assert_eq!(takes_sampling(model), takes, "{model}");
+            assert!(binds_thoughts(model), "{model}");
+        }
+        for model in ["claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-4-5", "x"]
+        {
+            assert!(!binds_thoughts(model), "{model}");
         }
     }
 }

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_chat::ModelFault;
 use switchboard_model::{Effort, ModelSettings};
 use switchboard_render::Apply;
 
 use super::content::{CacheControl, Content, Marked, Turn};
-use super::model::{self, Thinking};
-use super::turns::turns;
+use super::model::{self, Sampling, Thinking};
+use super::turns::{acts_without_thought, turns};
+use crate::ask::{declared, written};
 use crate::call_ids::CallIds;
 use crate::{Ask, WireRequest, rounds};
 
@@ -61,31 +62,33 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
     let settings = ask.settings;
     let ids = CallIds::new(ask.messages, ask.source);
     let tools = ask.tools.base.json();
-    let tools: &RawValue = serde_json::from_slice(&tools).map_err(|error| unwritten(&error))?;
+    let messages = turns(ask, &ids);
     let max_tokens = settings.max_output_tokens.unwrap_or_else(|| model::max_tokens(model));
-    let (thinking, output_config) = thinking(model, settings, max_tokens);
-    let takes_sampling = model::takes_sampling(model);
+    let (mut thinking, output_config) = thinking(model, settings, max_tokens);
+    if matches!(thinking, Some(RawThinking::Enabled { .. })) && acts_without_thought(&messages) {
+        thinking = None;
+    }
+    let (temperature, top_p) = sampling(model, settings, thinking.is_some());
     let system = rounds::instructions(ask).map(|text| {
         let content = Content::Text { text: Cow::Owned(text) };
         [Marked { content, cache_control: Some(CacheControl::EPHEMERAL) }]
     });
-    let body = Body {
+    let body = written(&Body {
         model,
         max_tokens,
         system,
-        tools: (tools.get() != "[]").then_some(tools),
-        messages: turns(ask, &ids),
+        tools: declared(&tools)?,
+        messages,
         thinking,
         output_config,
-        temperature: settings.temperature.filter(|_| takes_sampling),
-        top_p: settings.top_p.filter(|_| takes_sampling),
+        temperature,
+        top_p,
         stream: true,
-    };
-    let body = serde_json::to_vec(&body).map_err(|error| unwritten(&error))?;
+    })?;
     let version = ("anthropic-version", VERSION.to_owned());
     let betas = betas(ask).map(|betas| ("anthropic-beta", betas));
     let headers = [version].into_iter().chain(betas).collect();
-    Ok(WireRequest { path: "/v1/messages".into(), headers, body: body.into() })
+    Ok(WireRequest { path: "/v1/messages".into(), headers, body })
 }
 
 fn thinking(
@@ -119,6 +122,17 @@ fn thinking(
     }
 }
 
+/// `temperature` and `top_p`, as far as they are taken: who thinks takes neither.
+fn sampling(model: &str, settings: &ModelSettings, thinks: bool) -> (Option<f64>, Option<f64>) {
+    let ModelSettings { temperature, top_p, .. } = *settings;
+    match model::sampling(model) {
+        _ if thinks => (None, None),
+        Sampling::Neither => (None, None),
+        Sampling::One => (temperature, top_p.filter(|_| temperature.is_none())),
+        Sampling::Both => (temperature, top_p),
+    }
+}
+
 fn word(effort: Effort) -> &'static str {
     match effort {
         Effort::Minimal | Effort::Low => "low",
@@ -137,8 +151,4 @@ fn betas(ask: &Ask<'_>) -> Option<String> {
     all.sort_unstable();
     all.dedup();
     (!all.is_empty()).then(|| all.join(","))
-}
-
-fn unwritten(error: &serde_json::Error) -> ModelFault {
-    ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use switchboard_chat::{Block, Message, Part, Reply, Source, Stop};
+use switchboard_chat::{Block, Message, Part, Reply, Source, Stop, ToolReturn};
 use switchboard_model::{Effort, ModelSettings, ProviderKind};
 use switchboard_render::{Delta, Provider};
 
 use super::request;
 use crate::rounds_tests::conversation;
 use crate::samples::{
-    Asking, call, calls, conversations, rendering, reply, result, source, thought,
+    Asking, call, calls, conversations, media, rendering, reply, result, source, thought,
 };
 use crate::{ToolChange, Tools, takes_tool_changes};
 
@@ -132,12 +132,117 @@ fn settings_are_sent_as_the_model_takes_them_and_only_where_they_are_set() {
     let effort = Some(Effort::High);
     check(
         OLD,
-        ModelSettings { effort, ..all },
+        ModelSettings { effort, ..all.clone() },
         json!({
-            "model": OLD, "max_tokens": 3000, "system": block("I\n\nS"), "stream": true, "temperature": 0.5, "top_p": 0.75,
+            "model": OLD, "max_tokens": 3000, "system": block("I\n\nS"), "stream": true,
             "thinking": {"type": "enabled", "budget_tokens": 1500},
         }),
     );
+    // Only who does not think takes these, and few take both.
+    let sampled = |model: &str, temperature: Option<f64>| {
+        let messages = [Message::user("hi")];
+        let mut asking = Asking::new(claude(model), no_tools(), &messages);
+        asking.settings =
+            ModelSettings { effort: None, show_thinking: false, temperature, ..all.clone() };
+        let (_, body) = asking.send(request);
+        (body["temperature"].as_f64(), body["top_p"].as_f64())
+    };
+    assert_eq!(sampled("claude-3-7-sonnet-latest", Some(0.5)), (Some(0.5), Some(0.75)));
+    assert_eq!(sampled(OLD, Some(0.5)), (Some(0.5), None));
+    assert_eq!(sampled(OLD, None), (None, Some(0.75)));
+    assert_eq!(sampled(NEW, Some(0.5)), (None, None));
+}
+
+#[test]
+fn thoughts_that_are_bound_to_nothing_always_go_back() {
+    for (model, expected) in [(OLD, 1), ("claude-sonnet-5", 1), (NEW, 0)] {
+        let own = claude(model);
+        let messages = [
+            Message::user("1"),
+            reply(
+                &own,
+                vec![thought("t", json!({"signature": "s"})), calls(call("c1", "find", json!({})))],
+            ),
+            Message::Tool(result("c1", vec![Part::text("r")])),
+        ];
+        let mut asking = Asking::new(own, tools(), &messages);
+        asking.replay = 3..3;
+        let (_, body) = asking.send(request);
+        let content = body["messages"][1]["content"].as_array().unwrap();
+        let thoughts = content.iter().filter(|block| block["type"] == "thinking").count();
+        assert_eq!(thoughts, expected, "{model}");
+    }
+}
+
+#[test]
+fn a_model_is_not_asked_to_think_where_the_thoughts_before_calls_are_lost() {
+    let asks = |model: &str, by: &Source, block: Option<Block>, more: &[Message]| {
+        let content = block.into_iter().chain([calls(call("c1", "find", json!({})))]);
+        let mut messages = vec![
+            Message::user("1"),
+            reply(by, content.collect()),
+            Message::Tool(result("c1", vec![Part::text("r")])),
+        ];
+        messages.extend(more.iter().cloned());
+        let mut asking = Asking::new(claude(model), tools(), &messages);
+        asking.settings = ModelSettings {
+            effort: Some(Effort::Low),
+            temperature: Some(0.5),
+            ..ModelSettings::default()
+        };
+        let (_, body) = asking.send(request);
+        check_order(&body);
+        assert_eq!(body.get("thinking").is_none(), body.get("temperature").is_some());
+        body.get("thinking").is_some()
+    };
+    let sealed = || Some(thought("t", json!({"signature": "s"})));
+    let foreign = source(ProviderKind::OpenAi, "gpt-6");
+    let own = claude(OLD);
+    assert!(asks(OLD, &own, sealed(), &[]));
+    assert!(!asks(OLD, &own, None, &[]));
+    assert!(!asks(OLD, &own, Some(Block::text("so")), &[]));
+    assert!(!asks(OLD, &foreign, sealed(), &[]));
+    let answer = [reply(&foreign, vec![Block::text("a")]), Message::user("2")];
+    assert!(asks(OLD, &foreign, sealed(), &answer), "that is over");
+}
+
+#[test]
+fn a_model_that_decides_itself_may_think_after_foreign_calls() {
+    let foreign = source(ProviderKind::OpenAi, "gpt-6");
+    let messages = [
+        Message::user("1"),
+        reply(&foreign, vec![calls(call("c1", "find", json!({})))]),
+        Message::Tool(result("c1", vec![])),
+    ];
+    let mut asking = Asking::new(claude(NEW), tools(), &messages);
+    asking.settings.effort = Some(Effort::Low);
+    assert_eq!(asking.send(request).1["thinking"]["type"], "adaptive");
+}
+
+#[test]
+fn what_failed_is_told_in_words_alone_and_what_cannot_be_read_is_only_mentioned() {
+    let png = || Part::Image(media("image/png", "AA=="));
+    let outcome = |is_error: bool, content: Vec<Part>| {
+        let messages = [
+            Message::user("1"),
+            reply(&claude(NEW), vec![calls(call("c1", "find", json!({})))]),
+            Message::Tool(ToolReturn { is_error, ..result("c1", content) }),
+        ];
+        let mut body = sent(NEW, &messages);
+        body["messages"][2]["content"][0]["content"].take()
+    };
+    let notice = "[A file of type image/png is not shown]";
+    assert_eq!(outcome(true, vec![Part::text("no"), png()]), json!(format!("no\n{notice}")));
+    assert_eq!(outcome(true, vec![png()]), json!(notice));
+    assert_eq!(outcome(false, vec![png()])[0]["type"], "image");
+    for broken in ["", "AAA", "no base64"] {
+        let told = outcome(false, vec![Part::Image(media("image/png", broken))]);
+        assert_eq!(told, json!([{"type": "text", "text": notice}]), "{broken}");
+    }
+    let told = outcome(false, vec![Part::Image(media("image/bmp", "AA=="))]);
+    assert_eq!(told[0]["text"], "[A file of type image/bmp is not shown]");
+    let jpeg = outcome(false, vec![Part::Image(media("image/JPG", "AA=="))]);
+    assert_eq!(jpeg[0]["source"]["media_type"], "image/jpeg");
 }
 
 #[test]

@@ -282,15 +282,7 @@ impl MessagesWire {
         blocks.sort_by_key(|(at, _)| *at);
         let said = self.stop.unwrap_or_default();
         let content = blocks.into_iter().filter_map(|(_, block)| finished(block, said));
-        let mut reply =
-            Reply { content: content.collect(), usage: self.used(), ..Reply::default() };
-        let has_calls = reply.calls().next().is_some();
-        reply.stop = match (said, has_calls) {
-            (Stop::End | Stop::ToolCalls, true) => Stop::ToolCalls,
-            (Stop::End | Stop::ToolCalls, false) => Stop::End,
-            (Stop::Length | Stop::Refused | Stop::Paused | Stop::Cancelled, _) => said,
-        };
-        reply
+        gather::reply(content.collect(), said, self.used())
     }
 }
 
@@ -311,11 +303,7 @@ fn finished(block: Growing, stop: Stop) -> Option<Block> {
         Growing::Call { id, name, json, .. } => {
             let (arguments, unreadable) = gather::arguments(&json);
             // Whether it was cut before its first argument, or has none, cannot be told.
-            let is_cut = match stop {
-                Stop::Length => unreadable.is_some() || json.is_empty(),
-                Stop::Refused => true,
-                Stop::End | Stop::ToolCalls | Stop::Paused | Stop::Cancelled => false,
-            };
+            let is_cut = stop == Stop::Length && (unreadable.is_some() || json.is_empty());
             let origin = Some(CallOrigin { id, ..CallOrigin::default() });
             let call =
                 ToolCall { id: String::new(), name, arguments, unreadable, origin, opaque: None };

@@ -8,7 +8,7 @@ use switchboard_chat::{Block, Message, Reply, Stop};
 use switchboard_render::Apply;
 
 use super::content::{CacheControl, Content, Marked, Notice, Turn};
-use super::takes_tool_changes;
+use super::{binds_thoughts, takes_tool_changes};
 use crate::call_ids::CallIds;
 use crate::rounds::{self, OPENING};
 use crate::{Ask, ToolChange, attachment, name};
@@ -23,10 +23,12 @@ pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>>
         match message {
             Message::System(_) if index < leading => {}
             Message::System(said) if takes_system => {
-                turns.waiting.extend(Content::text(attachment::as_text(said)).map(Notice::Said));
+                turns
+                    .waiting
+                    .extend(Content::text(attachment::as_text(&said.content)).map(Notice::Said));
             }
             Message::System(said) => {
-                let text = attachment::as_text(said);
+                let text = attachment::as_text(&said.content);
                 if !text.is_empty() {
                     turns.user(Content::text(rounds::from_operator(&text)));
                 }
@@ -44,6 +46,18 @@ pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>>
     }
     mark_last(&mut turns.all);
     turns.all
+}
+
+/// Whether calls that were just answered stand without the thoughts that led to them. A model that is given tokens to
+/// think refuses to go on from there.
+pub(super) fn acts_without_thought(turns: &[Turn<'_>]) -> bool {
+    let last = turns.iter().rev().find_map(|turn| match turn {
+        Turn::Assistant { content } => Some(content),
+        Turn::User { .. } | Turn::System { .. } => None,
+    });
+    let is_thought = |block: &Marked<'_>| !block.content.takes_mark();
+    let is_call = |block: &Marked<'_>| matches!(block.content, Content::ToolUse { .. });
+    last.is_some_and(|last| last.iter().any(is_call) && !last.first().is_some_and(is_thought))
 }
 
 struct Turns<'a> {
@@ -101,7 +115,8 @@ impl<'a> Turns<'a> {
 
     fn blocks(&self, index: usize, reply: &'a Reply) -> Vec<Content<'a>> {
         let is_own = rounds::is_own(reply, self.ask.source);
-        let replays = is_own && self.ask.replay.contains(&index);
+        let stands = !binds_thoughts(&self.ask.source.model) || self.ask.replay.contains(&index);
+        let replays = is_own && stands;
         let blocks = reply.content.iter().filter_map(|block| match block {
             Block::Text { text, .. } => Content::text(text),
             Block::Reasoning { text, opaque } => {

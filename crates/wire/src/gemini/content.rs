@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use switchboard_chat::{Media, Part, Place, ToolCall, ToolReturn};
+use switchboard_chat::{Part, Place, ToolCall, ToolReturn};
 
-use crate::attachment::{Attachment, not_shown};
+use crate::attachment::{Attachment, File};
 use crate::{name, outcome, rounds};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,12 +47,12 @@ pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
     #[serde(rename_all = "camelCase")]
     InlineData {
-        mime_type: &'a str,
+        mime_type: Cow<'a, str>,
         data: &'a str,
     },
     #[serde(rename_all = "camelCase")]
     FileData {
-        mime_type: &'a str,
+        mime_type: Cow<'a, str>,
         file_uri: &'a str,
     },
     FunctionCall {
@@ -78,26 +78,23 @@ impl<'a> Piece<'a> {
     pub(super) fn part(part: &'a Part) -> Option<Self> {
         match Attachment::of(part) {
             Attachment::Text(text) => Self::text(text),
-            Attachment::Image(media) => Some(Self::media(None, media)),
-            Attachment::Pdf { name, media } | Attachment::Other { name, media } => {
-                Some(Self::media(name, media))
+            Attachment::Image(file) | Attachment::Pdf(file) | Attachment::Other(file) => {
+                Some(Self::media(file))
             }
         }
     }
 
     /// Something that the models see or hear; others are refused, so they get a word about it.
-    fn media(name: Option<&str>, media: &'a Media) -> Self {
-        let mime_type = media.media_type.as_str();
-        let is_known = matches!(
-            mime_type,
+    fn media(file: File<'a>) -> Self {
+        let is_known = match &*file.media_type {
             "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif"
-        ) || mime_type == "application/pdf"
-            || mime_type.starts_with("audio/")
-            || mime_type.starts_with("video/");
-        match &media.place {
-            _ if !is_known => Self::Text(not_shown(name, media).into()),
-            Place::Data(data) => Self::InlineData { mime_type, data },
-            Place::Url(file_uri) => Self::FileData { mime_type, file_uri },
+            | "application/pdf" => true,
+            other => other.starts_with("audio/") || other.starts_with("video/"),
+        };
+        match file.place {
+            _ if !is_known => Self::Text(file.not_shown().into()),
+            Place::Data(data) => Self::InlineData { mime_type: file.media_type, data },
+            Place::Url(file_uri) => Self::FileData { mime_type: file.media_type, file_uri },
         }
     }
 
@@ -105,7 +102,7 @@ impl<'a> Piece<'a> {
     fn nests(&self) -> bool {
         match self {
             Self::InlineData { mime_type, .. } | Self::FileData { mime_type, .. } => {
-                mime_type.starts_with("image/") || *mime_type == "application/pdf"
+                mime_type.starts_with("image/") || mime_type == "application/pdf"
             }
             Self::Text(_) | Self::FunctionCall { .. } | Self::FunctionResponse { .. } => false,
         }

@@ -13,9 +13,12 @@ use crate::{Ask, attachment, name};
 /// Lets a call pass that has no signature of its own.
 const BYPASS: &str = "skip_thought_signature_validator";
 
-/// The `contents` of a request.
-pub(super) fn contents<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Content<'a>> {
-    let model = &ask.source.model;
+/// The `contents` of a request to a model, whose name is bare.
+pub(super) fn contents<'a>(
+    ask: &'a Ask<'a>,
+    model: &str,
+    ids: &'a CallIds<'a>,
+) -> Vec<Content<'a>> {
     let mut contents = Contents {
         ask,
         ids,
@@ -27,7 +30,7 @@ pub(super) fn contents<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Conten
     for (index, message) in ask.messages.iter().enumerate().skip(leading) {
         match message {
             Message::System(said) => {
-                let text = attachment::as_text(said);
+                let text = attachment::as_text(&said.content);
                 if !text.is_empty() {
                     contents.user(Piece::text(rounds::from_operator(&text)));
                 }

@@ -8,6 +8,7 @@ use switchboard_model::{ModelSettings, ProviderKind};
 use super::content::{Content, Piece, RawPart};
 use super::contents::contents;
 use super::model::{self, Thinking};
+use crate::ask::{declared, written};
 use crate::call_ids::CallIds;
 use crate::{Ask, WireRequest, rounds};
 
@@ -95,14 +96,13 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
     let model = bare(&ask.source.model)?;
     let ids = CallIds::new(ask.messages, ask.source);
     let tools = ask.tools.base.json();
-    let tools: &RawValue = serde_json::from_slice(&tools).map_err(|error| unwritten(&error))?;
     let system_instruction = rounds::instructions(ask)
         .map(|text| Instruction { parts: [Piece::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
     let request = Body {
-        contents: contents(ask, &ids),
+        contents: contents(ask, model, &ids),
         system_instruction,
-        tools: (tools.get() != "[]").then_some(tools),
+        tools: declared(&tools)?,
         generation_config: GenerationConfig::new(model, ask.settings),
         session: is_code_assist.then_some(ask.session),
     };
@@ -110,12 +110,11 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
         let project = ask.project.filter(|project| !project.is_empty());
         let project = project.ok_or_else(|| no_project(&ask.source.provider))?;
         let envelope = Envelope { model, project, user_prompt_id: ask.turn, request };
-        ("/v1internal:streamGenerateContent?alt=sse".into(), serde_json::to_vec(&envelope))
+        ("/v1internal:streamGenerateContent?alt=sse".into(), written(&envelope)?)
     } else {
         let path = format!("/v1beta/models/{model}:streamGenerateContent?alt=sse");
-        (path, serde_json::to_vec(&request))
+        (path, written(&request)?)
     };
-    let body = body.map_err(|error| unwritten(&error))?.into();
     Ok(WireRequest { path, headers: Vec::new(), body })
 }
 
@@ -137,8 +136,4 @@ fn no_project(provider: &str) -> ModelFault {
         "Code Assist works for a project of the Google account, and provider `{provider}` has none: set its `project` in `providers` of the configuration"
     );
     ModelFault::new(FaultKind::Forbidden, text)
-}
-
-fn unwritten(error: &serde_json::Error) -> ModelFault {
-    ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
 }

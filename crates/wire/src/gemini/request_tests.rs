@@ -237,6 +237,25 @@ fn media_of_results_stand_in_or_after_their_response() {
     }
 }
 
+#[test]
+fn a_model_is_known_with_and_without_its_prefix() {
+    let whole = format!("models/{NEW}");
+    let foreign = source(ProviderKind::OpenAi, "gpt-6");
+    let messages = [
+        Message::user("1"),
+        reply(&foreign, vec![calls(call("c1", "find", json!({})))]),
+        Message::Tool(result("c1", vec![Part::Image(media("image/png", "AA=="))])),
+    ];
+    let body = |model: &str| {
+        let mut asking = Asking::new(gemini(model), no_tools(), &messages);
+        asking.settings.effort = Some(Effort::Low);
+        asking.send(request).1
+    };
+    assert_eq!(body(&whole), body(NEW));
+    let parts = &body(&whole)["contents"][1]["parts"];
+    assert_eq!(parts[0]["thoughtSignature"], "skip_thought_signature_validator");
+}
+
 proptest! {
     #[test]
     fn whatever_was_said_the_order_is_one_that_is_taken(messages in conversation(gemini(NEW))) {

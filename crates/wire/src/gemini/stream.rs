@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use switchboard_chat::{
-    Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
+    Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage, read_arguments,
 };
 
 use super::fault::RawError;
 use crate::Limits;
 use crate::borrowed::{Few, First, Text, read};
-use crate::gather::{Full, Gathered};
+use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
 
 /// A chunk as it is, or, from Code Assist, in an envelope.
@@ -223,14 +223,11 @@ impl GeminiWire {
         let index = self.gathered.take_call()?;
         self.gathered.take_block()?;
         let RawCall { id, name, args } = raw;
-        let args = args.filter(|args| !args.is_null()).unwrap_or_else(|| Map::new().into());
+        let args = args.filter(|args| !args.is_null()).unwrap_or_else(|| json!({}));
         let delta = args.to_string();
         let length = id.as_ref().map_or(0, String::len) + name.len() + delta.len();
         self.gathered.take(length + signature.map_or(0, str::len))?;
-        let (arguments, unreadable) = match args {
-            Value::Object(_) => (args, None),
-            _ => (Map::new().into(), Some(delta.clone())),
-        };
+        let (arguments, unreadable) = read_arguments(args);
         out.push(ModelEvent::CallBegun { index, name: name.clone() });
         out.push(ModelEvent::CallArguments { index, delta });
         self.blocks.push(Block::ToolCall(Box::new(ToolCall {
@@ -245,19 +242,6 @@ impl GeminiWire {
             opaque: signature.map(|signature| json!({"thoughtSignature": signature})),
         })));
         Ok(())
-    }
-
-    fn reply(&mut self, stop: Stop) -> Reply {
-        let mut content = std::mem::take(&mut self.blocks);
-        if stop == Stop::Refused {
-            // What a filter has cut off is not to be run.
-            content.retain(|block| !matches!(block, Block::ToolCall(_)));
-        }
-        let mut reply = Reply { content, stop, usage: self.usage, ..Reply::default() };
-        if stop == Stop::End && reply.calls().next().is_some() {
-            reply.stop = Stop::ToolCalls;
-        }
-        reply
     }
 }
 
@@ -312,7 +296,7 @@ impl Wire for GeminiWire {
     fn end(&mut self, out: &mut Events) {
         match self.stop {
             Some(stop) => {
-                let reply = self.reply(stop);
+                let reply = gather::reply(std::mem::take(&mut self.blocks), stop, self.usage);
                 out.push(ModelEvent::Finished(Box::new(reply)));
             }
             None => {

@@ -148,12 +148,9 @@ fn a_request_that_is_blocked_and_an_error_in_the_stream_end_it() {
 
 #[test]
 fn arguments_that_are_no_object_are_kept_as_they_are() {
-    for (args, unreadable) in [
-        (json!({}), None),
-        (Value::Null, None),
-        (json!([1]), Some("[1]")),
-        (json!("x"), Some("\"x\"")),
-    ] {
+    for (args, unreadable) in
+        [(json!({}), None), (Value::Null, None), (json!([1]), Some("[1]")), (json!("x"), Some("x"))]
+    {
         let call = chunk(&json!([{"functionCall": {"name": "find", "args": args}}]));
         let reply = last(&read(&stream(&[call, finish("STOP")]))).unwrap();
         let call = reply.calls().next().unwrap();

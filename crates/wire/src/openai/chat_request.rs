@@ -9,37 +9,32 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolReturn};
 
-use super::content::{Piece, left_out, outcome};
-use super::{arguments, preamble};
-use crate::ask::{Ask, WireRequest};
+use super::content::{address, fitted, nothing_to_answer, outcome};
+use crate::ask::{Ask, WireRequest, declared, written};
+use crate::attachment::{self, Attachment};
 use crate::call_ids::CallIds;
-use crate::name;
+use crate::{name, rounds};
 
 /// The request to a server that speaks Chat Completions.
 pub(crate) fn chat_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
-    let (instructions, leading) = preamble::of(ask);
     let ids = CallIds::new(ask.messages, ask.source);
     let mut lines = Lines { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
-    if !instructions.is_empty() {
+    if let Some(instructions) = rounds::instructions(ask) {
         lines.said.push(Line::said("system", Said::Text(instructions.into())));
     }
     let before = lines.said.len();
-    for message in ask.messages.iter().skip(leading) {
+    for message in ask.messages.iter().skip(rounds::leading(ask.messages)) {
         lines.push(message);
     }
     lines.show();
     if lines.said.len() == before {
-        return Err(preamble::nothing_to_answer());
+        return Err(nothing_to_answer());
     }
-    let declared = ask.tools.base.json();
-    let tools = match &*declared {
-        b"[]" => None,
-        json => Some(serde_json::from_slice(json).map_err(|error| preamble::unwritable(&error))?),
-    };
+    let tools = ask.tools.base.json();
     let body = Body {
         model: &ask.source.model,
         messages: lines.said,
-        tools,
+        tools: declared(&tools)?,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         max_tokens: ask.settings.max_output_tokens,
@@ -47,8 +42,8 @@ pub(crate) fn chat_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
         top_p: ask.settings.top_p,
         reasoning_effort: ask.settings.effort.map(switchboard_model::Effort::as_str),
     };
-    let body = serde_json::to_vec(&body).map_err(|error| preamble::unwritable(&error))?;
-    Ok(WireRequest { path: "/chat/completions".into(), headers: Vec::new(), body: body.into() })
+    let body = written(&body)?;
+    Ok(WireRequest { path: "/chat/completions".into(), headers: Vec::new(), body })
 }
 
 #[derive(Serialize)]
@@ -125,15 +120,15 @@ struct Function<'a> {
     arguments: String,
 }
 
-impl<'a> From<Piece<'a>> for Content<'a> {
-    fn from(piece: Piece<'a>) -> Self {
-        match piece {
-            Piece::Text(text) => Self::Text { text },
-            Piece::Image(url) => Self::ImageUrl { image_url: Address { url } },
-            Piece::File { name, address, is_elsewhere } => {
-                let place = if is_elsewhere { format!(" at {address}") } else { String::new() };
-                let text = format!("[the file `{name}`{place} cannot be shown to this model]");
-                Self::Text { text: text.into() }
+impl<'a> From<&'a Part> for Content<'a> {
+    fn from(part: &'a Part) -> Self {
+        match Attachment::of(part) {
+            Attachment::Text(text) => Self::Text { text },
+            Attachment::Image(file) => {
+                Self::ImageUrl { image_url: Address { url: address(&file) } }
+            }
+            Attachment::Pdf(file) | Attachment::Other(file) => {
+                Self::Text { text: file.not_shown().into() }
             }
         }
     }
@@ -153,20 +148,19 @@ impl<'a> Lines<'a> {
             Message::Tool(result) => self.push_result(result),
             // Only users show pictures.
             Message::System(said) => {
-                let pieces = said.content.iter().map(|part| match part {
-                    Part::Image(media) => left_out("an image", None, media),
-                    Part::Text { .. } | Part::File { .. } => Piece::of(part),
-                });
-                self.push_said("system", pieces);
+                let text = Some(attachment::as_text(&said.content)).filter(|text| !text.is_empty());
+                let text = text.map(|text| Content::Text { text: text.into() });
+                self.push_said("system", text.into_iter().collect());
             }
-            Message::User(said) => self.push_said("user", said.content.iter().map(Piece::of)),
+            Message::User(said) => {
+                self.push_said("user", said.content.iter().map(Content::from).collect());
+            }
             Message::Assistant(reply) => self.push_reply(reply),
         }
     }
 
-    fn push_said(&mut self, role: &'static str, pieces: impl Iterator<Item = Piece<'a>>) {
+    fn push_said(&mut self, role: &'static str, contents: Vec<Content<'a>>) {
         self.show();
-        let contents: Vec<Content<'a>> = pieces.map(Content::from).collect();
         if let Some(said) = joined(contents) {
             self.said.push(Line::said(role, said));
         }
@@ -174,7 +168,7 @@ impl<'a> Lines<'a> {
 
     fn push_reply(&mut self, reply: &'a Reply) {
         self.show();
-        let is_own = reply.source.as_ref() == Some(self.ask.source);
+        let is_own = rounds::is_own(reply, self.ask.source);
         let text = texts(reply);
         let calls = reply.calls().map(|call| Call {
             id: self.ids.of(&call.id),
@@ -183,7 +177,7 @@ impl<'a> Lines<'a> {
             // read has none here. Its result says what was wrong.
             function: Function {
                 name: name::legal(&call.name),
-                arguments: arguments::write(self.ask, call, is_own),
+                arguments: rounds::arguments(call, is_own, self.ask.tools).to_string(),
             },
         });
         let tool_calls: Vec<Call<'a>> = calls.collect();
@@ -219,7 +213,7 @@ impl<'a> Lines<'a> {
                 "The images are in the message after the results.".clone_into(&mut text);
             }
         }
-        let line = Line::said("tool", Said::Text(text.into()));
+        let line = Line::said("tool", Said::Text(fitted(text).into()));
         self.said.push(Line { tool_call_id: Some(call), ..line });
     }
 

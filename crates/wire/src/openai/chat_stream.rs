@@ -6,15 +6,13 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_chat::{
-    Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
-};
+use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
-use super::gathered::Measure;
 use super::patient::Text;
 use super::scan::Took;
-use super::{arguments, faults, scan};
+use super::{faults, scan};
 use crate::borrowed::read;
+use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
 
 /// The longest arguments that are read before they are complete.
@@ -23,12 +21,12 @@ const MOST_READ_AGAIN: usize = 16 << 10;
 /// Reads the stream of one answer.
 #[derive(Debug)]
 pub(crate) struct ChatWire {
-    measure: Measure,
+    gathered: Gathered,
     text: String,
     thoughts: String,
     calls: Vec<Call>,
     usage: Option<Usage>,
-    finish: Option<Finish>,
+    finish: Option<Stop>,
     /// Whether there was an answer at all.
     has_begun: bool,
 }
@@ -42,14 +40,6 @@ struct Call {
     name: String,
     arguments: String,
     has_been_shown: bool,
-}
-
-/// Why the model stopped.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Finish {
-    Stop,
-    Length,
-    Refused,
 }
 
 #[derive(Deserialize)]
@@ -246,7 +236,7 @@ impl Wire for ChatWire {
 impl ChatWire {
     pub(crate) fn new(_source: &Source, limits: Limits) -> Self {
         Self {
-            measure: Measure::new(limits),
+            gathered: Gathered::new(limits),
             text: String::new(),
             thoughts: String::new(),
             calls: Vec::new(),
@@ -287,12 +277,12 @@ impl ChatWire {
         if let Some(delta) = &choice.delta {
             let thought = delta.reasoning_content.filled().or_else(|| delta.reasoning.filled());
             if let Some(thought) = thought {
-                self.measure.add(thought.len())?;
+                self.gathered.take(thought.len())?;
                 self.thoughts.push_str(thought);
                 out.push(ModelEvent::Thinking(thought.to_owned()));
             }
             for text in [delta.content.filled(), delta.refusal.filled()].into_iter().flatten() {
-                self.measure.add(text.len())?;
+                self.gathered.take(text.len())?;
                 self.text.push_str(text);
                 out.push(ModelEvent::Text(text.to_owned()));
             }
@@ -302,8 +292,8 @@ impl ChatWire {
         }
         match choice.finish_reason.filled() {
             None => {}
-            Some("length" | "max_tokens") => self.finish = Some(Finish::Length),
-            Some("content_filter") => self.finish = Some(Finish::Refused),
+            Some("length" | "max_tokens") => self.finish = Some(Stop::Length),
+            Some("content_filter") => self.finish = Some(Stop::Refused),
             Some("error") => {
                 let text = "the provider ended its answer with an error and no reason";
                 return Err(failed(FaultKind::Provider, text));
@@ -313,7 +303,7 @@ impl ChatWire {
                 let text = "the provider had no room to end its answer";
                 return Err(failed(FaultKind::Overloaded, text));
             }
-            Some(_) => self.finish = Some(Finish::Stop),
+            Some(_) => self.finish = Some(Stop::End),
         }
         Ok(())
     }
@@ -330,15 +320,15 @@ impl ChatWire {
             at
         } else {
             self.calls.push(Call::new(fragment.index));
-            self.measure.call()?
+            self.gathered.take_call()?
         };
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.id.is_empty() {
-            self.measure.add(id.len())?;
+            self.gathered.take(id.len())?;
             id.clone_into(&mut call.id);
         }
         if call.name.is_empty() {
-            self.measure.add(name.len())?;
+            self.gathered.take(name.len())?;
             name.clone_into(&mut call.name);
         }
         if !call.has_been_shown && !call.name.is_empty() {
@@ -346,7 +336,7 @@ impl ChatWire {
             out.push(ModelEvent::CallBegun { index: at, name: call.name.clone() });
         }
         let Some(delta) = given.and_then(arguments_in) else { return Ok(()) };
-        self.measure.add(delta.len())?;
+        self.gathered.take(delta.len())?;
         call.arguments.push_str(&delta);
         if call.has_been_shown {
             out.push(ModelEvent::CallArguments { index: at, delta });
@@ -379,7 +369,7 @@ impl ChatWire {
         // A server that says that it is done but not why has said all that it had to say.
         let finish = match self.finish {
             Some(finish) => finish,
-            None if self.has_begun => Finish::Stop,
+            None if self.has_begun => Stop::End,
             None => return out.push(interrupted()),
         };
         let mut content = Vec::new();
@@ -392,16 +382,9 @@ impl ChatWire {
         }
         let calls = std::mem::take(&mut self.calls).into_iter();
         // A call that was cut off is none.
-        let calls = calls.filter(|call| finish == Finish::Stop || call.is_whole());
+        let calls = calls.filter(|call| finish == Stop::End || call.is_whole());
         content.extend(calls.map(|call| Block::ToolCall(Box::new(call.into()))));
-        let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-        let stop = match finish {
-            Finish::Stop if has_calls => Stop::ToolCalls,
-            Finish::Stop => Stop::End,
-            Finish::Length => Stop::Length,
-            Finish::Refused => Stop::Refused,
-        };
-        let reply = Reply { content, stop, usage: self.usage, ..Reply::default() };
+        let reply = gather::reply(content, finish, self.usage);
         out.push(ModelEvent::Finished(Box::new(reply)));
     }
 }
@@ -413,7 +396,7 @@ impl Call {
     }
 
     fn is_whole(&self) -> bool {
-        arguments::object(&self.arguments).is_some()
+        !self.arguments.trim().is_empty() && gather::arguments(&self.arguments).1.is_none()
     }
 
     /// The same, for who asks with every fragment: long arguments are not read again and again.
@@ -424,7 +407,7 @@ impl Call {
 
 impl From<Call> for ToolCall {
     fn from(call: Call) -> Self {
-        let (arguments, unreadable) = arguments::read(&call.arguments);
+        let (arguments, unreadable) = gather::arguments(&call.arguments);
         let id = (!call.id.is_empty()).then_some(call.id);
         Self {
             id: String::new(),

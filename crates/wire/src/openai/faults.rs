@@ -9,25 +9,16 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 
-use super::secrets::masked;
-use crate::Answer;
-
-/// The longest message that is passed on, in characters.
-const MOST_CHARS: usize = 1000;
-/// The same for what is no message at all.
-const MOST_EXCERPT: usize = 200;
-/// No provider means a longer wait than this.
-const LONGEST_WAIT: Duration = Duration::from_hours(24);
+use crate::{Answer, refusal};
 
 /// An answer that is no stream.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     let header = |name: &str| (answer.header)(name);
     let said = serde_json::from_slice::<Value>(answer.body).ok();
     let words = said.as_ref().map(Words::of).unwrap_or_default();
-    let by_words = words.kind();
     let mut kind = match answer.status {
         401 => FaultKind::Credentials,
-        status => by_words.unwrap_or_else(|| kind_of_status(status)),
+        status => words.kind().unwrap_or_else(|| refusal::kind_of(status)),
     };
     match (header("x-should-retry").as_deref(), kind) {
         // The same request may pass later.
@@ -35,20 +26,17 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
         (Some("false"), FaultKind::RateLimited) => kind = FaultKind::Quota,
         _ => {}
     }
-    let message = match words.message {
-        Some(message) => shortened(message, MOST_CHARS),
-        None => without_message(answer),
+    let fault = match words.message {
+        Some(message) => refusal::of(answer, kind, message),
+        None => ModelFault { kind, ..refusal::unknown(answer) },
     };
-    let milliseconds = header("retry-after-ms").and_then(|text| number(&text));
-    let seconds = header("retry-after").and_then(|text| number(&text));
-    let by_header = milliseconds.map(|wait| wait / 1000.0).or(seconds);
-    let wait = by_header.or(words.resets_in).and_then(duration).or_else(|| wait_in(&message));
+    let resets_in = words.resets_in.and_then(refusal::duration);
+    let wait = fault.retry_after.or(resets_in).or_else(|| wait_in(&fault.message));
     ModelFault {
-        status: Some(answer.status),
         code: words.code.or(words.kind),
         retry_after: wait.filter(|_| kind.may_pass() || kind == FaultKind::Quota),
         request_id: header("x-request-id"),
-        ..ModelFault::new(kind, message)
+        ..fault
     }
 }
 
@@ -60,10 +48,9 @@ pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
     let is_invalid = ["invalid_", "unsupported_", "missing_"].iter().any(|s| word.starts_with(s));
     let unknown = if is_invalid { FaultKind::BadRequest } else { FaultKind::Provider };
     let kind = words.kind().unwrap_or(unknown);
-    let message = words.message.map(|message| shortened(message, MOST_CHARS));
-    let message = message.unwrap_or_else(|| "the provider broke off without a reason".to_owned());
+    let message = words.message.unwrap_or("the provider broke off without a reason");
     ModelEvent::Failed(Box::new(ModelFault {
-        retry_after: wait_in(&message).filter(|_| kind.may_pass()),
+        retry_after: wait_in(message).filter(|_| kind.may_pass()),
         code: words.code.or(words.kind),
         ..ModelFault::new(kind, message)
     }))
@@ -96,7 +83,7 @@ impl<'a> Words<'a> {
         };
         let text = |key: &str| holder.get(key).and_then(Value::as_str);
         let word = |key: &str| match holder.get(key) {
-            Some(Value::String(word)) if !word.is_empty() => Some(shortened(word, 100)),
+            Some(Value::String(word)) if !word.is_empty() => Some(word.clone()),
             Some(Value::Number(number)) => Some(number.to_string()),
             _ => None,
         };
@@ -153,79 +140,6 @@ fn kind_of_word(word: &str) -> Option<FaultKind> {
     })
 }
 
-fn kind_of_status(status: u16) -> FaultKind {
-    match status {
-        401 => FaultKind::Credentials,
-        402 => FaultKind::Quota,
-        403 => FaultKind::Forbidden,
-        // A redirection or a method that is not allowed: nobody answers such requests at this address.
-        300..=399 | 404 | 405 | 410 => FaultKind::NotFound,
-        408 => FaultKind::Timeout,
-        409 | 425 => FaultKind::Provider,
-        413 => FaultKind::TooLong,
-        429 => FaultKind::RateLimited,
-        503 | 529 => FaultKind::Overloaded,
-        400..=499 => FaultKind::BadRequest,
-        500.. => FaultKind::Provider,
-        0..=299 => FaultKind::Unreadable,
-    }
-}
-
-/// What can be said of an answer that says nothing itself.
-fn without_message(answer: &Answer<'_>) -> String {
-    let status = answer.status;
-    let text = String::from_utf8_lossy(answer.body);
-    let excerpt = shortened(&title_or_text(&text), MOST_EXCERPT);
-    if excerpt.is_empty() {
-        return format!("the provider answered {status} and nothing else");
-    }
-    format!("the provider answered {status} without a reason that can be read: {excerpt}")
-}
-
-/// The title of a page, or its text without tags; any other text as it is.
-fn title_or_text(text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    if !lower.contains("<html") && !lower.trim_start().starts_with("<!doctype") {
-        return text.to_owned();
-    }
-    let title = lower.find("<title>").zip(lower.find("</title>"));
-    let title = title.and_then(|(from, to)| text.get(from + "<title>".len()..to));
-    if let Some(title) = title.filter(|title| !title.trim().is_empty()) {
-        return title.to_owned();
-    }
-    let mut is_tag = false;
-    let outside = |c: &char| match c {
-        '<' => {
-            is_tag = true;
-            false
-        }
-        '>' => !std::mem::replace(&mut is_tag, false),
-        _ => !is_tag,
-    };
-    text.chars().filter(outside).collect()
-}
-
-/// One line of a bounded length, without secrets.
-fn shortened(text: &str, most: usize) -> String {
-    let text = masked(text);
-    let mut words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    let mut line = String::new();
-    let mut left = most;
-    for word in words.by_ref().filter(|word| !word.is_empty()) {
-        if left == 0 {
-            line.push('…');
-            break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        let before = line.len();
-        line.extend(word.chars().take(left));
-        left = left.saturating_sub(line.len() - before + 1);
-    }
-    line
-}
-
 /// "Please try again in 1.5s", "in 20ms", "in 6m0s": how long that is.
 fn wait_in(message: &str) -> Option<Duration> {
     let lower = message.to_ascii_lowercase();
@@ -248,16 +162,7 @@ fn wait_in(message: &str) -> Option<Duration> {
         seconds = Some(seconds.unwrap_or(0.0) + number * factor);
         rest = after;
     }
-    seconds.and_then(duration)
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
-}
-
-fn duration(seconds: f64) -> Option<Duration> {
-    let wait = Duration::try_from_secs_f64(seconds).ok()?;
-    Some(wait.min(LONGEST_WAIT))
+    seconds.and_then(refusal::duration)
 }
 
 #[cfg(test)]

@@ -2,14 +2,17 @@
 
 use pretty_assertions::assert_eq;
 
+use switchboard_model::ProviderKind;
+
 use super::*;
+use crate::refusal::LONGEST_WAIT;
 
 fn of(status: u16, headers: &[(&str, &str)], body: &str) -> ModelFault {
     let header = |name: &str| {
         let found = headers.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    fault(&Answer { status, header: &header, body: body.as_bytes() })
+    crate::fault(ProviderKind::OpenAi, &Answer { status, header: &header, body: body.as_bytes() })
 }
 
 #[track_caller]
@@ -44,6 +47,7 @@ fn the_status_says_what_it_is_and_a_code_knows_better() {
         (500, "", FaultKind::Provider),
         (502, "", FaultKind::Provider),
         (503, "", FaultKind::Overloaded),
+        (504, "", FaultKind::Timeout),
         (500, "slow_down", FaultKind::Overloaded),
         (529, "", FaultKind::Overloaded),
         (200, "", FaultKind::Unreadable),
@@ -86,8 +90,8 @@ fn errors_are_read_in_every_shape_that_servers_have() {
 #[test]
 fn what_has_no_message_is_told_in_short() {
     let provider = FaultKind::Provider;
-    check(502, "", provider, "the provider answered 502 and nothing else");
-    let start = "the provider answered 502 without a reason that can be read";
+    check(502, "", provider, "the provider answered 502 and said nothing");
+    let start = "the provider answered 502";
     let page =
         "<!DOCTYPE html><html><head><title> Bad\ngateway </title></head><body>x</body></html>";
     check(502, page, provider, &format!("{start}: Bad gateway"));
@@ -107,7 +111,7 @@ fn what_has_no_message_is_told_in_short() {
     let noise = of(500, &[], &"word ".repeat(100_000)).message;
     assert!(noise.chars().count() < 300, "{noise}");
     let words = json_message(&"w".repeat(5000));
-    assert!(of(400, &[], &words).message.chars().count() <= MOST_CHARS + 1);
+    assert!(of(400, &[], &words).message.chars().count() <= 2003);
     let bytes = fault(&Answer { status: 500, header: &|_| None, body: &[0xff, 0xfe, 0] });
     assert_eq!(bytes.kind, provider);
 }

@@ -60,10 +60,9 @@ impl Case {
         Self { kind, messages, tools, settings, session: "s-1".to_owned() }
     }
 
-    fn request(&self) -> Result<WireRequest, switchboard_chat::ModelFault> {
-        let source = source(self.kind);
-        let ask = Ask {
-            source: &source,
+    fn ask<'a>(&'a self, source: &'a Source) -> Ask<'a> {
+        Ask {
+            source,
             messages: &self.messages,
             replay: 0..self.messages.len(),
             tools: &self.tools,
@@ -71,7 +70,12 @@ impl Case {
             session: &self.session,
             turn: "t-1",
             project: None,
-        };
+        }
+    }
+
+    fn request(&self) -> Result<WireRequest, switchboard_chat::ModelFault> {
+        let source = source(self.kind);
+        let ask = self.ask(&source);
         match self.kind {
             ProviderKind::OpenAiChat => chat_request(&ask),
             _ => responses_request(&ask),
@@ -530,7 +534,7 @@ fn a_chatgpt_account_gets_instructions_and_no_limits() {
     assert_eq!(parallel(single_call(ProviderKind::ChatGpt)), false);
     assert_eq!(parallel(single_call(ProviderKind::OpenAi)), true);
     let request = hello(ProviderKind::ChatGpt).request().unwrap();
-    assert_eq!(request.headers, [("session-id", "s-1".to_owned())]);
+    assert_eq!(request.headers, ["session-id", "thread-id"].map(|name| (name, "s-1".to_owned())));
     assert_eq!(hello(ProviderKind::OpenAi).request().unwrap().headers, []);
 }
 
@@ -589,6 +593,40 @@ fn a_chat_shows_the_pictures_of_users_only() {
     let system = Message::System(Said { content: vec![Part::text("Look"), image()] });
     let messages = vec![Message::user("hi"), system];
     let body = Case::new(ProviderKind::OpenAiChat, messages).body();
-    let expected = "Look\n\n[an image of type image/png cannot be shown to this model]";
+    let expected = "Look\n\n[A file of type image/png is not shown]";
     assert_eq!(body["messages"][1], json!({"role": "system", "content": expected}));
+}
+
+#[test]
+fn older_models_are_not_told_how_to_think() {
+    for (model, thinks) in [("gpt-5.1", true), ("gpt-4.1", false)] {
+        let case = hello(ProviderKind::OpenAi);
+        let source = Source { model: model.into(), ..source(ProviderKind::OpenAi) };
+        let body = responses_request(&case.ask(&source)).unwrap().body;
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body.get("reasoning").is_some(), thinks, "{model}");
+        assert_eq!(body.get("include").is_some(), thinks, "{model}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_is_not_taken_is_only_mentioned() {
+    let part = |kind: &str, place: Place| Part::Image(Media { media_type: kind.into(), place });
+    let (data, url) = (|data: &str| Place::Data(data.into()), |url: &str| Place::Url(url.into()));
+    for kind in KINDS {
+        let check = |part: Part, expected: Option<&str>| {
+            let said = Message::User(Said { content: vec![part] });
+            let body = Case::new(kind, vec![said]).body();
+            let at = if kind == ProviderKind::OpenAiChat { "messages" } else { "input" };
+            let content = &body[at][0]["content"];
+            assert_eq!(content.as_str(), expected, "{content}");
+        };
+        check(part("image/JPG", data("AA==")), None);
+        check(part("image/webp", url("https://a/b")), None);
+        check(part("image/png", data("")), Some("[A file of type image/png is not shown]"));
+        check(part("image/png", data("A")), Some("[A file of type image/png is not shown]"));
+        check(part("image/bmp", data("AA==")), Some("[A file of type image/bmp is not shown]"));
+        let elsewhere = "[A file of type image/png at file:///a is not shown]";
+        check(part("image/png", url("file:///a")), Some(elsewhere));
+    }
 }

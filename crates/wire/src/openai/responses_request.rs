@@ -8,15 +8,15 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolCall, ToolReturn};
+use switchboard_chat::{Block, Message, ModelFault, Part, Place, Reply, ToolCall, ToolReturn};
 use switchboard_model::ProviderKind;
 use switchboard_render::Apply;
 
-use super::content::{Piece, outcome};
-use super::{arguments, preamble};
-use crate::ask::{Ask, WireRequest};
+use super::content::{address, fitted, nothing_to_answer, outcome};
+use crate::ask::{Ask, WireRequest, declared, written};
+use crate::attachment::{Attachment, File};
 use crate::call_ids::CallIds;
-use crate::name;
+use crate::{name, rounds};
 
 /// A ChatGPT account must be told something; this changes nothing.
 const PLAIN_INSTRUCTIONS: &str = "Answer the user. Use the tools where they help.";
@@ -28,23 +28,16 @@ const MOST_KEY: usize = 64;
 /// The request to either of the two backends.
 pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
     let is_account = ask.source.kind == ProviderKind::ChatGpt;
-    let (instructions, leading) = preamble::of(ask);
     let ids = CallIds::new(ask.messages, ask.source);
     let conversation = Conversation { ask, ids: &ids };
-    let input = conversation.items(leading);
+    let input = conversation.items();
     if input.is_empty() {
-        return Err(preamble::nothing_to_answer());
+        return Err(nothing_to_answer());
     }
-    let instructions = match instructions {
-        none if none.is_empty() && is_account => Some(PLAIN_INSTRUCTIONS.into()),
-        none if none.is_empty() => None,
-        some => Some(some),
-    };
-    let declared = ask.tools.base.json();
-    let tools = match &*declared {
-        b"[]" => None,
-        json => Some(serde_json::from_slice(json).map_err(|error| preamble::unwritable(&error))?),
-    };
+    let plain = || is_account.then(|| PLAIN_INSTRUCTIONS.to_owned());
+    let instructions = rounds::instructions(ask).or_else(plain);
+    let tools = ask.tools.base.json();
+    let tools = declared(&tools)?;
     let has_tools = tools.is_some() || input.iter().any(|item| matches!(item, Item::Change(_)));
     let is_follow_up = matches!(ask.messages.last(), Some(Message::Tool(_)));
     let settings = ask.settings;
@@ -65,15 +58,11 @@ pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault
         include: if thinks(&ask.source.model) { &["reasoning.encrypted_content"] } else { &[] },
         prompt_cache_key: ask.session.chars().take(MOST_KEY).collect(),
     };
-    let body = serde_json::to_vec(&body).map_err(|error| preamble::unwritable(&error))?;
-    Ok(WireRequest {
-        path: "/responses".into(),
-        headers: headers(ask, is_account),
-        body: body.into(),
-    })
+    let body = written(&body)?;
+    Ok(WireRequest { path: "/responses".into(), headers: headers(ask, is_account), body })
 }
 
-/// Whether a model may seal thoughts. The older ones refuse a request that asks for them.
+/// Whether a model thinks. The older ones refuse a request that speaks of thoughts.
 fn thinks(model: &str) -> bool {
     let model = model.strip_prefix("ft:").unwrap_or(model);
     !["gpt-3", "gpt-4", "chatgpt-4o"].iter().any(|older| model.starts_with(older))
@@ -82,11 +71,14 @@ fn thinks(model: &str) -> bool {
 /// A ChatGPT account is served faster where it is told which requests belong together.
 fn headers(ask: &Ask<'_>, is_account: bool) -> Vec<(&'static str, String)> {
     let is_sendable = !ask.session.is_empty() && ask.session.bytes().all(|b| b.is_ascii_graphic());
-    let session = (is_account && is_sendable).then(|| ("session-id", ask.session.to_owned()));
-    session.into_iter().collect()
+    let names = ["session-id", "thread-id"].into_iter().filter(|_| is_account && is_sendable);
+    names.map(|name| (name, ask.session.to_owned())).collect()
 }
 
 fn reasoning(ask: &Ask<'_>) -> Option<Reasoning> {
+    if !thinks(&ask.source.model) {
+        return None;
+    }
     let effort = ask.settings.effort.map(switchboard_model::Effort::as_str);
     let summary = ask.settings.show_thinking.then_some("auto");
     (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary })
@@ -205,20 +197,42 @@ enum Given<'a> {
     Pieces(Vec<Content<'a>>),
 }
 
-impl<'a> From<Piece<'a>> for Content<'a> {
-    fn from(piece: Piece<'a>) -> Self {
-        match piece {
-            Piece::Text(text) => Self::Text { text },
-            Piece::Image(image_url) => Self::Image { image_url, detail: "auto" },
-            // The name of a file that is elsewhere is in its address, and both together are refused.
-            Piece::File { address, is_elsewhere: true, .. } => {
-                Self::File { filename: None, file_data: None, file_url: Some(address) }
+impl<'a> From<&'a Part> for Content<'a> {
+    fn from(part: &'a Part) -> Self {
+        let is_taken =
+            |kind: &str| !["image/", "audio/", "video/"].iter().any(|k| kind.starts_with(k));
+        match Attachment::of(part) {
+            Attachment::Text(text) => Self::Text { text },
+            Attachment::Image(file) => Self::Image { image_url: address(&file), detail: "auto" },
+            Attachment::Pdf(file) | Attachment::Other(file) if is_taken(&file.media_type) => {
+                Self::file(&file)
             }
-            Piece::File { name, address, is_elsewhere: false } => {
-                Self::File { filename: Some(name), file_data: Some(address), file_url: None }
+            Attachment::Pdf(file) | Attachment::Other(file) => {
+                Self::Text { text: file.not_shown().into() }
             }
         }
     }
+}
+
+impl<'a> Content<'a> {
+    fn file(file: &File<'a>) -> Self {
+        let address = Some(address(file));
+        match file.place {
+            // The name of a file that is elsewhere is in its address, and both together are refused.
+            Place::Url(_) => Self::File { filename: None, file_data: None, file_url: address },
+            Place::Data(_) => {
+                let name = file.name.map_or_else(|| made_up_name(&file.media_type), Cow::Borrowed);
+                Self::File { filename: Some(name), file_data: address, file_url: None }
+            }
+        }
+    }
+}
+
+/// A file must have a name, whose end says what it is.
+fn made_up_name<'a>(media_type: &str) -> Cow<'a, str> {
+    let is_plain = |end: &&str| end.len() <= 8 && end.bytes().all(|b| b.is_ascii_alphanumeric());
+    let end = media_type.rsplit('/').next().filter(is_plain);
+    Cow::Owned(format!("file.{}", end.unwrap_or("bin")))
 }
 
 struct Conversation<'a> {
@@ -228,7 +242,8 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     /// The items of all messages but the leading ones, with the changes of tools at their places.
-    fn items(&self, leading: usize) -> Vec<Item<'a>> {
+    fn items(&self) -> Vec<Item<'a>> {
+        let leading = rounds::leading(self.ask.messages);
         let mut items = Vec::with_capacity(self.ask.messages.len());
         let mut changes = self.ask.tools.changes.iter().peekable();
         for (index, message) in self.ask.messages.iter().enumerate() {
@@ -250,7 +265,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn push_reply(&self, reply: &'a Reply, items: &mut Vec<Item<'a>>) {
-        let is_own = reply.source.as_ref() == Some(self.ask.source);
+        let is_own = rounds::is_own(reply, self.ask.source);
         // A provider that is shown the id of an item misses the thoughts that came before that item.
         let has_ids = is_own && reply.content.iter().all(is_whole);
         // A thought that nothing follows is refused.
@@ -280,7 +295,7 @@ impl<'a> Conversation<'a> {
         let item = call.origin.as_ref().and_then(|origin| origin.item.as_deref());
         let arguments = match &call.unreadable {
             Some(text) if is_own => Cow::Borrowed(text.as_str()),
-            _ => Cow::Owned(arguments::write(self.ask, call, is_own)),
+            _ => Cow::Owned(rounds::arguments(call, is_own, self.ask.tools).to_string()),
         };
         Item::Call {
             r#type: "function_call",
@@ -297,7 +312,11 @@ impl<'a> Conversation<'a> {
             Given::Text(text)
         } else {
             let text = (!text.is_empty()).then_some(Content::Text { text: text.into() });
-            Given::Pieces(text.into_iter().chain(media.into_iter().map(Content::from)).collect())
+            let media = media.into_iter().map(|part| match Content::from(part) {
+                Content::Text { text } => Content::Text { text: fitted(text.into_owned()).into() },
+                other => other,
+            });
+            Given::Pieces(text.into_iter().chain(media).collect())
         };
         let call_id = self.ids.of(&result.call);
         Item::Outcome { r#type: "function_call_output", call_id, output }
@@ -320,7 +339,7 @@ fn answer<'a>(text: &'a str, item: Option<&'a Value>) -> Item<'a> {
 }
 
 fn push_said<'a>(role: &'static str, content: &'a [Part], items: &mut Vec<Item<'a>>) {
-    let content: Vec<Content<'a>> = content.iter().map(|part| Piece::of(part).into()).collect();
+    let content: Vec<Content<'a>> = content.iter().map(Content::from).collect();
     let are_texts = content.iter().map(|piece| match piece {
         Content::Text { text } => Some(text.as_ref()),
         Content::Image { .. } | Content::File { .. } => None,
@@ -370,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_models_are_not_asked_to_seal_thoughts() {
+    fn older_models_are_not_asked_about_thoughts() {
         for model in ["gpt-5.5", "o4-mini", "codex-mini-latest"] {
             assert!(thinks(model), "{model}");
         }

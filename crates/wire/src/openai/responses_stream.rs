@@ -8,26 +8,22 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_chat::{
-    Block, CallOrigin, FaultKind, ModelEvent, Reply, Source, Stop, ToolCall, Usage,
-};
+use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
-use super::gathered::Measure;
 use super::patient::Text;
 use super::scan::Took;
-use super::{arguments, faults, scan};
+use super::{faults, scan};
 use crate::borrowed::read;
+use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
 
-/// What an item costs beside its content, so that empty ones are bounded too.
-const ITEM_BYTES: usize = 64;
 /// What of a thought goes back to who thought it.
 const OF_THOUGHTS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
 
 /// Reads the stream of one answer.
 #[derive(Debug)]
 pub(crate) struct ResponsesWire {
-    measure: Measure,
+    gathered: Gathered,
     /// In the order in which the model gave them.
     items: BTreeMap<u64, Item>,
 }
@@ -236,17 +232,17 @@ impl Wire for ResponsesWire {
 
 impl ResponsesWire {
     pub(crate) fn new(_source: &Source, limits: Limits) -> Self {
-        Self { measure: Measure::new(limits), items: BTreeMap::new() }
+        Self { gathered: Gathered::new(limits), items: BTreeMap::new() }
     }
 
     /// The item at a place; an event that does not say it means the last one.
-    fn item(&mut self, index: Option<u64>) -> Result<(&mut Measure, &mut Item), ModelEvent> {
+    fn item(&mut self, index: Option<u64>) -> Result<(&mut Gathered, &mut Item), ModelEvent> {
         let last = || self.items.last_key_value().map_or(0, |(index, _)| *index);
         let index = index.unwrap_or_else(last);
         if !self.items.contains_key(&index) {
-            self.measure.add(ITEM_BYTES)?;
+            self.gathered.take_block()?;
         }
-        Ok((&mut self.measure, self.items.entry(index).or_default()))
+        Ok((&mut self.gathered, self.items.entry(index).or_default()))
     }
 
     fn delta(
@@ -258,8 +254,8 @@ impl ResponsesWire {
         // One that cannot be read is missed by nobody: the item will be told whole.
         let Some(event) = DeltaEvent::read(data) else { return Ok(()) };
         let Some(delta) = event.delta.filled() else { return Ok(()) };
-        let (measure, item) = self.item(event.output_index)?;
-        measure.add(delta.len())?;
+        let (gathered, item) = self.item(event.output_index)?;
+        gathered.take(delta.len())?;
         item.counted += delta.len();
         item.gathered.push_str(delta);
         let delta = delta.to_owned();
@@ -279,10 +275,10 @@ impl ResponsesWire {
     /// Thoughts come in paragraphs, and no delta says where one ends.
     fn next_thought(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
         let Ok(event) = read::<DeltaEvent<'_>>(data) else { return Ok(()) };
-        let (measure, item) = self.item(event.output_index)?;
+        let (gathered, item) = self.item(event.output_index)?;
         if event.summary_index.unwrap_or(0) > 0 && !item.gathered.is_empty() {
             let space = "\n\n";
-            measure.add(space.len())?;
+            gathered.take(space.len())?;
             item.counted += space.len();
             item.gathered.push_str(space);
             out.push(ModelEvent::Thinking(space.to_owned()));
@@ -295,9 +291,9 @@ impl ResponsesWire {
         let Ok(raw) = serde_json::from_str::<RawItem<'_>>(event.item.get()) else { return Ok(()) };
         let next = || self.items.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
         let index = event.output_index.unwrap_or_else(next);
-        let (measure, item) = self.item(Some(index))?;
+        let (gathered, item) = self.item(Some(index))?;
         if raw.kind.as_str() == "function_call" && item.call.is_none() {
-            begin_call(measure, item, raw.name.as_str(), out)?;
+            begin_call(gathered, item, raw.name.as_str(), out)?;
         }
         Ok(())
     }
@@ -314,8 +310,8 @@ impl ResponsesWire {
         raw: &RawValue,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelEvent> {
-        let (measure, item) = self.item(index)?;
-        measure.give_back(std::mem::take(&mut item.counted));
+        let (gathered, item) = self.item(index)?;
+        gathered.give_back(std::mem::take(&mut item.counted));
         let text = raw.get();
         let raw: RawItem<'_> = serde_json::from_str(text).map_err(|e| unreadable(&e))?;
         let (done, size) = match raw.kind.as_str() {
@@ -323,7 +319,7 @@ impl ResponsesWire {
             "reasoning" => thought(item, &raw, text, out),
             "function_call" => {
                 if item.call.is_none() {
-                    begin_call(measure, item, raw.name.as_str(), out)?;
+                    begin_call(gathered, item, raw.name.as_str(), out)?;
                 }
                 call(item, &raw, out)
             }
@@ -332,7 +328,7 @@ impl ResponsesWire {
         item.gathered = String::new();
         item.counted = size;
         item.done = Some(done);
-        measure.add(size)
+        Ok(gathered.take(size)?)
     }
 
     fn last(
@@ -351,17 +347,15 @@ impl ResponsesWire {
         }
         let is_cut = matches!(kind, Kind::Incomplete);
         let content = self.content(is_cut)?;
-        let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
         let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
         let stop = match (is_cut, reason.as_str()) {
             (true, "content_filter") => Stop::Refused,
             (true, _) => Stop::Length,
-            (false, _) if has_calls => Stop::ToolCalls,
             (false, _) => Stop::End,
         };
         let usage = response.usage.and_then(usage);
         out.extend(usage.map(ModelEvent::Usage));
-        let reply = Reply { content, stop, usage, ..Reply::default() };
+        let reply = gather::reply(content, stop, usage);
         out.push(ModelEvent::Finished(Box::new(reply)));
         Ok(())
     }
@@ -401,12 +395,12 @@ fn has_arguments(call: &ToolCall) -> bool {
 }
 
 fn begin_call(
-    measure: &mut Measure,
+    gathered: &mut Gathered,
     item: &mut Item,
     name: &str,
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), ModelEvent> {
-    let index = measure.call()?;
+    let index = gathered.take_call()?;
     item.call = Some(index);
     out.push(ModelEvent::CallBegun { index, name: name.to_owned() });
     Ok(())
@@ -468,7 +462,7 @@ fn call(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Done,
         let event = |index| ModelEvent::CallArguments { index, delta: text.to_owned() };
         out.extend(item.call.map(event));
     }
-    let (arguments, unreadable) = arguments::read(text);
+    let (arguments, unreadable) = gather::arguments(text);
     let size = text.len() + raw.name.as_str().len() + raw.call_id.as_str().len();
     let origin = CallOrigin {
         id: raw.call_id.filled().map(str::to_owned),

@@ -253,6 +253,7 @@ fn an_answer_that_was_cut_off_keeps_its_text_and_only_whole_calls() {
         ("max_output_tokens", "", "", "finished Length", false),
         ("max_output_tokens", "completed", "{\"a\":", "finished Length", false),
         ("content_filter", "incomplete", "{}", "finished Refused", false),
+        ("content_filter", "completed", "{\"a\":1}", "finished Refused", false),
         ("steered", "incomplete", "{}", "finished Length", false),
     ];
     for (reason, status, arguments, expected, is_kept) in cases {
@@ -287,6 +288,7 @@ fn a_chat_that_was_cut_off_keeps_only_whole_calls() {
         ("{\"a\":1", "length", "finished Length", false),
         ("", "length", "finished Length", false),
         ("{", "content_filter", "finished Refused", false),
+        ("{\"a\":1}", "content_filter", "finished Refused", false),
         ("{", "stop", "finished ToolCalls", true),
     ] {
         let chunk = json!({"choices": [{"delta": {"content": "so", "tool_calls": [call(arguments)]}, "finish_reason": reason}]});
@@ -515,8 +517,8 @@ fn answers_that_are_too_large_end() {
         parser.finish(&mut out);
         told(&out).pop().unwrap()
     };
-    let large = "failed too_large: the answer is larger than 1000 bytes";
-    let many = "failed too_large: the model made 3 calls in one answer, and 2 are taken";
+    let large = "failed too_large: the answer is larger than the 1000 bytes that are taken";
+    let many = "failed too_large: the answer has more than the 2 calls that are taken";
     let long = "x".repeat(400);
     for kind in ["output_text", "reasoning_summary_text", "function_call_arguments"] {
         let deltas = [0, 0, 0].map(|index| delta(kind, index, &long));
@@ -531,9 +533,9 @@ fn answers_that_are_too_large_end() {
     assert_eq!(last(Format::Responses, &responses(&items)), large);
     // Deltas and the item that they were of count once.
     let twice = [
-        delta("output_text", 0, &long),
-        delta("output_text", 0, &long),
-        done(0, &message_item(&"x".repeat(800))),
+        delta("output_text", 0, &"x".repeat(350)),
+        delta("output_text", 0, &"x".repeat(350)),
+        done(0, &message_item(&"x".repeat(700))),
         completed(),
     ];
     assert!(last(Format::Responses, &responses(&twice)).starts_with("finished"));
