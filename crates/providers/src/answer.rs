@@ -1,6 +1,8 @@
 //! Whether an answer is the stream that was asked for, and what it says when it is not.
 
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
+use jiff::Timestamp;
 use reqwest::Response;
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ProviderPlan, redact_url};
@@ -56,8 +58,23 @@ async fn refused(response: Response, plan: &ProviderPlan, clock: &Clock) -> Mode
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let body = beginning(response, MOST_READ, clock).await;
-    let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| header(&headers, name);
     fault(plan.kind, &Answer { status, header: &header, body: &body })
+}
+
+/// A header as text. A date to come back becomes seconds from now, by the provider's own clock where it shows it.
+pub(crate) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp());
+    let value = text(name)?;
+    let until = date(value).filter(|_| name == RETRY_AFTER.as_str());
+    Some(until.map_or_else(
+        || value.to_owned(),
+        |until| {
+            let now = text(DATE.as_str()).and_then(date).unwrap_or_else(Timestamp::now);
+            until.duration_since(now).as_secs().max(0).to_string()
+        },
+    ))
 }
 
 async fn no_stream(
@@ -113,7 +130,31 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use pretty_assertions::assert_eq;
+
     use super::*;
+
+    #[test]
+    fn a_date_to_come_back_becomes_seconds() {
+        let check = |date: Option<&'static str>, until: &'static str, expected: &str| {
+            let date = date.map(|date| (DATE, HeaderValue::from_static(date)));
+            let until = (RETRY_AFTER, HeaderValue::from_static(until));
+            let headers: HeaderMap = date.into_iter().chain([until]).collect();
+            assert_eq!(header(&headers, "retry-after").as_deref(), Some(expected));
+        };
+        let date = Some("Wed, 21 Oct 2026 07:28:00 GMT");
+        check(date, "Wed, 21 Oct 2026 07:29:30 GMT", "90");
+        check(date, "Wed, 21 Oct 2026 07:00:00 GMT", "0");
+        check(date, "7", "7");
+        check(date, "soon", "soon");
+        check(None, "Thu, 01 Jan 1970 00:00:00 GMT", "0");
+        let headers: HeaderMap = [(DATE, HeaderValue::from_static("x"))].into_iter().collect();
+        assert_eq!(
+            (header(&headers, "date").as_deref(), header(&headers, "age")),
+            (Some("x"), None)
+        );
+    }
 
     #[test]
     fn an_excerpt_is_one_short_line() {

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
 use crate::Endpoint;
-use crate::answer::{beginning, excerpt};
+use crate::answer::{beginning, excerpt, header};
 use crate::credentials;
 use crate::stream::Clock;
 
@@ -185,14 +185,14 @@ async fn exchange<T: DeserializeOwned>(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     credentials::authorize(&mut headers, plan)?;
+    credentials::configure(&mut headers, plan)?;
     let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
     let response = endpoint.send(method, path, headers, body, &clock).await?;
     let status = response.status();
     let answered = response.headers().clone();
     let body = beginning(response, MOST_READ, &clock).await;
     if !status.is_success() {
-        let header =
-            |name: &str| answered.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let header = |name: &str| header(&answered, name);
         let answer = Answer { status: status.as_u16(), header: &header, body: &body };
         return Err(endpoint.scrubbed(fault(plan.kind, &answer)));
     }

@@ -8,7 +8,7 @@ use futures::future;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_chat::{FaultKind, ModelFault};
-use switchboard_model::{ProviderKind, ProviderPlan};
+use switchboard_model::{ProviderKind, ProviderPlan, Secret};
 
 use crate::Endpoint;
 use crate::test_support::{Answers, KEY, Seen, Server, endpoint, plan};
@@ -36,13 +36,16 @@ async fn an_account_that_is_set_up_has_a_project() {
             .into_response()
     })
     .await;
-    let endpoint = assist(&server.base);
+    let mut plan = plan(ProviderKind::CodeAssist, &server.base);
+    plan.headers.insert("x-team".into(), Secret::new("blue"));
+    let endpoint = endpoint(plan);
     let waiters = future::join_all((0..5).map(|_| endpoint.project())).await;
     assert!(waiters.iter().all(|project| project.as_deref() == Ok("p-1")), "{waiters:?}");
     let seen = server.seen();
     assert_eq!(seen.len(), 1, "one asks for all");
     assert_eq!(seen[0].path, "/v1internal:loadCodeAssist");
     assert_eq!(seen[0].headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(seen[0].headers["x-team"], "blue");
     assert_eq!(body(&seen[0])["metadata"]["pluginType"], "GEMINI");
 }
 

@@ -26,7 +26,6 @@ enum Shown {
 pub(crate) fn headers(
     plan: &ProviderPlan,
     wire: &[(&'static str, String)],
-    session: &str,
 ) -> Result<HeaderMap, ModelFault> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -37,13 +36,14 @@ pub(crate) fn headers(
     authorize(&mut headers, plan)?;
     if plan.kind == ProviderKind::ChatGpt {
         put(&mut headers, "originator", "switchboard")?;
-        put(&mut headers, "session-id", session)?;
-        put(&mut headers, "thread-id", session)?;
     }
-    for (name, value) in &plan.headers {
-        put_secret(&mut headers, name, value.expose())?;
-    }
+    configure(&mut headers, plan)?;
     Ok(headers)
+}
+
+/// What the configuration adds.
+pub(crate) fn configure(headers: &mut HeaderMap, plan: &ProviderPlan) -> Result<(), ModelFault> {
+    plan.headers.iter().try_for_each(|(name, value)| put_secret(headers, name, value.expose()))
 }
 
 /// The credentials alone.
@@ -180,7 +180,7 @@ mod tests {
 
     #[track_caller]
     fn check(plan: &ProviderPlan, wire: &[(&'static str, String)], expected: &[&str]) {
-        let headers = headers(plan, wire, "sess_1").unwrap();
+        let headers = headers(plan, wire).unwrap();
         let mut shown: Vec<_> = headers
             .iter()
             .filter(|(name, _)| !["content-type", "accept"].contains(&name.as_str()))
@@ -218,7 +218,7 @@ mod tests {
         let claims = r#"{"https://api.openai.com/auth": {"chatgpt_account_id": "acc_1"}}"#;
         let token = format!("e30.{}.sig", BASE64_URL_SAFE_NO_PAD.encode(claims));
         let mut plan = plan(ProviderKind::ChatGpt, bearer(&token));
-        let own = ["originator: switchboard", "session-id: sess_1", "thread-id: sess_1"];
+        let own = ["originator: switchboard"];
         let expect = |account: &[&str]| {
             let authorization = format!("authorization: Bearer {token}");
             let all = [authorization.as_str()].into_iter().chain(account.iter().copied());
@@ -238,12 +238,12 @@ mod tests {
     fn headers_of_the_configuration_have_the_last_word_and_secrets_do_not_print() {
         let mut plan = plan(ProviderKind::OpenAi, key());
         plan.headers.insert("Accept".into(), Secret::new("x-s3cret"));
-        let headers = headers(&plan, &[], "s").unwrap();
+        let headers = headers(&plan, &[]).unwrap();
         assert_eq!(headers["accept"], "x-s3cret");
         let printed = format!("{headers:?}");
         assert!(!printed.contains("the-key") && !printed.contains("s3cret"), "{printed}");
         plan.auth = bearer("a\nb-s3cret");
-        let fault = super::headers(&plan, &[], "s").unwrap_err();
+        let fault = super::headers(&plan, &[]).unwrap_err();
         assert_eq!(fault.kind, FaultKind::Credentials);
         assert!(!fault.to_string().contains("s3cret"), "{fault}");
     }
@@ -253,7 +253,16 @@ mod tests {
         let mut plan = plan(ProviderKind::OpenAi, key());
         plan.headers.insert("X-Team".into(), Secret::new("blue-team"));
         plan.headers.insert("X-N".into(), Secret::new("1"));
-        let scrubbed = scrub(&plan, "key the-key of blue-team is 1 wrong");
-        assert_eq!(scrubbed, "key *** of *** is 1 wrong");
+        let fault = ModelFault {
+            code: Some("the-key".into()),
+            request_id: Some("req-blue-team".into()),
+            ..ModelFault::new(FaultKind::Credentials, "key the-key of blue-team is 1 wrong")
+        };
+        let fault = scrubbed(&plan, fault);
+        assert_eq!(fault.message, "key *** of *** is 1 wrong");
+        assert_eq!(
+            (fault.code.as_deref(), fault.request_id.as_deref()),
+            (Some("***"), Some("req-***"))
+        );
     }
 }

@@ -90,18 +90,17 @@ impl Endpoint {
         };
         let ask = Ask { project: ask.project.or(project.as_deref()), ..ask.clone() };
         let parser = Parser::new(ask.source, Limits::default());
-        self.open(request(&ask)?, ask.session, Box::new(parser)).await
+        self.open(request(&ask)?, Box::new(parser)).await
     }
 
     /// Sends what was made for the wire, and sees whether a stream comes back.
     pub(crate) async fn open(
         &self,
         wire: WireRequest,
-        session: &str,
         reader: Box<dyn Reads>,
     ) -> Result<ModelStream, ModelFault> {
         let mut clock = Clock::start(self.plan());
-        let headers = credentials::headers(self.plan(), &wire.headers, session)?;
+        let headers = credentials::headers(self.plan(), &wire.headers)?;
         let response = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
         clock.hear();
         let response = answer::expect_stream(response, self.plan(), &clock).await?;
