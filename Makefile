@@ -24,6 +24,10 @@ build: ## Build the release binary
 test: ## Everything: format, lints, documentation, unit, integration, end-to-end and browser tests
 	@scripts/test
 
+.PHONY: fuzz
+fuzz: ## Try many more streams, histories and edits than `make test` does (CASES=20000 of each)
+	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --release --package switchboard-wire --test fuzz
+
 .PHONY: e2e-peers
 e2e-peers: ## Install the real MCP servers that the end-to-end tests talk to, and what checks the API
 	@e2e/install-peers.sh

@@ -112,6 +112,7 @@ pub enum Quirk {
 
 /// How the bytes travel.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a script, each by its name")]
 pub(crate) struct Wire {
     pub(crate) delay: Duration,
     pub(crate) pace: Duration,
