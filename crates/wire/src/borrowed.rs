@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Reads an event. All of it is seen to be text at once, which is much quicker than string by string; what is no text
 /// may still be readable where nobody looks.
@@ -16,10 +16,99 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result
     }
 }
 
-/// A string of a JSON text, copied only if it has escapes. An optional `Cow` of its own is always copied.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+/// A text, or nothing: servers write `null`, numbers or objects where others write a text, and what is not the expected
+/// thing counts as absent. It is copied only if it has escapes.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
+
+impl<'a> Text<'a> {
+    /// A text as JSON writes it; `None` where it is none, and no `null` either.
+    pub(crate) fn written(value: &'a [u8]) -> Option<Self> {
+        if value == b"null" {
+            return Some(Self(None));
+        }
+        let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if memchr::memchr(b'\\', inner).is_none() {
+            return Some(Self(Some(Cow::Borrowed(std::str::from_utf8(inner).ok()?))));
+        }
+        serde_json::from_slice(value).ok()
+    }
+
+    /// The text; one that is absent is empty.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The text, for who keeps it; one that is absent is empty.
+    pub(crate) fn into_cow(self) -> Cow<'a, str> {
+        self.0.unwrap_or_default()
+    }
+
+    /// The text, unless it is absent or empty.
+    pub(crate) fn filled(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
+impl From<Option<String>> for Text<'_> {
+    fn from(text: Option<String>) -> Self {
+        Self(text.map(Cow::Owned))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Text(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Text(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Text(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text(None))
+    }
+}
 
 /// A list that nearly always has one element.
 #[derive(Debug)]
@@ -85,10 +174,19 @@ mod tests {
 
     #[test]
     fn plain_text_is_borrowed() {
-        let text =
-            |json: &'static str| read::<Option<Text<'_>>>(json.as_bytes()).unwrap().unwrap().0;
-        assert!(matches!(text(r#""plain""#), Cow::Borrowed("plain")));
-        assert_eq!(text(r#""\n""#), "\n");
+        let read = |json: &'static str| read::<Text<'_>>(json.as_bytes()).unwrap();
+        let written = |json: &'static str| Text::written(json.as_bytes()).unwrap();
+        for text in [read(r#""plain""#), written(r#""plain""#)] {
+            assert!(matches!(text.into_cow(), Cow::Borrowed("plain")));
+        }
+        for text in [read(r#""\n""#), written(r#""\n""#)] {
+            assert_eq!((text.filled(), text.as_str()), (Some("\n"), "\n"));
+        }
+        for odd in ["null", "true", "1.5", "[1]", r#"{"a":1}"#, r#""""#] {
+            assert_eq!((read(odd).filled(), read(odd).as_str()), (None, ""), "{odd}");
+        }
+        assert_eq!((read("7").as_str(), read("-7").as_str()), ("7", "-7"));
+        assert!(Text::written(b"7").is_none());
     }
 
     #[test]

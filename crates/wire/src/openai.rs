@@ -7,7 +7,6 @@ mod chat_request;
 mod chat_stream;
 mod content;
 mod faults;
-mod patient;
 #[cfg(test)]
 mod request_tests;
 mod responses_request;

@@ -15,8 +15,8 @@ use crate::parser::{Wire, failed};
 /// All events in one shape: what an event does not have is not there.
 #[derive(Debug, Deserialize)]
 struct RawEvent<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
     index: Option<usize>,
     #[serde(borrow)]
     delta: Option<RawDelta<'a>>,
@@ -35,18 +35,18 @@ struct RawGrowth<'a> {
     delta: Option<RawDelta<'a>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct RawDelta<'a> {
-    #[serde(borrow)]
-    text: Option<Text<'a>>,
-    #[serde(borrow)]
-    partial_json: Option<Text<'a>>,
-    #[serde(borrow)]
-    thinking: Option<Text<'a>>,
-    #[serde(borrow)]
-    signature: Option<Text<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    partial_json: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    stop_reason: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,8 +120,7 @@ impl MessagesWire {
     }
 
     fn read(&mut self, name: &[u8], event: RawEvent<'_>, out: &mut Events) -> Result<(), Full> {
-        let kind = event.kind.as_ref().map_or("", |kind| &kind.0);
-        let kind = if is_unnamed(name) { kind.as_bytes() } else { name };
+        let kind = if is_unnamed(name) { event.kind.as_str().as_bytes() } else { name };
         match kind {
             b"content_block_delta" => {
                 if let Some(delta) = event.delta {
@@ -140,9 +139,9 @@ impl MessagesWire {
                 }
             }
             b"message_delta" => {
-                let reason = event.delta.and_then(|delta| delta.stop_reason);
-                if let Some(reason) = reason {
-                    self.stop = Some(stop_of(&reason.0));
+                let reason = event.delta.map(|delta| delta.stop_reason).unwrap_or_default();
+                if let Some(reason) = reason.filled() {
+                    self.stop = Some(stop_of(reason));
                 }
                 if let Some(usage) = event.usage {
                     self.count(*usage, out);
@@ -198,11 +197,10 @@ impl MessagesWire {
         };
         self.blocks.push((at, block));
         let first = RawDelta {
-            text: raw.text.map(|text| Text(text.into())),
-            partial_json: None,
-            thinking: raw.thinking.map(|text| Text(text.into())),
-            signature: raw.signature.map(|text| Text(text.into())),
-            stop_reason: None,
+            text: raw.text.into(),
+            thinking: raw.thinking.into(),
+            signature: raw.signature.into(),
+            ..RawDelta::default()
         };
         self.grow(at, &first, out)
     }
@@ -212,26 +210,26 @@ impl MessagesWire {
         let Some(block) = find(&mut self.blocks, at) else { return Ok(()) };
         match block {
             Growing::Text(text) => {
-                if let Some(more) = some(delta.text.as_ref()) {
+                if let Some(more) = delta.text.filled() {
                     self.gathered.take(more.len())?;
                     text.push_str(more);
                     out.push(ModelEvent::Text(more.to_owned()));
                 }
             }
             Growing::Call { index, json, is_whole: false, .. } => {
-                if let Some(more) = some(delta.partial_json.as_ref()) {
+                if let Some(more) = delta.partial_json.filled() {
                     self.gathered.take(more.len())?;
                     json.push_str(more);
                     out.push(ModelEvent::CallArguments { index: *index, delta: more.to_owned() });
                 }
             }
             Growing::Thinking { text, signature } => {
-                if let Some(more) = some(delta.thinking.as_ref()) {
+                if let Some(more) = delta.thinking.filled() {
                     self.gathered.take(more.len())?;
                     text.push_str(more);
                     out.push(ModelEvent::Thinking(more.to_owned()));
                 }
-                if let Some(more) = some(delta.signature.as_ref()) {
+                if let Some(more) = delta.signature.filled() {
                     self.gathered.take(more.len())?;
                     signature.push_str(more);
                 }
@@ -325,10 +323,6 @@ fn stop_of(reason: &str) -> Stop {
 /// The block with this number; deltas are nearly always for the last one.
 fn find(blocks: &mut [(usize, Growing)], at: usize) -> Option<&mut Growing> {
     blocks.iter_mut().rev().find(|(known, _)| *known == at).map(|(_, block)| block)
-}
-
-fn some<'a>(text: Option<&'a Text<'_>>) -> Option<&'a str> {
-    text.map(|text| &*text.0).filter(|text| !text.is_empty())
 }
 
 fn is_unnamed(name: &[u8]) -> bool {

@@ -40,8 +40,8 @@ struct RawChunk<'a> {
 struct RawCandidate<'a> {
     #[serde(borrow)]
     content: Option<RawContent<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
     finish_message: Option<String>,
 }
 
@@ -54,11 +54,11 @@ struct RawContent<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawPart<'a> {
-    #[serde(borrow)]
-    text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    text: Text<'a>,
     thought: Option<bool>,
-    #[serde(borrow)]
-    thought_signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    thought_signature: Text<'a>,
     #[serde(borrow)]
     function_call: Option<&'a RawValue>,
 }
@@ -149,10 +149,10 @@ impl GeminiWire {
                     self.part(part, out)?;
                 }
             }
-            if let Some(reason) = candidate.finish_reason {
-                match stop_of(&reason.0) {
+            if let Some(reason) = candidate.finish_reason.filled() {
+                match stop_of(reason) {
                     Ok(stop) => self.stop = Some(stop),
-                    Err(kind) => out.push(stopped(kind, &reason.0, candidate.finish_message)),
+                    Err(kind) => out.push(stopped(kind, reason, candidate.finish_message)),
                 }
             }
         }
@@ -166,17 +166,17 @@ impl GeminiWire {
     }
 
     fn part(&mut self, part: RawPart<'_>, out: &mut Events) -> Result<(), Full> {
-        let signature = part.thought_signature.map(|signature| signature.0);
+        let signature = part.thought_signature.filled();
         if let Some(call) = part.function_call {
             return match serde_json::from_str(call.get()) {
-                Ok(call) => self.call(call, signature.as_deref(), out),
+                Ok(call) => self.call(call, signature, out),
                 Err(error) => {
                     out.push(unreadable(&error));
                     Ok(())
                 }
             };
         }
-        let text = part.text.map(|text| text.0).unwrap_or_default();
+        let text = part.text.into_cow();
         let is_thought = part.thought == Some(true);
         self.gathered.take(text.len())?;
         let opaque = match signature {

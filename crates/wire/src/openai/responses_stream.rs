@@ -10,10 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
-use super::patient::Text;
 use super::scan::Took;
 use super::{faults, scan};
-use crate::borrowed::read;
+use crate::borrowed::{Text, read};
 use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
 
