@@ -386,7 +386,30 @@ fn is_item_id(id: &str, prefix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+    use switchboard_chat::Media;
+
     use super::*;
+
+    #[test]
+    fn a_file_has_a_name_or_an_address() {
+        let check = |media_type: &str, place: Place, expected: Value| {
+            let media = Media { media_type: media_type.into(), place };
+            let part = Part::File { name: None, media };
+            assert_eq!(json!(Content::from(&part)), expected);
+        };
+        let file = |name: &str, kind: &str| json!({"type": "input_file", "filename": name, "file_data": format!("data:{kind};base64,AA==")});
+        let data = || Place::Data("AA==".into());
+        check("application/PDF", data(), file("file.pdf", "application/pdf"));
+        let document = "application/vnd.oasis.opendocument.text";
+        check(document, data(), file("file.bin", document));
+        let url = Place::Url("https://a/b.pdf".into());
+        check("application/pdf", url, json!({"type": "input_file", "file_url": "https://a/b.pdf"}));
+        let heard =
+            json!({"type": "input_text", "text": "[A file of type audio/wav is not shown]"});
+        check("audio/wav", data(), heard);
+    }
 
     #[test]
     fn older_models_are_not_asked_about_thoughts() {
