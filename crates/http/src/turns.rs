@@ -258,6 +258,7 @@ impl From<TurnError> for ProblemResponse {
         let (kind, status) = match &error {
             TurnError::Busy { .. } => ("turn_running", StatusCode::CONFLICT),
             TurnError::Raced => ("stale_history", StatusCode::CONFLICT),
+            TurnError::HasRun(_) => ("turn_has_run", StatusCode::CONFLICT),
             TurnError::Unknown(_) => ("unknown_turn", StatusCode::NOT_FOUND),
             TurnError::BadName(_)
             | TurnError::NothingSaid
@@ -265,7 +266,7 @@ impl From<TurnError> for ProblemResponse {
             | TurnError::Provider(_)
             | TurnError::Overlay(_)
             | TurnError::History(_) => ("bad_request", StatusCode::UNPROCESSABLE_ENTITY),
-            TurnError::Stopping => ("starting", StatusCode::SERVICE_UNAVAILABLE),
+            TurnError::Stopping => ("stopping", StatusCode::SERVICE_UNAVAILABLE),
             TurnError::Damaged { .. } | TurnError::Store(_) => {
                 tracing::error!(%error, "a conversation cannot be read or kept");
                 let detail = "the store failed; the log says why";

@@ -10,6 +10,8 @@ pub enum TurnError {
     Busy { turn: String },
     #[error("this session has no turn '{0}'; what was said is in its history")]
     Unknown(String),
+    #[error("the turn '{0}' has run already; what was said in it is in the history")]
+    HasRun(String),
     #[error("'{0}' cannot name a turn: 1 to 48 letters, digits, `_` and `-`")]
     BadName(String),
     #[error("a turn needs something that the person said: `message` is empty")]
