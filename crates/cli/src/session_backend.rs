@@ -7,7 +7,7 @@ use switchboard_api::{
     SessionTools, SessionToolsets, SessionView,
 };
 use switchboard_gateway::Gateway;
-use switchboard_http::present_sessions as present;
+use switchboard_http::{present_sessions as present, session_call};
 use switchboard_model::{Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
@@ -178,7 +178,7 @@ impl SessionBackend {
             Self::Embedded(_, gateway) => {
                 let session = found(gateway, id).await?;
                 let called =
-                    present::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
+                    session_call::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
                 called.map_err(Failure::from)
             }
         }

@@ -89,6 +89,9 @@ answers! {
     BodyTooLarge 413 "The body is larger than 4 MiB." {
         bad_request: "the body is larger than 4194304 bytes",
     }
+    ConversationTooLarge 413 "The body is larger than 32 MiB." {
+        bad_request: "the body is larger than 33554432 bytes",
+    }
     NotJson 415 "The body is not said to be JSON." {
         bad_request: "Expected request with `Content-Type: application/json`",
     }
@@ -152,6 +155,8 @@ bundles! {
     Guarded: Unauthorized, Forbidden, Starting;
     /// What every operation can answer that takes a body.
     TakesBody: BadRequest, BodyTooLarge, NotJson;
+    /// The same for a message with its images, or a whole conversation.
+    TakesConversation: BadRequest, ConversationTooLarge, NotJson;
 }
 
 fn answer(status: u16, about: &str, examples: &[(&str, &str)]) -> Response {

@@ -6,7 +6,7 @@ use switchboard_chat::History;
 use switchboard_turns::TurnError;
 
 use crate::answers::{
-    BadRequest, Busy, Guarded, RefusedHistory, StoreFailed, TakesBody, UnknownSession,
+    BadRequest, Busy, Guarded, RefusedHistory, StoreFailed, TakesConversation, UnknownSession,
 };
 use crate::extract::FromBody;
 use crate::problem::ProblemResponse;
@@ -48,7 +48,7 @@ pub(crate) async fn show(meant: Meant) -> Result<Json<History>, ProblemResponse>
     responses(
         (status = 200, description = "The conversation as it is now.", body = History),
         Guarded,
-        TakesBody,
+        TakesConversation,
         UnknownSession,
         Busy,
         RefusedHistory,

@@ -18,6 +18,7 @@ mod providers;
 mod ready;
 mod same_host;
 mod server;
+pub mod session_call;
 mod session_events;
 mod session_render;
 mod session_tools;

@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use axum::http::HeaderName;
-use serde_json::Value;
 use switchboard_api::{
-    CallView, NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, Problem,
-    RegistrySnapshot, RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionCallBody,
-    SessionChange, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
-    TokenBasis, TokenCost,
+    NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
+    RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionTool,
+    SessionTools, SessionToolset, SessionToolsets, SessionView, TokenBasis, TokenCost,
 };
-use switchboard_gateway::{Gateway, SessionCall, SessionReply};
-use switchboard_model::{Face, Secret, ServerState, redact_url};
-use switchboard_render::{Delta, NotShown, Provider, RenderedTool, UnknownProvider};
+use switchboard_model::{Secret, ServerState, redact_url};
+use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
 use switchboard_view::snapshot_tools;
 
-use crate::present::{self, unavailable_servers};
-use crate::problem::ProblemResponse;
+use crate::present::unavailable_servers;
 
 /// A session, without the secrets of its servers.
 pub fn session(session: Summary) -> SessionView {
@@ -227,49 +223,4 @@ fn rendered_tool(tool: &RenderedTool, tokens: usize) -> RenderedToolView {
 
 fn not_shown(tool: &NotShown) -> NotShownView {
     NotShownView { name: tool.name.to_string(), reason: tool.reason.clone() }
-}
-
-/// Calls a tool as a session sees it.
-pub async fn call(
-    gateway: &Gateway,
-    session: &Arc<Session>,
-    tool: String,
-    body: SessionCallBody,
-    face: Face,
-) -> Result<CallView, Problem> {
-    let arguments = match &body.provider {
-        Some(provider) => restored(session, provider, &tool, body.arguments)
-            .map_err(|error| Problem::new("bad_request", 422, error.to_string()))?,
-        None => body.arguments,
-    };
-    let call = SessionCall { tool, arguments, face, progress: None, seen: None };
-    match gateway.call_in(session, call).await {
-        SessionReply::Called(shown, report) => present::call(&report)
-            .map(|call| CallView { tool: shown.to_string(), ..call })
-            .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
-        SessionReply::Refused(error) => Err(ProblemResponse::of_call(&error, None).0),
-        SessionReply::Meta(tool, result) => Ok(CallView {
-            id: String::new(),
-            tool: tool.name().into(),
-            revision: session.now().look.view.index().revision(),
-            outcome: if result.is_error { "tool_error" } else { "ok" }.into(),
-            result: result.to_value(),
-            wait_ms: 0,
-            run_ms: 0,
-            result_handle: None,
-        }),
-    }
-}
-
-/// Arguments under the names that the server gave them.
-fn restored(
-    session: &Session,
-    provider: &str,
-    tool: &str,
-    arguments: Value,
-) -> Result<Value, UnknownProvider> {
-    let provider: Provider = provider.parse()?;
-    let rendering = session.now().look.rendering(provider);
-    let map = rendering.tool(tool).and_then(|tool| tool.arguments.as_ref());
-    Ok(map.map_or(arguments.clone(), |map| map.restore(arguments)))
 }

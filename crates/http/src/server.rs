@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::serve::{Listener, ListenerExt};
+use http_body_util::Limited;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -37,6 +39,8 @@ use crate::{
 
 /// The largest request body. Arguments of a tool call fit many times over.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// The largest conversation, and the largest message with its images.
+const MAX_CONVERSATION_BYTES: usize = 32 * 1024 * 1024;
 /// How often gathered metrics are folded while nobody reads them.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
 /// How often keys are read again.
@@ -97,7 +101,7 @@ fn api(shared: &Shared) -> Router<Shared> {
         .route("/.well-known/oauth-protected-resource/{*path}", get(doorman::resource_metadata))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
         .layer(axum::middleware::from_fn(refuse_large_bodies))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), doorman::check))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), same_host::check))
@@ -140,13 +144,18 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
 }
 
 /// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.
-async fn refuse_large_bodies(request: Request, next: Next) -> Response {
+async fn refuse_large_bodies(mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_conversation = path.ends_with("/turns") || path.ends_with("/history");
+    let most = if is_conversation { MAX_CONVERSATION_BYTES } else { MAX_BODY_BYTES };
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_none_or(|length| length <= MAX_BODY_BYTES) {
+    if announced.is_none_or(|length| length <= most) {
+        let (parts, body) = request.into_parts();
+        request = Request::from_parts(parts, Body::new(Limited::new(body, most)));
         return next.run(request).await;
     }
-    let detail = format!("the body is larger than {MAX_BODY_BYTES} bytes");
+    let detail = format!("the body is larger than {most} bytes");
     ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail).into_response()
 }
 

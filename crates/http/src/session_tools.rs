@@ -18,6 +18,7 @@ use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;
+use crate::session_call;
 use crate::sessions::{ApplyQuery, Asker, Meant, SessionId};
 
 /// A tool of a session.
@@ -184,6 +185,6 @@ pub(crate) async fn call(
     FromBody(body): FromBody<SessionCallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let meant = asker.session(&id).await?;
-    let called = present::call(&meant.gateway, &meant.session, tool, body, Face::Http).await;
+    let called = session_call::call(&meant.gateway, &meant.session, tool, body, Face::Http).await;
     called.map(Json).map_err(ProblemResponse)
 }

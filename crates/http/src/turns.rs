@@ -16,7 +16,8 @@ use switchboard_turns::{LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnVi
 use tokio::sync::watch;
 
 use crate::answers::{
-    BadRequest, Busy, Guarded, RefusedTurn, StoreFailed, TakesBody, UnknownSession, UnknownTurn,
+    BadRequest, Busy, Guarded, RefusedTurn, StoreFailed, TakesConversation, UnknownSession,
+    UnknownTurn,
 };
 use crate::extract::{FromBody, FromPath};
 use crate::problem::ProblemResponse;
@@ -57,7 +58,7 @@ pub(crate) struct TurnOfSession {
             content((TurnView = "application/json"), (TurnEvent = "text/event-stream"))
         ),
         Guarded,
-        TakesBody,
+        TakesConversation,
         UnknownSession,
         Busy,
         RefusedTurn,

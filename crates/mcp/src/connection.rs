@@ -12,7 +12,7 @@ use crate::bounds::ListBounds;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::Features;
-use crate::http_client::HttpPool;
+use crate::http_pool::HttpPool;
 use crate::oauth::SignIns;
 use crate::opening::process_error;
 use crate::stdio::ChildProcess;

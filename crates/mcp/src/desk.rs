@@ -18,7 +18,7 @@ use crate::envelope::{
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
 use crate::hearing::{Ear, Waits};
-use crate::http_client::CLOSED;
+use crate::http_faults::CLOSED;
 use crate::http_wire::HttpWire;
 use crate::sse::Posts;
 

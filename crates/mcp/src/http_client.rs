@@ -6,48 +6,39 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
 };
-use rmcp::service::ServiceError;
-use rmcp::transport::DynamicTransportError;
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
-use switchboard_model::{EgressPolicy, is_on_this_machine};
 use switchboard_protocol::is_too_deep;
 use url::Url;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
-use crate::egress::{EgressGuard, EgressRefused};
 use crate::envelope::too_deep;
-use crate::error::{ConnectError, ConnectErrorKind, error_chain};
-use crate::http_sender::HttpSender;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_faults::{describe_answer, describe_failure, describe_non_rpc, too_large};
+use crate::http_pool::HttpPool;
 use crate::http_wire::{Session, SessionSlot, VERSION};
 use crate::oauth::Authorization;
 
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
-
 /// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
 const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
-
-pub(crate) const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 
 /// What went wrong with one HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -278,65 +269,6 @@ impl StreamableHttpClient for BoundedClient {
     }
 }
 
-/// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
-/// of a start. It keeps no cookies, and its connections are kept apart by host.
-#[derive(Debug, Clone, Default)]
-pub struct HttpPool {
-    far: Arc<OnceLock<Result<Client, ConnectError>>>,
-    /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
-    near: Arc<OnceLock<Result<Client, ConnectError>>>,
-    guard: Option<EgressGuard>,
-}
-
-impl HttpPool {
-    /// A pool for addresses that somebody gave who cannot write the configuration. It shares no connection with any
-    /// other pool: what is open already has not passed the check.
-    pub fn guarded(policy: EgressPolicy) -> Self {
-        Self::guarded_by(EgressGuard::new(policy))
-    }
-
-    pub(crate) fn guarded_by(guard: EgressGuard) -> Self {
-        Self { guard: Some(guard), ..Self::default() }
-    }
-
-    /// The way of requests past rmcp.
-    pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
-        Ok(HttpSender::new(self.client_for(url)?, url, self.guard.is_none()))
-    }
-
-    pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
-        if let Some(guard) = &self.guard {
-            guard.check_literal(url)?;
-            // A proxy would dial in our place, and nobody could say where.
-            let build = || build_http(Client::builder().no_proxy().dns_resolver(guard.clone()));
-            return self.far.get_or_init(build).clone();
-        }
-        if is_on_this_machine(url) {
-            self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
-        } else {
-            self.far.get_or_init(|| build_http(Client::builder())).clone()
-        }
-    }
-}
-
-/// No redirect takes credentials to another origin, and a dead host is not waited for.
-fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
-    builder
-        .connect_timeout(LONGEST_CONNECT)
-        .tcp_nodelay(true)
-        .redirect(Policy::custom(same_origin_only))
-        .user_agent(USER_AGENT)
-        .build()
-        .map_err(|error| ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error)))
-}
-
-/// Also what the check of addresses rests on: the host of a redirect is the one that was checked.
-fn same_origin_only(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let same =
-        attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-    if same && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
-}
-
 fn with_headers(
     mut request: RequestBuilder,
     session: Option<Arc<str>>,
@@ -372,14 +304,9 @@ pub(crate) async fn read_bounded(
     Ok(body)
 }
 
-pub(crate) fn too_large(limit: usize) -> ConnectError {
-    let message = format!("the answer is larger than {limit} bytes");
-    ConnectError::new(ConnectErrorKind::Protocol, message)
-}
-
 /// Why a stream of events cannot be read on.
 #[derive(Debug, thiserror::Error)]
-enum EventFault<E> {
+pub(crate) enum EventFault<E> {
     #[error("{0}")]
     Lost(#[source] E),
     #[error("the answer is larger than {0} bytes")]
@@ -405,20 +332,6 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
     let error = ErrorData::new(UNREADABLE, reason, None);
     let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
     Ok(Sse::default().data(serde_json::to_string(&message).unwrap_or_default()))
-}
-
-/// What ended the events of an answer that was read past rmcp.
-pub(crate) fn event_fault(error: &SseError) -> ConnectError {
-    let fault = match error {
-        SseError::Body(fault) => fault.downcast_ref::<EventFault<HttpFault>>(),
-        _ => None,
-    };
-    match fault {
-        Some(EventFault::TooLarge(limit)) => too_large(*limit),
-        Some(EventFault::Lost(_)) | None => {
-            ConnectError::new(ConnectErrorKind::Unreachable, CLOSED)
-        }
-    }
 }
 
 /// Takes out of rmcp's stream what is for our callers; the bookmark stays.
@@ -473,214 +386,9 @@ fn header_text(response: &Response, name: &str) -> Option<String> {
     response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// A request that got no answer at all.
-pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
-    let kind =
-        if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
-        (true, _) => NO_CONNECTION,
-        (_, true) => "the answer broke off",
-        _ => "no answer",
-    };
-    // The error itself is left out: it names the URL, which may hold credentials.
-    describe_causes(kind, what, std::error::Error::source(error))
-}
-
-/// The same for a request that did not go through reqwest.
-pub(crate) fn describe_plain(
-    error: &(dyn std::error::Error + 'static),
-    what: &str,
-) -> ConnectError {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut io = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    let is_late = io.any(|error| error.kind() == std::io::ErrorKind::TimedOut);
-    let kind = if is_late { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    describe_causes(kind, what, Some(error))
-}
-
-const NO_CONNECTION: &str = "cannot connect";
-
-/// The layers of the HTTP client are left out: what went wrong is below them.
-fn describe_causes(
-    kind: ConnectErrorKind,
-    what: &str,
-    mut cause: Option<&(dyn std::error::Error + 'static)>,
-) -> ConnectError {
-    let mut chain = String::new();
-    while let Some(inner) = cause {
-        if let Some(refused) = inner.downcast_ref::<EgressRefused>() {
-            return refused.into();
-        }
-        let message = inner.to_string();
-        let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
-        if !is_layer && !chain.contains(&message) {
-            let separator = if chain.is_empty() { "" } else { ": " };
-            chain = format!("{chain}{separator}{message}");
-        }
-        cause = inner.source();
-    }
-    let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
-    let described = ConnectError::new(kind, message);
-    if what == NO_CONNECTION {
-        return described.with_hint("check host and port of `url`, and whether the server runs");
-    }
-    described
-}
-
-/// A failure that rmcp hands back, without the words that it puts around ours.
-pub(crate) fn describe_transport(error: &DynamicTransportError) -> ConnectError {
-    use ConnectErrorKind::{Protocol, Timeout, Unreachable};
-    use StreamableHttpError as E;
-    let error = error.error.as_ref();
-    if let Some(HttpFault(fault)) = error.downcast_ref() {
-        return fault.clone();
-    }
-    match error.downcast_ref::<E<HttpFault>>() {
-        Some(E::Client(HttpFault(fault))) => fault.clone(),
-        Some(E::SessionExpired) => {
-            let message = "HTTP 404 Not Found within a session that the server had just opened";
-            ConnectError::new(Protocol, message)
-        }
-        Some(E::ReinitializationFailed(error)) => {
-            let message = format!("the session was lost, and a new one refused: {}", error.message);
-            ConnectError::new(Protocol, message)
-        }
-        Some(E::SessionRecoveryTimeout) => {
-            ConnectError::new(Timeout, "the session was lost, and no new one came in time")
-        }
-        Some(E::TransportChannelClosed | E::UnexpectedEndOfStream) => {
-            ConnectError::new(Unreachable, CLOSED)
-        }
-        _ if is_broken_pipe(error) => {
-            ConnectError::new(Unreachable, "the process no longer reads its input")
-        }
-        _ => ConnectError::new(Unreachable, error_chain(error)),
-    }
-}
-
-fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// What is said when an answer did not come to its end and nobody knows more.
-pub(crate) const CLOSED: &str = "the connection closed before the answer was complete";
-
-/// How the messages of the HTTP client's layers begin.
-const LAYERS: [&str; 5] = [
-    "client error (",
-    "tcp connect error",
-    "error trying to connect",
-    "request or response body error",
-    "error reading a body from connection",
-];
-
-/// An answer whose status or type says that it is no MCP message.
-pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {
-    use ConnectErrorKind::{Overloaded, Protocol, Unauthorized};
-    let said = format!("HTTP {status}{}", quote(body, content_type));
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ConnectError::new(Unauthorized, said)
-            .with_hint("give the server's credentials in `auth.bearer` or `headers`"),
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => ConnectError::new(Protocol, said)
-            .with_hint("check the path of `url`; many servers answer at /mcp, older ones at /sse with `transport: sse`"),
-        status if status.is_redirection() => ConnectError::new(Protocol, said)
-            .with_hint("the server redirects elsewhere; put the final address into `url`"),
-        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            ConnectError::new(Overloaded, said)
-        }
-        status if status.is_success() && content_type.starts_with("text/html") => {
-            let message = format!("{said}: a web page instead of an MCP answer");
-            ConnectError::new(Protocol, message)
-                .with_hint("this looks like a login or start page; check `url` and the credentials")
-        }
-        status if status.is_success() => {
-            let quoted = quote(body, content_type);
-            let message = format!("HTTP {status} with content type {content_type:?} instead of an MCP answer{quoted}");
-            ConnectError::new(Protocol, message)
-        }
-        _ => ConnectError::new(Protocol, said),
-    }
-}
-
-pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
-    if error.to_string().starts_with("recursion limit exceeded") {
-        return too_deep();
-    }
-    let message = format!("the answer is not a JSON-RPC message ({error}){}", quote(body, ""));
-    ConnectError::new(ConnectErrorKind::Protocol, message)
-}
-
-/// The beginning of a body for an error message; a web page says nothing that helps.
-fn quote(body: &[u8], content_type: &str) -> String {
-    let head: String = String::from_utf8_lossy(body.get(..QUOTED_BYTES).unwrap_or(body))
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let head = head.trim();
-    if head.is_empty() || content_type.starts_with("text/html") {
-        return String::new();
-    }
-    format!(": {head}")
-}
-
-/// A failure that is no answer, in words, without the names of rmcp's internals.
-pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
-    use ConnectErrorKind::{Protocol, Unreachable};
-    match error {
-        ServiceError::TransportSend(error) => describe_transport(error),
-        ServiceError::TransportClosed => ConnectError::new(Unreachable, CLOSED),
-        ServiceError::UnexpectedResponse => {
-            ConnectError::new(Protocol, "an answer of another kind than the request asks for")
-        }
-        other => ConnectError::new(Protocol, other.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shown(error: &ConnectError) -> String {
-        let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
-        format!("{:?}: {error}{hint}", error.kind)
-    }
-
-    #[test]
-    fn an_answer_that_is_none_is_described_by_its_status_and_type() {
-        let described = |status: u16, kind: &str, body: &str| {
-            let status = StatusCode::from_u16(status).unwrap();
-            shown(&describe_answer(status, kind, body.as_bytes()))
-        };
-        let rows = [
-            (
-                described(400, "text/plain", "bad\r\nsession\u{1b}[0m"),
-                "Protocol: HTTP 400 Bad Request: bad  session [0m",
-            ),
-            (described(502, "text/html", "<html>"), "Overloaded: HTTP 502 Bad Gateway"),
-            (described(410, "", ""), "Protocol: HTTP 410 Gone"),
-            (
-                described(200, "text/plain", "hello"),
-                "Protocol: HTTP 200 OK with content type \"text/plain\" instead of an MCP answer: hello",
-            ),
-            (
-                described(403, "text/html; charset=utf-8", "<html>"),
-                "Unauthorized: HTTP 403 Forbidden -> give the server's credentials in `auth.bearer` or `headers`",
-            ),
-        ];
-        for (described, expected) in rows {
-            assert_eq!(described, expected);
-        }
-    }
-
-    #[test]
-    fn a_body_is_quoted_only_in_part_and_in_one_line() {
-        let quoted = quote("é".repeat(500).as_bytes(), "text/plain");
-        assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
-        assert_eq!(quote(b"  \n ", "text/plain"), "");
-        assert_eq!(quote(b"<html>", "text/html"), "");
-    }
 
     async fn events(chunks: &[&str], limit: usize) -> Vec<Result<String, String>> {
         let chunks: Vec<_> = chunks

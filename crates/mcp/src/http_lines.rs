@@ -19,7 +19,8 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::error::ConnectError;
-use crate::http_client::{LONGEST_CONNECT, describe_plain};
+use crate::http_faults::describe_plain;
+use crate::http_pool::LONGEST_CONNECT;
 
 /// How long a connection that nobody uses is kept.
 const KEPT: Duration = Duration::from_secs(90);

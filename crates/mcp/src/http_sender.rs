@@ -15,7 +15,8 @@ use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
-use crate::http_client::{HttpFault, bounded_events, describe_failure, too_large};
+use crate::http_client::{HttpFault, bounded_events};
+use crate::http_faults::{describe_failure, too_large};
 use crate::http_lines::{Lines, Rest};
 
 /// The way to one address.

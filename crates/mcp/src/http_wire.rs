@@ -27,10 +27,11 @@ use crate::envelope::{
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, RpcError};
 use crate::hearing::Ear;
-use crate::http_client::{
-    ACCEPTED, CLOSED, EVENT_STREAM, USER_AGENT, describe_answer, describe_non_rpc,
-    describe_service_error, event_fault,
+use crate::http_client::{ACCEPTED, EVENT_STREAM};
+use crate::http_faults::{
+    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault,
 };
+use crate::http_pool::USER_AGENT;
 use crate::http_sender::{Answer, HttpSender};
 use crate::oauth::{Attempt, Authorization, Verdict};
 

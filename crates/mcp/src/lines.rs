@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, PollSender};
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_client::CLOSED;
+use crate::http_faults::CLOSED;
 
 /// Lines that wait for a child to read them; who has more to say waits.
 const WAITING_LINES: usize = 256;

@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_client::describe_failure;
+use crate::http_faults::describe_failure;
 use discovery::{describe, discover};
 use grant::{Grant, Wanted, union, words};
 

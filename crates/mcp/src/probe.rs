@@ -13,7 +13,8 @@ use switchboard_model::Era;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
-use crate::http_client::{bounded_events, content_type, describe_failure, read_bounded};
+use crate::http_client::{bounded_events, content_type, read_bounded};
+use crate::http_faults::describe_failure;
 use crate::oauth::Authorization;
 
 const MODERN: &str = "2026-07-28";

@@ -18,10 +18,8 @@ use url::Url;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_client::{
-    CLOSED, HttpFault, bounded_events, content_type, describe_answer, describe_failure,
-    read_bounded,
-};
+use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
+use crate::http_faults::{CLOSED, describe_answer, describe_failure};
 use crate::oauth::Authorization;
 
 /// Makes requests with the server's credentials to addresses of that server, and sends them.

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::desk::{Desk, SUBSCRIBED};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::News;
-use crate::http_client::describe_service_error;
+use crate::http_faults::describe_service_error;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);

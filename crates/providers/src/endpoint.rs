@@ -133,7 +133,8 @@ impl Endpoint {
             let text = format!("the provider `{name}` has no address: set `base_url` in its entry");
             return Err(ModelFault::new(FaultKind::NotFound, text));
         };
-        let joined = format!("{}{path}", base.as_str().trim_end_matches('/'));
+        let base = base.as_str().trim_end_matches('/');
+        let joined = format!("{}{path}", without_version(base, path));
         Url::parse(&joined).map_err(|_| {
             let text = format!("the address of the provider `{name}` takes no path");
             ModelFault::new(FaultKind::NotFound, text)
@@ -210,6 +211,13 @@ impl Endpoint {
     }
 }
 
+/// Some write the version of the API into the address, where the paths have it too: `https://.../v1beta`.
+fn without_version<'a>(base: &'a str, path: &str) -> &'a str {
+    let Some((shorter, version)) = base.rsplit_once('/') else { return base };
+    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(version));
+    if rest.is_some_and(|rest| rest.starts_with(['/', ':'])) { shorter } else { base }
+}
+
 fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
     match plan.kind {
         ProviderKind::OpenAi => Some("OPENAI_MODEL"),
@@ -217,5 +225,58 @@ fn model_variable(plan: &ProviderPlan) -> Option<&'static str> {
         ProviderKind::Gemini | ProviderKind::CodeAssist => Some("GEMINI_MODEL"),
         ProviderKind::OpenAiChat if plan.name == "ollama" => Some("OLLAMA_MODEL"),
         ProviderKind::OpenAiChat | ProviderKind::ChatGpt | ProviderKind::Demo => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn paths_stand_below_the_address_of_the_provider() {
+        let address = |plan: ProviderPlan, path: &str| {
+            let completed = Completed { plan, missing: None, unreadable: None };
+            let endpoint = Endpoint::new(Origin::Configured, completed, Arc::default());
+            endpoint.address(path).map(String::from).map_err(|fault| fault.kind)
+        };
+        let rows = [
+            (ProviderKind::OpenAi, "/responses", "https://api.openai.com/v1/responses"),
+            (
+                ProviderKind::ChatGpt,
+                "/responses",
+                "https://chatgpt.com/backend-api/codex/responses",
+            ),
+            (ProviderKind::Anthropic, "/v1/messages", "https://api.anthropic.com/v1/messages"),
+            (
+                ProviderKind::Gemini,
+                "/v1beta/models/m:streamGenerateContent?alt=sse",
+                "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
+            (
+                ProviderKind::CodeAssist,
+                "/v1internal:streamGenerateContent?alt=sse",
+                "https://cloudcode-pa.googleapis.com/v1internal:streamGenerateContent?alt=sse",
+            ),
+        ];
+        for (kind, path, expected) in rows {
+            assert_eq!(address(ProviderPlan::new("p", kind), path).as_deref(), Ok(expected));
+        }
+        let plain = ProviderPlan::new("p", ProviderKind::OpenAiChat);
+        assert_eq!(address(plain.clone(), "/chat/completions"), Err(FaultKind::NotFound));
+        for base in ["https://h/v1beta", "https://h/v1beta/", "https://h"] {
+            let plan = ProviderPlan {
+                base_url: Url::parse(base).ok(),
+                ..ProviderPlan::new("p", ProviderKind::Gemini)
+            };
+            let expected = "https://h/v1beta/models/m";
+            assert_eq!(address(plan, "/v1beta/models/m").as_deref(), Ok(expected), "{base}");
+        }
+        for base in ["http://h/v1", "http://h/v1/"] {
+            let plan = ProviderPlan { base_url: Url::parse(base).ok(), ..plain.clone() };
+            let expected = "http://h/v1/chat/completions";
+            assert_eq!(address(plan, "/chat/completions").as_deref(), Ok(expected));
+        }
     }
 }

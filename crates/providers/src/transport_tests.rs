@@ -149,22 +149,22 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn silence_and_slowness_end_in_a_timeout() {
     let server = Server::start(answers).await;
-    let short = Duration::from_millis(200);
+    let short = Duration::from_secs(1);
     let impatient =
         ProviderPlan { idle_timeout: short, ..plan(ProviderKind::OpenAi, &server.base) };
     let events = all(open(&endpoint(impatient), "/hangs").await.unwrap()).await;
     assert_eq!((texts(&events).as_str(), fault(&events).kind), ("one ", FaultKind::Timeout));
-    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` was silent for 200ms (`idle_timeout`)");
+    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` was silent for 1s (`idle_timeout`)");
     let busy = ProviderPlan { total_timeout: short, ..plan(ProviderKind::OpenAi, &server.base) };
     let events = all(open(&endpoint(busy), "/drips").await.unwrap()).await;
     assert!(texts(&events).contains("drip drip"), "{events:?}");
-    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` did not finish within 200ms (`total_timeout`)");
+    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` did not finish within 1s (`total_timeout`)");
 }
 
 #[tokio::test]
 async fn silence_is_counted_over_waits_that_are_given_up() {
     let server = Server::start(answers).await;
-    let idle_timeout = Duration::from_millis(300);
+    let idle_timeout = Duration::from_secs(1);
     let plan = ProviderPlan { idle_timeout, ..plan(ProviderKind::OpenAi, &server.base) };
     let mut stream = open(&endpoint(plan), "/hangs").await.unwrap();
     assert_eq!(stream.next().await.unwrap().len(), 1);
@@ -174,7 +174,7 @@ async fn silence_is_counted_over_waits_that_are_given_up() {
             Ok(events) => break events.unwrap(),
             Err(_) => waits += 1,
         }
-        assert!(waits < 100, "the silence is counted anew by each wait");
+        assert!(waits < 500, "the silence is counted anew by each wait");
     };
     assert_eq!(fault(&events).kind, FaultKind::Timeout);
 }
@@ -318,6 +318,7 @@ async fn the_demo_model_loses_nothing_when_waits_are_given_up() {
     let question = Question::new(ProviderKind::Demo, "/slow 2\n/say bye now");
     let whole = all(endpoint.ask(&question.ask()).await.unwrap()).await;
     let mut stream = endpoint.ask(&question.ask()).await.unwrap();
+    let begin = tokio::time::Instant::now();
     let mut pieces = Vec::new();
     loop {
         match timeout(Duration::from_millis(7), stream.next()).await {
@@ -327,4 +328,5 @@ async fn the_demo_model_loses_nothing_when_waits_are_given_up() {
         }
     }
     assert_eq!(pieces, whole);
+    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
 }

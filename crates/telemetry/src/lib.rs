@@ -8,6 +8,6 @@ mod spans;
 pub use logging::{LogFormat, LogOptions, init_logging};
 pub use metrics::{
     CallFinished, MetricsPage, ToolMeter, call_started, catalog_published, install_metrics,
-    records_dropped, server_state,
+    model_answered, records_dropped, server_state, turn_ended,
 };
-pub use spans::{Tracing, call_span, end_call_span};
+pub use spans::{Tracing, call_span, end_call_span, end_model_span, model_span};

@@ -18,6 +18,10 @@ const CATALOG_TOOLS: &str = "switchboard_catalog_tools";
 const CATALOG_REVISION: &str = "switchboard_catalog_revision";
 const SERVER_UP: &str = "switchboard_server_up";
 const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
+const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
+const MODEL_SECONDS: &str = "switchboard_model_request_seconds";
+const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
+const TURNS: &str = "switchboard_turns_total";
 
 /// Looked up once, when counting starts.
 static IN_FLIGHT_GAUGE: OnceLock<Gauge> = OnceLock::new();
@@ -65,6 +69,10 @@ fn describe() {
     describe_gauge!(CATALOG_REVISION, "Revision of the catalog");
     describe_gauge!(SERVER_UP, "1 while the server can be reached");
     describe_counter!(RECORDS_DROPPED, "Call records that could not be kept");
+    describe_counter!(MODEL_REQUESTS, "Requests to models by provider and outcome");
+    describe_histogram!(MODEL_SECONDS, "Seconds that models took to answer, by provider");
+    describe_counter!(MODEL_TOKENS, "Tokens by provider and direction, input or output");
+    describe_counter!(TURNS, "Turns that have ended, by how");
 }
 
 /// The outcome that nearly all calls have.
@@ -161,4 +169,25 @@ pub fn server_state(server: &str, is_up: bool) {
 /// Counts records that were lost because the store did not keep up.
 pub fn records_dropped(count: u64) {
     counter!(RECORDS_DROPPED).increment(count);
+}
+
+/// Counts a request to a model that has come to its end. `tokens` are those of its input and output.
+pub fn model_answered(
+    provider: &str,
+    outcome: &'static str,
+    took: Duration,
+    tokens: Option<(u64, u64)>,
+) {
+    let provider = || provider.to_owned();
+    counter!(MODEL_REQUESTS, "provider" => provider(), "outcome" => outcome).increment(1);
+    histogram!(MODEL_SECONDS, "provider" => provider()).record(took.as_secs_f64());
+    if let Some((input, output)) = tokens {
+        counter!(MODEL_TOKENS, "provider" => provider(), "direction" => "input").increment(input);
+        counter!(MODEL_TOKENS, "provider" => provider(), "direction" => "output").increment(output);
+    }
+}
+
+/// Counts a turn that has ended.
+pub fn turn_ended(status: &'static str) {
+    counter!(TURNS, "status" => status).increment(1);
 }

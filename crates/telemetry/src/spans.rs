@@ -78,3 +78,33 @@ pub fn end_call_span(span: &Span, outcome: &'static str, is_ok: bool) {
         span.record("error.type", outcome);
     }
 }
+
+/// The span of one request to a model. It costs nothing while no collector is named.
+pub fn model_span(provider: &str, kind: &str, model: &str) -> Span {
+    tracing::info_span!(
+        target: TARGET,
+        "chat",
+        otel.name = format!("chat {model}"),
+        otel.kind = "client",
+        otel.status_code = tracing::field::Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = kind,
+        gen_ai.request.model = model,
+        gen_ai.usage.input_tokens = tracing::field::Empty,
+        gen_ai.usage.output_tokens = tracing::field::Empty,
+        switchboard.provider = provider,
+        error.type = tracing::field::Empty,
+    )
+}
+
+/// Notes how a request to a model ended.
+pub fn end_model_span(span: &Span, outcome: &'static str, tokens: Option<(u64, u64)>) {
+    if let Some((input, output)) = tokens {
+        span.record("gen_ai.usage.input_tokens", input);
+        span.record("gen_ai.usage.output_tokens", output);
+    }
+    if outcome != "ok" {
+        span.record("otel.status_code", "ERROR");
+        span.record("error.type", outcome);
+    }
+}

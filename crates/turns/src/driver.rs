@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use switchboard_chat::{
     Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, Turn,
-    TurnEvent, TurnStatus,
+    TurnEvent, TurnStatus, Usage,
 };
 use switchboard_gateway::Gateway;
 use switchboard_model::ModelSettings;
 use switchboard_providers::{Endpoint, ModelStream, Providers};
 use switchboard_sessions::{Look, Session};
+use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
 use switchboard_wire::{Ask, Tools};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use crate::calling::{self, Called};
 use crate::conversation::Conversation;
@@ -81,6 +83,16 @@ struct Request {
     seen: Arc<Look>,
     revision: u64,
     asked_at: Instant,
+    span: Span,
+}
+
+impl Request {
+    /// Counts it, once it has come to its end.
+    fn ended(&self, outcome: &'static str, usage: Option<Usage>) {
+        let tokens = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
+        model_answered(&self.source.provider, outcome, self.asked_at.elapsed(), tokens);
+        end_model_span(&self.span, outcome, tokens);
+    }
 }
 
 impl Driver {
@@ -138,7 +150,12 @@ impl Driver {
                     Ok(()) => {}
                     Err(fault) => self.turn.on(Input::Model(ModelEvent::Failed(fault))),
                 },
-                Action::Drop => (self.state.stream, self.state.request) = (None, None),
+                Action::Drop => {
+                    self.state.stream = None;
+                    if let Some(request) = self.state.request.take() {
+                        request.ended("dropped", None);
+                    }
+                }
                 Action::Wait(time) => {
                     self.state.wait_until = Some(Instant::now() + spread(time, &self.live.id));
                 }
@@ -159,6 +176,7 @@ impl Driver {
         match event {
             TurnEvent::Error { error } => self.state.error = Some(error.clone()),
             TurnEvent::Done { status, stop, usage, .. } => {
+                turn_ended(status.as_str());
                 let messages = self.turn.messages().get(self.before..).unwrap_or_default();
                 let end = TurnEnd {
                     status: *status,
@@ -219,7 +237,9 @@ impl Driver {
             tools_revision = revision,
             "a model is asked"
         );
+        let span = model_span(&source.provider, source.kind.as_str(), &source.model);
         self.state.request = Some(Request {
+            span,
             endpoint,
             source,
             settings,
@@ -257,7 +277,7 @@ impl Driver {
                 turn: &self.live.id,
                 project: None,
             };
-            match request.endpoint.ask(&ask).await {
+            match request.endpoint.ask(&ask).instrument(request.span.clone()).await {
                 Ok(stream) => self.state.stream = Some(stream),
                 Err(fault) => return vec![ModelEvent::Failed(Box::new(fault))],
             }
@@ -277,6 +297,7 @@ impl Driver {
             ModelEvent::Finished(reply) => {
                 self.state.stream = None;
                 let Some(request) = self.state.request.take() else { return };
+                request.ended("ok", reply.usage);
                 calling::restore_arguments(reply, &request.tools.newest);
                 let took = u64::try_from(request.asked_at.elapsed().as_millis());
                 reply.latency_ms = took.ok();
@@ -284,7 +305,12 @@ impl Driver {
                 reply.tools_revision = Some(request.revision);
                 self.state.seen = Some((request.seen, request.revision));
             }
-            ModelEvent::Failed(_) => (self.state.stream, self.state.request) = (None, None),
+            ModelEvent::Failed(fault) => {
+                self.state.stream = None;
+                if let Some(request) = self.state.request.take() {
+                    request.ended(fault.kind.as_str(), None);
+                }
+            }
             _ => {}
         }
         self.turn.on(Input::Model(event));

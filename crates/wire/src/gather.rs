@@ -7,7 +7,7 @@ use crate::Limits;
 use crate::parser::failed;
 
 /// What a block costs beside its text: a stream of empty blocks must end, too.
-const PER_BLOCK: usize = 64;
+const PER_BLOCK: usize = 256;
 
 /// Counts what an answer holds.
 #[derive(Debug)]

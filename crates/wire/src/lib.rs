@@ -14,11 +14,15 @@ mod dispatch;
 mod gather;
 mod gemini;
 mod name;
+#[cfg(test)]
+mod official;
 mod openai;
 mod outcome;
 mod parser;
 mod refusal;
 mod rounds;
+#[cfg(test)]
+mod rounds_tests;
 #[cfg(test)]
 mod samples;
 mod sse;

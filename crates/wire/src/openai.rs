@@ -15,6 +15,7 @@ mod preamble;
 mod request_tests;
 mod responses_request;
 mod responses_stream;
+mod scan;
 mod secrets;
 #[cfg(test)]
 mod stream_tests;

@@ -6,16 +6,12 @@ use switchboard_chat::{Part, ToolReturn};
 /// for the text beside it, which servers write for clients that cannot read it.
 pub(crate) fn pieces(result: &ToolReturn) -> (String, Vec<&Part>) {
     let media = result.content.iter().filter(|part| !matches!(part, Part::Text { .. }));
-    let text = match &result.structured {
-        Some(structured) => structured.to_string(),
-        None => {
-            let texts = result.content.iter().filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                Part::Image(_) | Part::File { .. } => None,
-            });
-            texts.collect::<Vec<_>>().join("\n")
-        }
-    };
+    let texts = result.content.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image(_) | Part::File { .. } => None,
+    });
+    let structured = result.structured.as_ref().map(ToString::to_string);
+    let text = structured.unwrap_or_else(|| texts.collect::<Vec<_>>().join("\n"));
     (text, media.collect())
 }
 

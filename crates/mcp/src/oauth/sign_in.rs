@@ -21,7 +21,7 @@ use super::discovery::{Discovered, describe, discover};
 use super::grant::{Grant, TokenStore, Wanted, union};
 use super::{bearer_challenge, unkept, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_client::HttpPool;
+use crate::http_pool::HttpPool;
 use crate::probe::discover_request;
 
 const CALLBACK: &str = "/callback";
@@ -189,7 +189,7 @@ async fn ask_for_challenge(
     };
     let request = request.headers(plain_headers(headers)).timeout(LONGEST_QUESTION);
     let response =
-        request.send().await.map_err(|error| crate::http_client::describe_failure(&error))?;
+        request.send().await.map_err(|error| crate::http_faults::describe_failure(&error))?;
     let is_refused = response.status() == StatusCode::UNAUTHORIZED;
     Ok(bearer_challenge(response.headers()).filter(|_| is_refused))
 }

@@ -59,6 +59,11 @@ pub(super) fn thinking(model: &str) -> Thinking {
     }
 }
 
+/// Whether a model takes `temperature` and `top_p`: the newer ones refuse the whole request.
+pub(super) fn takes_sampling(model: &str) -> bool {
+    Claude::read(model).is_none_or(|claude| claude.version < (4, 7))
+}
+
 /// The tokens of an answer where nobody says how many: the API wants a number. All models from 4 on take the larger one,
 /// which leaves room for thoughts; the smaller one is taken by all that are still served.
 pub(super) fn max_tokens(model: &str) -> u32 {
@@ -94,6 +99,11 @@ mod tests {
             assert_eq!(takes_tool_changes(model), takes, "{model}");
             assert_eq!(thinking(model), thinks, "{model}");
             assert_eq!(max_tokens(model), most, "{model}");
+        }
+        for (model, takes) in
+            [("claude-opus-4-6", true), ("claude-opus-4-7", false), ("other", true)]
+        {
+            assert_eq!(takes_sampling(model), takes, "{model}");
         }
     }
 }

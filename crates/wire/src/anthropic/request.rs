@@ -64,6 +64,7 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
     let tools: &RawValue = serde_json::from_slice(&tools).map_err(|error| unwritten(&error))?;
     let max_tokens = settings.max_output_tokens.unwrap_or_else(|| model::max_tokens(model));
     let (thinking, output_config) = thinking(model, settings, max_tokens);
+    let takes_sampling = model::takes_sampling(model);
     let system = rounds::instructions(ask).map(|text| {
         let content = Content::Text { text: Cow::Owned(text) };
         [Marked { content, cache_control: Some(CacheControl::EPHEMERAL) }]
@@ -76,8 +77,8 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
         messages: turns(ask, &ids),
         thinking,
         output_config,
-        temperature: settings.temperature,
-        top_p: settings.top_p,
+        temperature: settings.temperature.filter(|_| takes_sampling),
+        top_p: settings.top_p.filter(|_| takes_sampling),
         stream: true,
     };
     let body = serde_json::to_vec(&body).map_err(|error| unwritten(&error))?;

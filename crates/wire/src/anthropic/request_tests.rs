@@ -1,11 +1,14 @@
-use pretty_assertions::assert_eq;
-use serde_json::{Value, json};
 use std::sync::Arc;
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use serde_json::{Value, json};
 use switchboard_chat::{Block, Message, Part, Reply, Source, Stop};
 use switchboard_model::{Effort, ModelSettings, ProviderKind};
 use switchboard_render::{Delta, Provider};
 
 use super::request;
+use crate::rounds_tests::conversation;
 use crate::samples::{
     Asking, call, calls, conversations, rendering, reply, result, source, thought,
 };
@@ -122,7 +125,7 @@ fn settings_are_sent_as_the_model_takes_them_and_only_where_they_are_set() {
         NEW,
         all.clone(),
         json!({
-            "model": NEW, "max_tokens": 3000, "system": block("I\n\nS"), "stream": true, "temperature": 0.5, "top_p": 0.75,
+            "model": NEW, "max_tokens": 3000, "system": block("I\n\nS"), "stream": true,
             "thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"},
         }),
     );
@@ -291,4 +294,28 @@ fn removals_are_said_and_need_only_their_own_beta() {
     let gone =
         json!([{"type": "tool_removal", "tool": {"type": "tool_reference", "name": "drop"}}]);
     assert_eq!(body["messages"][1], json!({"role": "system", "content": gone}));
+}
+
+proptest! {
+    #[test]
+    fn whatever_was_said_the_order_is_one_that_is_taken(
+        messages in conversation(claude(NEW)),
+        places in proptest::collection::vec(0_usize..14, 0..3),
+        replay in 0_usize..14,
+    ) {
+        let list = |count: usize| rendering(Provider::Anthropic, &["find", "t1", "t2", "t3"][..=count]);
+        let mut places = places;
+        places.sort_unstable();
+        let changes = places.iter().enumerate().map(|(count, before)| {
+            let delta = Delta::between(&list(count), &list(count + 1));
+            ToolChange { before: *before, delta: Arc::new(delta) }
+        });
+        let tools = Tools { base: list(0), changes: changes.collect(), newest: list(places.len()) };
+        for model in [NEW, OLD] {
+            let changes = if model == NEW { tools.clone() } else { Tools::only(list(0)) };
+            let mut asking = Asking::new(claude(model), changes, &messages);
+            asking.replay = replay.min(messages.len())..messages.len();
+            check_order(&asking.send(request).1);
+        }
+    }
 }

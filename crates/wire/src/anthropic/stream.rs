@@ -8,7 +8,7 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
-use crate::borrowed::Text;
+use crate::borrowed::{Text, read};
 use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
 
@@ -20,11 +20,20 @@ struct RawEvent<'a> {
     index: Option<usize>,
     #[serde(borrow)]
     delta: Option<RawDelta<'a>>,
-    content_block: Option<RawBlock>,
-    message: Option<RawMessage>,
-    usage: Option<RawUsage>,
-    error: Option<RawError>,
+    content_block: Option<Box<RawBlock>>,
+    message: Option<Box<RawMessage>>,
+    usage: Option<Box<RawUsage>>,
+    error: Option<Box<RawError>>,
     request_id: Option<String>,
+}
+
+/// The event of which nearly all of a stream is made.
+#[derive(Debug, Deserialize)]
+struct RawGrowth<'a> {
+    #[serde(default)]
+    index: usize,
+    #[serde(borrow)]
+    delta: RawDelta<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,7 +131,7 @@ impl MessagesWire {
             }
             b"content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.begin(event.index.unwrap_or(0), block, out)?;
+                    self.begin(event.index.unwrap_or(0), *block, out)?;
                 }
             }
             b"content_block_stop" => self.close(event.index.unwrap_or(0)),
@@ -137,7 +146,7 @@ impl MessagesWire {
                     self.stop = Some(stop_of(&reason.0));
                 }
                 if let Some(usage) = event.usage {
-                    self.count(usage, out);
+                    self.count(*usage, out);
                 }
             }
             b"message_stop" => {
@@ -358,12 +367,14 @@ impl Wire for MessagesWire {
         if !is_known(name) {
             return;
         }
-        match serde_json::from_slice::<RawEvent<'_>>(data) {
-            Ok(event) => {
-                if let Err(full) = self.read(name, event, out) {
-                    out.push(full.into());
-                }
-            }
+        let done = if name == b"content_block_delta" {
+            read::<RawGrowth<'_>>(data).map(|event| self.grow(event.index, &event.delta, out))
+        } else {
+            read::<RawEvent<'_>>(data).map(|event| self.read(name, event, out))
+        };
+        match done {
+            Ok(Ok(())) => {}
+            Ok(Err(full)) => out.push(full.into()),
             Err(error) => {
                 let text = format!("an event of the stream cannot be read: {error}");
                 out.push(failed(FaultKind::Unreadable, text));

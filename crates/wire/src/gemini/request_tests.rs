@@ -1,4 +1,5 @@
 use pretty_assertions::assert_eq;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_chat::{Block, FaultKind, Message, Part, Source};
 use switchboard_model::{Effort, ModelSettings, ProviderKind};
@@ -6,6 +7,7 @@ use switchboard_render::Provider;
 
 use super::request;
 use crate::Tools;
+use crate::rounds_tests::conversation;
 use crate::samples::{Asking, call, calls, conversations, media, rendering, reply, result, source};
 
 const NEW: &str = "gemini-3-pro-preview";
@@ -232,5 +234,15 @@ fn media_of_results_stand_in_or_after_their_response() {
             sent(model, &messages(&gemini(model)))[2]["parts"],
             json!([plain, png, wav, last])
         );
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_was_said_the_order_is_one_that_is_taken(messages in conversation(gemini(NEW))) {
+        for model in [NEW, OLD] {
+            let (_, body) = Asking::new(gemini(model), tools(), &messages).send(request);
+            check_order(model, &body);
+        }
     }
 }

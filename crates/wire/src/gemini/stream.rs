@@ -8,7 +8,7 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
-use crate::borrowed::Text;
+use crate::borrowed::{Few, Text, read};
 use crate::gather::{Full, Gathered};
 use crate::parser::{Wire, failed};
 
@@ -17,20 +17,20 @@ use crate::parser::{Wire, failed};
 #[serde(rename_all = "camelCase")]
 struct RawEvent<'a> {
     #[serde(borrow)]
-    response: Option<RawChunk<'a>>,
+    response: Option<Box<RawChunk<'a>>>,
     #[serde(borrow)]
-    candidates: Option<Vec<RawCandidate<'a>>>,
-    prompt_feedback: Option<RawFeedback>,
+    candidates: Option<Few<RawCandidate<'a>>>,
+    prompt_feedback: Option<Box<RawFeedback>>,
     usage_metadata: Option<RawUsage>,
-    error: Option<RawError>,
+    error: Option<Box<RawError>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawChunk<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<RawCandidate<'a>>>,
-    prompt_feedback: Option<RawFeedback>,
+    candidates: Option<Few<RawCandidate<'a>>>,
+    prompt_feedback: Option<Box<RawFeedback>>,
     usage_metadata: Option<RawUsage>,
 }
 
@@ -47,7 +47,7 @@ struct RawCandidate<'a> {
 #[derive(Debug, Deserialize)]
 struct RawContent<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<RawPart<'a>>>,
+    parts: Option<Few<RawPart<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,7 +58,7 @@ struct RawPart<'a> {
     thought: Option<bool>,
     #[serde(borrow)]
     thought_signature: Option<Text<'a>>,
-    function_call: Option<RawCall>,
+    function_call: Option<Box<RawCall>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,19 +126,26 @@ impl GeminiWire {
             out.push(ModelEvent::Failed(Box::new(error.into_fault())));
             return Ok(());
         }
-        let RawEvent { candidates, prompt_feedback, usage_metadata, .. } = event;
-        let own = RawChunk { candidates, prompt_feedback, usage_metadata };
-        let chunk = event.response.unwrap_or(own);
+        let chunk = match event.response {
+            Some(wrapped) => *wrapped,
+            None => RawChunk {
+                candidates: event.candidates,
+                prompt_feedback: event.prompt_feedback,
+                usage_metadata: event.usage_metadata,
+            },
+        };
         let used = chunk.usage_metadata.map(|usage| usage.read());
         if let Some(usage) = used.filter(|used| self.usage != Some(*used)) {
             self.usage = Some(usage);
             out.push(ModelEvent::Usage(usage));
         }
         // Only one answer is asked for.
-        if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
+        if let Some(candidate) = chunk.candidates.and_then(|all| all.first) {
             let parts = candidate.content.and_then(|content| content.parts);
-            for part in parts.into_iter().flatten() {
-                self.part(part, out)?;
+            if let Some(Few { first, rest }) = parts {
+                for part in first.into_iter().chain(rest) {
+                    self.part(part, out)?;
+                }
             }
             if let Some(reason) = candidate.finish_reason {
                 match stop_of(&reason.0) {
@@ -159,7 +166,7 @@ impl GeminiWire {
     fn part(&mut self, part: RawPart<'_>, out: &mut Events) -> Result<(), Full> {
         let signature = part.thought_signature.map(|signature| signature.0);
         if let Some(call) = part.function_call {
-            return self.call(call, signature.as_deref(), out);
+            return self.call(*call, signature.as_deref(), out);
         }
         let text = part.text.map(|text| text.0).unwrap_or_default();
         let is_thought = part.thought == Some(true);
@@ -279,7 +286,7 @@ impl Wire for GeminiWire {
         if data == b"[DONE]" {
             return;
         }
-        match serde_json::from_slice::<RawEvent<'_>>(data) {
+        match read::<RawEvent<'_>>(data) {
             Ok(event) => {
                 if let Err(full) = self.read(event, out) {
                     out.push(full.into());

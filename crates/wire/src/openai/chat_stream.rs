@@ -12,7 +12,8 @@ use switchboard_chat::{
 
 use super::gathered::Measure;
 use super::patient::Text;
-use super::{arguments, faults};
+use super::scan::Took;
+use super::{arguments, faults, scan};
 use crate::parser::{Limits, Wire, failed};
 
 /// The longest arguments that are read before they are complete.
@@ -70,7 +71,7 @@ struct Choice<'a> {
     finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Delta<'a> {
     #[serde(borrow, default)]
     content: Text<'a>,
@@ -84,7 +85,107 @@ struct Delta<'a> {
     tool_calls: Option<Vec<Fragment<'a>>>,
 }
 
-#[derive(Deserialize)]
+impl<'a> Choice<'a> {
+    /// The one choice of a chunk that has nothing else to say, without reading what is not needed.
+    fn scanned(chunk: &'a [u8]) -> Option<Self> {
+        let mut read = None;
+        scan::each(chunk, |key, rest| match key {
+            b"choices" => {
+                let mut choice = Self { index: None, delta: None, finish_reason: Text::default() };
+                let took = scan::only(rest, |element| choice.scan(element))?;
+                read = Some(choice);
+                Some(Took::Bytes(took))
+            }
+            b"usage" | b"error" => null(rest),
+            _ => Some(Took::Unread),
+        })?;
+        read
+    }
+
+    fn scan(&mut self, choice: &'a [u8]) -> Option<usize> {
+        scan::each(choice, |key, rest| match key {
+            b"index" => rest.starts_with(b"0").then_some(Took::Bytes(1)),
+            b"finish_reason" => null(rest),
+            b"delta" => {
+                let mut delta = Delta::default();
+                let took = delta.scan(rest)?;
+                self.delta = Some(delta);
+                Some(Took::Bytes(took))
+            }
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+impl<'a> Delta<'a> {
+    fn scan(&mut self, delta: &'a [u8]) -> Option<usize> {
+        scan::each(delta, |key, rest| {
+            let place = match key {
+                b"content" => &mut self.content,
+                b"refusal" => &mut self.refusal,
+                b"reasoning_content" => &mut self.reasoning_content,
+                b"reasoning" => &mut self.reasoning,
+                b"tool_calls" if rest.starts_with(b"[") => {
+                    let mut fragment = Fragment::default();
+                    let took = scan::only(rest, |element| fragment.scan(element))?;
+                    self.tool_calls = Some(vec![fragment]);
+                    return Some(Took::Bytes(took));
+                }
+                b"tool_calls" => return null(rest),
+                _ => return Some(Took::Unread),
+            };
+            text(rest, place)
+        })
+    }
+}
+
+impl<'a> Fragment<'a> {
+    fn scan(&mut self, fragment: &'a [u8]) -> Option<usize> {
+        scan::each(fragment, |key, rest| match key {
+            b"index" => {
+                let value = scan::value(rest)?;
+                self.index = Some(std::str::from_utf8(value).ok()?.parse().ok()?);
+                Some(Took::Bytes(value.len()))
+            }
+            b"id" => text(rest, &mut self.id),
+            b"function" => {
+                let mut function = Function::default();
+                let took = function.scan(rest)?;
+                self.function = Some(function);
+                Some(Took::Bytes(took))
+            }
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+impl<'a> Function<'a> {
+    fn scan(&mut self, function: &'a [u8]) -> Option<usize> {
+        scan::each(function, |key, rest| match key {
+            b"name" => text(rest, &mut self.name),
+            b"arguments" => {
+                let mut written = Text::default();
+                let took = text(rest, &mut written)?;
+                self.arguments = Some(Arguments::Text(written));
+                Some(took)
+            }
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+/// A member that says nothing; one that does is for the real parser.
+fn null(rest: &[u8]) -> Option<Took> {
+    rest.starts_with(b"null").then_some(Took::Bytes(4))
+}
+
+fn text<'a>(rest: &'a [u8], place: &mut Text<'a>) -> Option<Took> {
+    let value = scan::value(rest)?;
+    *place = Text::written(value)?;
+    Some(Took::Bytes(value.len()))
+}
+
+#[derive(Deserialize, Default)]
 struct Fragment<'a> {
     #[serde(default)]
     index: Option<u64>,
@@ -100,7 +201,21 @@ struct Function<'a> {
     name: Text<'a>,
     /// A text; from some servers the object itself.
     #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<Arguments<'a>>,
+}
+
+/// Arguments, read or as they are written.
+#[derive(Deserialize)]
+#[serde(from = "&'a RawValue", bound(deserialize = "'de: 'a"))]
+enum Arguments<'a> {
+    Text(Text<'a>),
+    Other(&'a RawValue),
+}
+
+impl<'a> From<&'a RawValue> for Arguments<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Text::written(raw.get().as_bytes()).map_or(Self::Other(raw), Self::Text)
+    }
 }
 
 impl Wire for ChatWire {
@@ -141,6 +256,9 @@ impl ChatWire {
     }
 
     fn chunk(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
+        if let Some(choice) = Choice::scanned(data) {
+            return self.choice(&choice, out);
+        }
         let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
             let text = format!("a chunk of the stream is not what Chat Completions has: {error}");
             failed(FaultKind::Unreadable, text)
@@ -206,7 +324,7 @@ impl ChatWire {
     ) -> Result<(), ModelEvent> {
         let id = fragment.id.as_str();
         let name = fragment.function.as_ref().map_or("", |function| function.name.as_str());
-        let given = fragment.function.as_ref().and_then(|function| function.arguments);
+        let given = fragment.function.as_ref().and_then(|function| function.arguments.as_ref());
         let at = if let Some(at) = self.place(fragment.index, id, name) {
             at
         } else {
@@ -319,13 +437,12 @@ impl From<Call> for ToolCall {
 }
 
 /// The text of arguments, or of the object that stands for it.
-fn arguments_in(given: &RawValue) -> Option<String> {
-    match serde_json::from_str::<Text<'_>>(given.get()) {
-        Ok(text) if given.get().starts_with('"') => text.filled().map(str::to_owned),
-        _ => match serde_json::from_str::<Value>(given.get()) {
-            Ok(Value::Null) | Err(_) => None,
-            Ok(value) => Some(value.to_string()),
-        },
+fn arguments_in(given: &Arguments<'_>) -> Option<String> {
+    match given {
+        Arguments::Text(text) => text.filled().map(str::to_owned),
+        Arguments::Other(raw) => {
+            serde_json::from_str::<Value>(raw.get()).ok().map(|value| value.to_string())
+        }
     }
 }
 

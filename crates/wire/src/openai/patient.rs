@@ -11,7 +11,19 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Text<'a>(Option<Cow<'a, str>>);
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    /// A text as JSON writes it; `None` where it is none, and no `null` either.
+    pub(super) fn written(value: &'a [u8]) -> Option<Self> {
+        if value == b"null" {
+            return Some(Self(None));
+        }
+        let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if memchr::memchr(b'\\', inner).is_none() {
+            return Some(Self(Some(Cow::Borrowed(std::str::from_utf8(inner).ok()?))));
+        }
+        serde_json::from_slice(value).ok()
+    }
+
     /// The text; one that is absent is empty.
     pub(super) fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()

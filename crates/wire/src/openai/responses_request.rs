@@ -62,7 +62,7 @@ pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault
         top_p: limited.and_then(|settings| settings.top_p),
         store: false,
         stream: true,
-        include: ["reasoning.encrypted_content"],
+        include: if thinks(&ask.source.model) { &["reasoning.encrypted_content"] } else { &[] },
         prompt_cache_key: ask.session.chars().take(MOST_KEY).collect(),
     };
     let body = serde_json::to_vec(&body).map_err(|error| preamble::unwritable(&error))?;
@@ -71,6 +71,12 @@ pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault
         headers: headers(ask, is_account),
         body: body.into(),
     })
+}
+
+/// Whether a model may seal thoughts. The older ones refuse a request that asks for them.
+fn thinks(model: &str) -> bool {
+    let model = model.strip_prefix("ft:").unwrap_or(model);
+    !["gpt-3", "gpt-4", "chatgpt-4o"].iter().any(|older| model.starts_with(older))
 }
 
 /// A ChatGPT account is served faster where it is told which requests belong together.
@@ -108,7 +114,8 @@ struct Body<'a> {
     top_p: Option<f64>,
     store: bool,
     stream: bool,
-    include: [&'static str; 1],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
     prompt_cache_key: String,
 }
 
@@ -356,4 +363,21 @@ fn is_sealed(item: &Value) -> bool {
 /// Other servers give other ids, which the provider itself would refuse.
 fn is_item_id(id: &str, prefix: &str) -> bool {
     id.starts_with(prefix) && id.len() <= MOST_ITEM_ID
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_models_are_not_asked_to_seal_thoughts() {
+        for model in ["gpt-5.5", "o4-mini", "codex-mini-latest"] {
+            assert!(thinks(model), "{model}");
+        }
+        for model in
+            ["gpt-4.1", "gpt-4o", "ft:gpt-4o-mini:us::1", "chatgpt-4o-latest", "gpt-3.5-turbo"]
+        {
+            assert!(!thinks(model), "{model} refuses that");
+        }
+    }
 }

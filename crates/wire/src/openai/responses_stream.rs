@@ -14,7 +14,8 @@ use switchboard_chat::{
 
 use super::gathered::Measure;
 use super::patient::Text;
-use super::{arguments, faults};
+use super::scan::Took;
+use super::{arguments, faults, scan};
 use crate::parser::{Limits, Wire, failed};
 
 /// What an item costs beside its content, so that empty ones are bounded too.
@@ -123,6 +124,31 @@ struct DeltaEvent<'a> {
     delta: Text<'a>,
 }
 
+impl<'a> DeltaEvent<'a> {
+    fn read(data: &'a [u8]) -> Option<Self> {
+        Self::scanned(data).or_else(|| serde_json::from_slice(data).ok())
+    }
+
+    /// The same without reading what is not needed.
+    fn scanned(data: &'a [u8]) -> Option<Self> {
+        let (mut output_index, mut delta) = (None, None);
+        scan::each(data, |key, rest| {
+            let place = match key {
+                b"output_index" => &mut output_index,
+                b"delta" => &mut delta,
+                _ => return Some(Took::Unread),
+            };
+            let value = scan::value(rest)?;
+            *place = Some(value);
+            let has_both = output_index.is_some() && delta.is_some();
+            Some(if has_both { Took::Enough } else { Took::Bytes(value.len()) })
+        })?;
+        let index = std::str::from_utf8(output_index?).ok()?.parse().ok()?;
+        let delta = Text::written(delta?)?;
+        Some(Self { output_index: Some(index), summary_index: None, delta })
+    }
+}
+
 #[derive(Deserialize)]
 struct ItemEvent<'a> {
     #[serde(default)]
@@ -229,7 +255,7 @@ impl ResponsesWire {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelEvent> {
         // One that cannot be read is missed by nobody: the item will be told whole.
-        let Ok(event) = serde_json::from_slice::<DeltaEvent<'_>>(data) else { return Ok(()) };
+        let Some(event) = DeltaEvent::read(data) else { return Ok(()) };
         let Some(delta) = event.delta.filled() else { return Ok(()) };
         let (measure, item) = self.item(event.output_index)?;
         measure.add(delta.len())?;
