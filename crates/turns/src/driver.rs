@@ -99,6 +99,8 @@ impl Driver {
     /// Runs the turn to its end. That it has ended is for the caller to tell: who hears it may begin the next turn.
     pub(crate) async fn run(mut self) -> Over {
         let mut wishes = self.live.wishes();
+        // What was wished before there was anybody to hear it counts, too.
+        wishes.mark_changed();
         let mut granted = Wishes::default();
         let mut calls: JoinSet<Called> = JoinSet::new();
         let (tell, mut news) = mpsc::channel(NEWS);

@@ -120,15 +120,25 @@ impl Turns {
                 None => book.running.insert(session.id.to_string(), live.clone()),
             };
         }
-        match self.driver(session, live.clone(), wanted).await {
+        // A caller who goes away now must not leave something half begun, which nobody would ever end.
+        let begins = self.running.spawn(self.clone().start_driver(session.clone(), live, wanted));
+        begins.await.unwrap_or(Err(TurnError::Stopping))
+    }
+
+    async fn start_driver(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        live: Arc<LiveTurn>,
+        wanted: NewTurn,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
+        match self.driver(&session, live.clone(), wanted).await {
             Ok(driver) => {
-                let turns = self.clone();
+                let (turns, told) = (self.clone(), live.clone());
                 self.running.spawn(async move {
-                    let (session, live) = (driver.session.id.to_string(), driver.live.clone());
                     let over = driver.run().await;
-                    turns.ended(&session, over.stretch);
+                    turns.ended(&session.id, over.stretch);
                     if let Some((end, last)) = over.end {
-                        live.close(end, &last);
+                        told.close(end, &last);
                     }
                 });
                 Ok(live)
