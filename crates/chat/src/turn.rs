@@ -4,7 +4,7 @@
 //! drives it owns the network, the clock and the store. Whatever happens, the messages that it keeps are a valid
 //! conversation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use crate::retry::wait_before_next;
@@ -20,8 +20,8 @@ pub struct TurnLimits {
     pub rounds: u32,
     /// Calls over all rounds.
     pub calls: usize,
-    /// How often one call may be made with the same arguments.
-    pub same_calls: u32,
+    /// How often one call may give the same result in a row before it is no longer run.
+    pub same_results: u32,
     /// How often one request is tried.
     pub attempts: u32,
     /// Tokens over all requests.
@@ -30,7 +30,7 @@ pub struct TurnLimits {
 
 impl Default for TurnLimits {
     fn default() -> Self {
-        Self { rounds: 25, calls: 500, same_calls: 5, attempts: 4, tokens: None }
+        Self { rounds: 25, calls: 500, same_results: 8, attempts: 4, tokens: None }
     }
 }
 
@@ -91,8 +91,12 @@ pub struct Turn {
     rounds: u32,
     attempt: u32,
     calls: usize,
-    /// How often a call was made: its name and arguments.
-    made: HashMap<(String, String), u32>,
+    /// The number in the id of the next call.
+    named: usize,
+    /// The ids of the calls that the conversation has.
+    ids: HashSet<String>,
+    /// What calls of a name and arguments gave last, and how often in a row.
+    given: HashMap<(String, String), (ToolReturn, u32)>,
     /// What the model said in the answer at hand.
     partial: String,
     correction: Option<&'static str>,
@@ -110,9 +114,18 @@ const MOST_SETTLING: u32 = 12;
 const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
 const UNEXPECTED: &str = "Your last answer called a tool that is not declared. Use only the declared tools, by their exact names, or answer without them.";
 
+fn key(call: &ToolCall) -> (String, String) {
+    (call.name.clone(), call.arguments.to_string())
+}
+
 impl Turn {
     /// Begins a turn: the conversation so far ends with what the person said.
     pub fn new(id: impl Into<String>, messages: Vec<Message>, limits: TurnLimits) -> Self {
+        let replies = messages.iter().filter_map(|message| match message {
+            Message::Assistant(reply) => Some(reply),
+            Message::System(_) | Message::User(_) | Message::Tool(_) => None,
+        });
+        let ids = replies.flat_map(Reply::calls).map(|call| call.id.clone()).collect();
         let mut turn = Self {
             id: id.into(),
             messages,
@@ -121,7 +134,9 @@ impl Turn {
             rounds: 0,
             attempt: 0,
             calls: 0,
-            made: HashMap::new(),
+            named: 0,
+            ids,
+            given: HashMap::new(),
             partial: String::new(),
             correction: None,
             usage: Usage::default(),
@@ -162,6 +177,7 @@ impl Turn {
             (Input::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
             (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
+                self.count_given_up();
                 self.emit(TurnEvent::Restarted { tools_revision });
                 self.attempt = 0;
                 self.phase = Phase::Settling(1);
@@ -215,7 +231,7 @@ impl Turn {
     }
 
     fn finished(&mut self, mut reply: Reply) {
-        reply.usage = reply.usage.or(self.latest);
+        reply.usage = reply.usage.or(self.latest.take());
         if let Some(usage) = reply.usage {
             self.usage = self.usage.and(usage);
             let turn = self.usage;
@@ -230,6 +246,11 @@ impl Turn {
             let nothing = ModelFault::new(FaultKind::Interrupted, "the model answered nothing");
             return self.failed(&nothing);
         }
+        if reply.stop == Stop::Refused {
+            // What a filter has stopped is not done either.
+            reply.content.retain(|block| !matches!(block, Block::ToolCall(_)));
+        }
+        reply.turn = Some(self.id.clone());
         self.name_calls(&mut reply);
         (self.attempt, self.correction) = (0, None);
         let calls: Vec<_> = reply.calls().cloned().collect();
@@ -240,7 +261,10 @@ impl Turn {
         self.act([Action::Keep]);
         match (calls.is_empty(), stop) {
             (false, _) => self.run(calls),
-            (true, Stop::Paused) => self.next_round(),
+            (true, Stop::Paused) => {
+                self.rounds += 1;
+                self.next_round();
+            }
             (true, Stop::Refused) => {
                 let fault = ModelFault::new(
                     FaultKind::Refused,
@@ -264,7 +288,14 @@ impl Turn {
         });
         for block in &mut reply.content {
             if let Block::ToolCall(call) = block {
-                call.id = format!("call_{}_{}", self.id, self.calls);
+                // An imported conversation may have calls of a turn of the same name.
+                loop {
+                    call.id = format!("call_{}_{}", self.id, self.named);
+                    self.named += 1;
+                    if self.ids.insert(call.id.clone()) {
+                        break;
+                    }
+                }
                 self.calls += 1;
             }
         }
@@ -287,7 +318,7 @@ impl Turn {
     }
 
     /// Why a call is answered without being run.
-    fn refusal(&mut self, call: &ToolCall) -> Option<String> {
+    fn refusal(&self, call: &ToolCall) -> Option<String> {
         if let Some(text) = &call.unreadable {
             let start: String = text.chars().take(200).collect();
             return Some(format!(
@@ -306,12 +337,11 @@ impl Turn {
                 "The call was not run: a turn has at most {most} calls, and they are used up."
             ));
         }
-        let made = self.made.entry((call.name.clone(), call.arguments.to_string())).or_default();
-        *made += 1;
-        (*made > self.limits.same_calls).then(|| {
+        let most = self.limits.same_results;
+        let given = self.given.get(&key(call));
+        given.is_some_and(|(_, times)| *times >= most).then(|| {
             format!(
-                "The call was not run: it was made {} times in this turn with the same arguments. Use the results that are there.",
-                self.limits.same_calls
+                "The call was not run: with the same arguments it gave the same result {most} times in a row. Use that result, or do something else."
             )
         })
     }
@@ -319,7 +349,12 @@ impl Turn {
     fn returned(&mut self, result: ToolReturn) {
         let Phase::Calling(slots) = &mut self.phase else { return };
         let open = slots.iter_mut().find(|(call, slot)| call.id == result.call && slot.is_none());
-        let Some((_, slot)) = open else { return };
+        let Some((call, slot)) = open else { return };
+        let given = self.given.entry(key(call)).or_insert_with(|| (result.clone(), 0));
+        if (&given.0.content, &given.0.structured) != (&result.content, &result.structured) {
+            *given = (result.clone(), 0);
+        }
+        given.1 += 1;
         let event = TurnEvent::returned(&result);
         *slot = Some(result);
         self.emit(event);
@@ -363,7 +398,15 @@ impl Turn {
         self.end(TurnStatus::Limited, None);
     }
 
+    /// An answer that is given up costs what it cost.
+    fn count_given_up(&mut self) {
+        if let Some(usage) = self.latest.take() {
+            self.usage = self.usage.and(usage);
+        }
+    }
+
     fn failed(&mut self, fault: &ModelFault) {
+        self.count_given_up();
         self.correction = match fault.kind {
             FaultKind::MalformedCall => Some(MALFORMED),
             FaultKind::UnexpectedCall => Some(UNEXPECTED),
@@ -392,11 +435,13 @@ impl Turn {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Asking => {
                 self.act([Action::Drop]);
+                self.count_given_up();
                 let text = std::mem::take(&mut self.partial);
                 if !text.is_empty() {
                     // What was said is kept. What was thought or half called is worth nothing without its end.
                     let content = vec![Block::text(text)];
-                    let reply = Reply { content, stop: Stop::Cancelled, ..Reply::default() };
+                    let (stop, turn) = (Stop::Cancelled, Some(self.id.clone()));
+                    let reply = Reply { content, stop, turn, ..Reply::default() };
                     self.messages.push(Message::Assistant(reply));
                 }
             }

@@ -115,6 +115,8 @@ impl TurnStatus {
 
 /// What went wrong, for people and programs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+// The API has a problem of its own, of another shape.
+#[schema(as = TurnProblem)]
 pub struct Problem {
     pub kind: &'static str,
     pub message: String,

@@ -103,6 +103,9 @@ pub(crate) async fn list(meant: Meant) -> Json<TurnList> {
 }
 
 /// Show a turn
+///
+/// How far it is, or what it came to. A turn is remembered for ten minutes after its end; what was said stays in the
+/// history.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/turns/{turn}",

@@ -243,7 +243,8 @@ impl Turns {
         }
     }
 
-    /// The session is about to end: its turn ends first, as nothing can be kept after it.
+    /// The session is about to end: its turn ends before it, so that nothing is kept for a session that is gone, or for
+    /// another one of the same name.
     pub async fn forget(&self, session: &str) {
         if let Some(turn) = self.running(session) {
             turn.cancel();

@@ -63,10 +63,14 @@ fn failed(kind: FaultKind) -> ModelEvent {
 }
 
 fn answer(turn: &mut Turn, id: &str) -> Vec<String> {
+    give(turn, id, id)
+}
+
+fn give(turn: &mut Turn, id: &str, text: &str) -> Vec<String> {
     let result = ToolReturn {
         call: id.into(),
         name: "echo".into(),
-        content: vec![Part::text(id)],
+        content: vec![Part::text(text)],
         structured: None,
         is_error: false,
         latency_ms: None,
@@ -152,7 +156,7 @@ fn what_cannot_be_read_is_answered_and_not_run() {
 }
 
 #[test]
-fn rounds_same_calls_and_tokens_have_limits() {
+fn rounds_same_results_and_tokens_have_limits() {
     let mut turn = limited(TurnLimits { rounds: 1, ..TurnLimits::default() });
     model(&mut turn, calls(1));
     answer(&mut turn, "call_t_0");
@@ -162,10 +166,16 @@ fn rounds_same_calls_and_tokens_have_limits() {
     );
     assert_eq!(order(&turn), "user calls call_t_0 calls call_t_1!");
 
-    let mut turn = limited(TurnLimits { same_calls: 1, ..TurnLimits::default() });
-    model(&mut turn, calls(1));
-    answer(&mut turn, "call_t_0");
-    assert_eq!(model(&mut turn, calls(1)), ["keep", "tool_call", "tool_result", "keep", "ask"]);
+    let mut turn = limited(TurnLimits { same_results: 2, ..TurnLimits::default() });
+    for (round, text) in ["pending", "done", "pending", "pending"].into_iter().enumerate() {
+        assert_eq!(model(&mut turn, calls(1)).last().unwrap(), &format!("call call_t_{round}"));
+        give(&mut turn, &format!("call_t_{round}"), text);
+    }
+    assert_eq!(
+        model(&mut turn, calls(1)),
+        ["keep", "tool_call", "tool_result", "keep", "ask"],
+        "twice the same, and it is not run again"
+    );
 
     let mut turn = limited(TurnLimits { tokens: Some(10), ..TurnLimits::default() });
     let usage = Usage { input_tokens: 9, output_tokens: 1, ..Usage::default() };
@@ -267,6 +277,59 @@ fn who_cancels_keeps_what_was_said_and_every_call_is_answered() {
 fn a_model_that_says_nothing_is_asked_again() {
     let mut turn = turn();
     assert_eq!(model(&mut turn, finished(vec![])), ["retrying", "wait 500"]);
+}
+
+#[test]
+fn a_model_that_pauses_for_ever_comes_to_an_end() {
+    let mut turn = limited(TurnLimits { rounds: 3, ..TurnLimits::default() });
+    let paused = || {
+        let content = vec![Block::text("hm")];
+        ModelEvent::Finished(Box::new(Reply { content, stop: Stop::Paused, ..Reply::default() }))
+    };
+    for _ in 0..3 {
+        assert_eq!(model(&mut turn, paused()), ["keep", "ask"]);
+    }
+    assert_eq!(model(&mut turn, paused()), ["keep", "error limit", "done limited", "end"]);
+}
+
+#[test]
+fn calls_of_a_refused_answer_are_not_run() {
+    let mut turn = turn();
+    let content = vec![Block::text("no"), wire_call("echo", json!({}), "w")];
+    let refused = Reply { content, stop: Stop::Refused, ..Reply::default() };
+    assert_eq!(
+        model(&mut turn, ModelEvent::Finished(Box::new(refused))),
+        ["keep", "error refused", "done failed", "end"]
+    );
+    assert_eq!(order(&turn), "user no");
+}
+
+#[test]
+fn ids_that_the_conversation_has_are_not_given_again() {
+    let before = vec![
+        Message::user("1"),
+        crate::asking(&["call_t_0", "call_t_2"]),
+        crate::result("call_t_0"),
+        crate::result("call_t_2"),
+        Message::user("2"),
+    ];
+    let mut turn = Turn::new("t", before, TurnLimits::default());
+    acts(&mut turn);
+    let acts = model(&mut turn, calls(2));
+    assert_eq!(acts, ["keep", "tool_call", "call call_t_1", "tool_call", "call call_t_3"]);
+}
+
+#[test]
+fn what_is_given_up_costs_what_it_cost() {
+    let mut turn = turn();
+    let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
+    model(&mut turn, ModelEvent::Usage(usage));
+    model(&mut turn, failed(FaultKind::Interrupted));
+    turn.on(Input::Waited);
+    acts(&mut turn);
+    model(&mut turn, ModelEvent::Usage(usage));
+    turn.on(Input::Cancel);
+    assert_eq!(turn.usage().total(), 12);
 }
 
 /// Anything that may happen, in any order.
