@@ -381,7 +381,7 @@ pub(crate) struct SessionSwitchArguments {
                         With --json each event is one line of JSON.")]
 pub(crate) struct ChatArguments {
     /// Go on with this session; without it, a new one is made
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) session: Option<String>,
     /// Who answers, from now on [default: who answered before, else the first provider of the configuration, else demo]
     #[arg(long, value_name = "NAME")]

@@ -96,6 +96,14 @@ mod tests {
                 "content": [{"type": "text", "text": "\nno\nmore"}]},
             {"role": "assistant", "content": [{"type": "text", "text": "It failed."}]},
         ]}));
-        insta::assert_snapshot!(history_text(&history.unwrap()), @"");
+        insta::assert_snapshot!(history_text(&history.unwrap()), @r#"
+        # be brief
+        > add
+        > [image, image/png]
+        (thinking) hm
+        -> add� {"a":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...
+        <- add error: no ...
+        It failed.
+        "#);
     }
 }

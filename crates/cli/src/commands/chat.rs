@@ -83,8 +83,15 @@ struct Chat<'a> {
     output: Output,
     lines: Lines,
     interrupts: Interrupts,
-    /// A line that was typed while a turn ran, or the end of all lines.
-    early: Option<Option<String>>,
+    /// What was typed while a turn ran.
+    early: Option<Early>,
+}
+
+/// Something that waits for the end of a turn.
+enum Early {
+    Line(String),
+    /// There are no more lines.
+    End,
 }
 
 /// What came of a turn.
@@ -137,8 +144,10 @@ impl Chat<'_> {
 
     /// What is typed next; `None` when that was all.
     async fn line(&mut self) -> Result<Option<String>, Failure> {
-        if let Some(early) = self.early.take() {
-            return Ok(early);
+        match self.early.take() {
+            Some(Early::Line(line)) => return Ok(Some(line)),
+            Some(Early::End) => return Ok(None),
+            None => {}
         }
         self.lines.prompt(self.output);
         tokio::select! {
@@ -213,9 +222,9 @@ impl Chat<'_> {
     }
 
     /// While a turn runs only toolsets are switched. Everything else waits for its end.
-    async fn typed_early(&mut self, line: Option<String>) -> Option<Option<String>> {
-        let Some(text) = &line else { return Some(None) };
-        match Typed::read(text, self.partner.answerer()) {
+    async fn typed_early(&mut self, line: Option<String>) -> Option<Early> {
+        let Some(line) = line else { return Some(Early::End) };
+        match Typed::read(&line, self.partner.answerer()) {
             Typed::Nothing => None,
             typed @ Typed::Toolset { .. } => {
                 if let Err(failure) = self.act(typed).await {
@@ -223,7 +232,7 @@ impl Chat<'_> {
                 }
                 None
             }
-            _ => Some(line),
+            _ => Some(Early::Line(line)),
         }
     }
 

@@ -15,8 +15,8 @@ pub(super) struct Screen {
     began: Instant,
     /// A line that was begun and not ended, and what it is of.
     open: Option<Open>,
-    /// Whether the model has said something since it was asked.
-    has_answer: bool,
+    /// What of the model was shown since it was asked; an answer, where there was any of it.
+    shown: Option<Open>,
     /// The names of calls.
     calls: HashMap<String, String>,
     asked: String,
@@ -34,7 +34,7 @@ impl Screen {
             output,
             began: Instant::now(),
             open: None,
-            has_answer: false,
+            shown: None,
             calls: HashMap::new(),
             asked: String::new(),
         }
@@ -48,7 +48,7 @@ impl Screen {
         match told.event {
             Event::Started { provider, model } => {
                 self.asked = format!("{provider} {model}");
-                self.has_answer = false;
+                self.shown = None;
             }
             Event::Content { delta } => self.say(&delta),
             Event::Thinking { delta } => self.think(&delta),
@@ -125,7 +125,7 @@ impl Screen {
             self.end_line();
         }
         self.output.piece(delta);
-        self.has_answer |= !delta.is_empty();
+        self.shown = Some(Open::Answer);
         self.open = open_after(delta, self.open, Open::Answer);
     }
 
@@ -135,16 +135,20 @@ impl Screen {
             self.output.aside(&"(thinking) ".dimmed().to_string());
         }
         self.output.aside(&harmless(delta).dimmed().to_string());
-        self.has_answer = true;
+        self.shown = self.shown.or(Some(Open::Thought));
         // Also a thought that ends its line is still the same thought.
         self.open = Some(Open::Thought);
     }
 
     /// Marks what was shown since the model was asked, in the place where it was shown.
     fn void(&mut self) {
-        if std::mem::take(&mut self.has_answer) {
-            self.end_line();
-            self.output.piece("[the answer above is void]\n");
+        match self.shown.take() {
+            Some(Open::Answer) => {
+                self.end_line();
+                self.output.piece("[the answer above is void]\n");
+            }
+            Some(Open::Thought) => self.line("[the thoughts above are void]"),
+            None => {}
         }
     }
 }
