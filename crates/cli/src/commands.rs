@@ -16,6 +16,7 @@ mod serve;
 mod server_list;
 mod server_test;
 mod session;
+mod session_history;
 mod stdio;
 mod tool_call;
 mod tool_list;

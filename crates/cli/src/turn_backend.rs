@@ -66,20 +66,6 @@ impl SessionBackend {
             }
         }
     }
-
-    pub(crate) async fn set_history(
-        &self,
-        session: &str,
-        history: &History,
-    ) -> Result<History, Failure> {
-        match self {
-            Self::Remote(remote) => remote.put(&["sessions", session, "history"], history).await,
-            Self::Embedded(_, gateway, turns) => {
-                turns.set_history(&*found(gateway, session).await?, history).await?;
-                Ok(history.clone())
-            }
-        }
-    }
 }
 
 /// Where somebody who listens to a turn of this process stands.

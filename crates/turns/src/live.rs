@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use switchboard_chat::{Message, Problem, Stop, TurnEvent, TurnStatus, Usage};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// An event as it is told, written once for all who listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct LiveTurn {
     /// How many events there are.
     told: watch::Sender<u64>,
     wishes: watch::Sender<Wishes>,
+    /// Cancelled when the session may have another turn.
+    let_go: CancellationToken,
 }
 
 /// What a turn came to.
@@ -66,6 +69,7 @@ impl LiveTurn {
             end: OnceLock::new(),
             told: watch::Sender::new(0),
             wishes: watch::Sender::new(Wishes::default()),
+            let_go: CancellationToken::new(),
         }
     }
 
@@ -110,6 +114,18 @@ impl LiveTurn {
         let mut told = self.follow();
         while self.end.get().is_none() && told.changed().await.is_ok() {}
         self.end.get()
+    }
+
+    /// Lets its session have another turn.
+    pub(crate) fn let_go(&self) {
+        self.let_go.cancel();
+    }
+
+    /// A turn tells its end a moment before it lets go of its session: who heard of the end may go on at once.
+    pub(crate) async fn has_let_go(&self) {
+        if self.end().is_some() {
+            self.let_go.cancelled().await;
+        }
     }
 
     /// Wants it to end now. What was said so far is kept.

@@ -109,6 +109,9 @@ impl Turns {
             return Ok(known);
         }
         let live = Arc::new(LiveTurn::new(id, &session.id));
+        if let Some(other) = self.running(&session.id) {
+            other.has_let_go().await;
+        }
         {
             let mut book = self.book();
             if book.is_closed {
@@ -136,6 +139,7 @@ impl Turns {
                 let (status, usage) = (TurnStatus::Failed, Usage::default());
                 live.tell(&TurnEvent::Done { status, stop: None, usage, messages: 0 });
                 self.book().running.remove(&*session.id);
+                live.let_go();
                 Err(error)
             }
         }
@@ -192,15 +196,16 @@ impl Turns {
 
     fn ended(&self, session: &str, stretch: Option<Stretch>) {
         let mut book = self.book();
-        if let Some(live) = book.running.remove(session) {
-            book.ended.push_back((Instant::now(), live));
-        }
-        book.forget_old();
         if let Some(stretch) = stretch
             && book.stretches.len() < STRETCHES
         {
             book.stretches.insert(session.to_owned(), stretch);
         }
+        if let Some(live) = book.running.remove(session) {
+            live.let_go();
+            book.ended.push_back((Instant::now(), live));
+        }
+        book.forget_old();
     }
 
     /// A turn of a session that runs, or ended a while ago.

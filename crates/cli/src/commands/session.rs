@@ -1,34 +1,28 @@
 //! `session`: chats and connected clients, each with its own view of the tools.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 use std::process::ExitCode;
 
 use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::{NewSession, SessionChange, SessionTools, SessionView};
-use switchboard_chat::History;
 
-use crate::args::{
-    Globals, SessionCommand, SessionHistoryArguments, SessionNewArguments, SessionSwitchArguments,
-};
+use super::session_history;
+use crate::args::{Globals, SessionCommand, SessionNewArguments, SessionSwitchArguments};
 use crate::failure::Failure;
-use crate::history_text::history_text;
 use crate::output::{Output, harmless};
-use crate::replace_file::replace_file;
 use crate::session_backend::{Apply, SessionBackend};
-
-/// A file that holds more is no conversation.
-const LARGEST_HISTORY: u64 = 1 << 30;
 
 pub(crate) async fn run(
     globals: &Globals,
     wanted: SessionCommand,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    if let SessionCommand::History(wanted) = &wanted {
+        return session_history::run(globals, wanted, output).await;
+    }
     let backend = match &wanted {
-        SessionCommand::List | SessionCommand::Delete { .. } | SessionCommand::History(_) => {
+        SessionCommand::List | SessionCommand::Delete { .. } => {
             SessionBackend::open_without_servers(globals, output).await?
         }
         _ => SessionBackend::open(globals, output).await?,
@@ -71,7 +65,8 @@ async fn act(
         }
         SessionCommand::Enable(wanted) => switch(backend, wanted, true, output).await?,
         SessionCommand::Disable(wanted) => switch(backend, wanted, false, output).await?,
-        SessionCommand::History(wanted) => history(backend, &wanted, output).await?,
+        // It needs no board, and has gone its own way.
+        SessionCommand::History(_) => {}
         SessionCommand::Delete { id } => {
             backend.delete(&id).await?;
             if output.is_json() {
@@ -126,61 +121,6 @@ async fn switch(
     let apply = if wanted.now { Apply::Now } else { Apply::NextTurn };
     changed(&backend.change(&wanted.id, change, apply).await?, output);
     Ok(())
-}
-
-/// Shows a conversation, writes it to a file or reads it from one.
-async fn history(
-    backend: &SessionBackend,
-    wanted: &SessionHistoryArguments,
-    output: Output,
-) -> Result<(), Failure> {
-    if let Some(file) = &wanted.import {
-        let history = History::read(&read(file)?).map_err(|error| {
-            Failure::usage(format!("{} holds no conversation: {error}", file.display()))
-        })?;
-        let kept = backend.set_history(&wanted.id, &history).await?;
-        let (id, count) = (&wanted.id, kept.messages.len());
-        if output.is_json() {
-            output.json(&json!({"session": id, "messages": count}));
-        } else {
-            output.note(&format!("session '{id}' has {count} messages now"));
-        }
-        return Ok(());
-    }
-    let history = backend.history(&wanted.id).await?;
-    match &wanted.export {
-        Some(file) if !is_dash(file) => {
-            let text = serde_json::to_string_pretty(&history).unwrap_or_default() + "\n";
-            replace_file(file, &text)?;
-            let count = history.messages.len();
-            if output.is_json() {
-                output.json(&json!({"file": file, "messages": count}));
-            } else {
-                output.note(&format!("{count} messages are in {}", file.display()));
-            }
-        }
-        Some(_) => output.json(&history),
-        None if output.is_json() => output.json(&history),
-        None if history.messages.is_empty() => output.note("nothing was said yet"),
-        None => output.foreign(&history_text(&history)),
-    }
-    Ok(())
-}
-
-fn is_dash(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = if is_dash(file) {
-        std::io::stdin().lock().take(LARGEST_HISTORY).read_to_end(&mut bytes)
-    } else {
-        let opened = std::fs::File::open(file);
-        opened.and_then(|opened| opened.take(LARGEST_HISTORY).read_to_end(&mut bytes))
-    };
-    read.map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
-    Ok(bytes)
 }
 
 fn changed(session: &SessionView, output: Output) {

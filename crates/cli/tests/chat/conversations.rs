@@ -50,6 +50,9 @@ async fn a_conversation_is_written_to_a_file_and_read_again() {
         program.run(&["session", "history", "other", "--import", "nowhere"]).expect(2);
         let kept = program.run(&["session", "history", "other", "--json"]).expect(0).json();
         assert_eq!(kept, other, "what cannot be read changes nothing");
+        program.run(&["session", "history", "nobodys"]).expect(2);
+        let view = program.run(&["session", "show", &session, "--json"]).expect(0).json();
+        assert_eq!(view["tools_revision"], 1, "who reads a conversation changes no tools");
     }
 }
 
