@@ -1,5 +1,5 @@
 //! `chat` as people and scripts use it: without an instance and at one, typed into and piped, interrupted and cut off.
-#![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod answers;
 mod conversations;
