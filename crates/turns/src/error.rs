@@ -35,6 +35,26 @@ pub enum TurnError {
     Store(String),
 }
 
+impl TurnError {
+    /// The word by which problems name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "turn_running",
+            Self::HasRun(_) => "turn_has_run",
+            Self::Raced => "stale_history",
+            Self::Unknown(_) => "unknown_turn",
+            Self::BadName(_)
+            | Self::NothingSaid
+            | Self::OutOfBounds { .. }
+            | Self::Provider(_)
+            | Self::Overlay(_)
+            | Self::History(_) => "bad_request",
+            Self::Stopping => "stopping",
+            Self::Damaged { .. } | Self::Store(_) => "store",
+        }
+    }
+}
+
 impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
         Self::Store(error.to_string())
