@@ -7,10 +7,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::seed;
-use crate::{Message, Reply, ToolReturn};
+use crate::{Message, Reply, ToolCall, ToolReturn};
 
 /// The form that is written today.
 pub const HISTORY_VERSION: u64 = 1;
+
+/// The longest conversation that is read.
+const MOST_MESSAGES: usize = 100_000;
 
 /// The text of a result that nobody has seen.
 const UNKNOWN_RESULT: &str = "The result of this call is not known: the conversation was interrupted while it ran. It may have taken effect. Check before calling it again.";
@@ -33,6 +36,8 @@ pub enum HistoryError {
         "conversations of version {0} are not known here; version {HISTORY_VERSION} and `v1` are"
     )]
     Version(String),
+    #[error("a conversation has at most {MOST_MESSAGES} messages, and this one has {0}")]
+    TooLong(usize),
     #[error("messages[{index}]: {reason}")]
     Message { index: usize, reason: String },
     #[error(transparent)]
@@ -82,6 +87,9 @@ impl History {
         else {
             return Err(HistoryError::NotHistory);
         };
+        if messages.len() > MOST_MESSAGES {
+            return Err(HistoryError::TooLong(messages.len()));
+        }
         let read: fn(Value) -> Result<Message, String> = match &version {
             Value::Number(number) if number.as_u64() == Some(HISTORY_VERSION) => {
                 |message| serde_json::from_value(message).map_err(|error| error.to_string())
@@ -108,15 +116,17 @@ pub fn check(messages: &[Message]) -> Result<(), Broken> {
         match message {
             Message::Tool(result) => open.answer(index, result)?,
             Message::System(_) | Message::User(_) | Message::Assistant(_) => {
-                open.closed_before(index)?;
+                if let Some(id) = open.unanswered() {
+                    return Err(Broken::Between { index, reply: open.reply, id });
+                }
                 open = Open::default();
             }
         }
         let Message::Assistant(reply) = message else { continue };
         open = Open::of(index, reply, &mut ids)?;
     }
-    match open.waiting.first() {
-        Some(id) => Err(Broken::NoResult { reply: open.reply, id: (*id).to_owned() }),
+    match open.unanswered() {
+        Some(id) => Err(Broken::NoResult { reply: open.reply, id }),
         None => Ok(()),
     }
 }
@@ -125,13 +135,14 @@ pub fn check(messages: &[Message]) -> Result<(), Broken> {
 #[derive(Default)]
 struct Open<'a> {
     reply: usize,
-    waiting: Vec<&'a str>,
-    answered: HashSet<&'a str>,
+    /// In their order, with whether they are answered.
+    calls: Vec<(&'a str, bool)>,
+    places: HashMap<&'a str, usize>,
 }
 
 impl<'a> Open<'a> {
     fn of(reply: usize, said: &'a Reply, ids: &mut HashSet<&'a str>) -> Result<Self, Broken> {
-        let mut waiting = Vec::new();
+        let mut open = Self { reply, ..Self::default() };
         for call in said.calls() {
             let id = call.id.as_str();
             if id.is_empty() {
@@ -143,78 +154,67 @@ impl<'a> Open<'a> {
             if !call.arguments.is_object() {
                 return Err(Broken::Arguments { index: reply, id: id.to_owned() });
             }
-            waiting.push(id);
+            open.places.insert(id, open.calls.len());
+            open.calls.push((id, false));
         }
-        Ok(Self { reply, waiting, answered: HashSet::new() })
+        Ok(open)
     }
 
     fn answer(&mut self, index: usize, result: &'a ToolReturn) -> Result<(), Broken> {
-        let id = result.call.as_str();
-        if let Some(place) = self.waiting.iter().position(|waiting| *waiting == id) {
-            self.waiting.remove(place);
-            self.answered.insert(id);
-            return Ok(());
+        let place = self.places.get(result.call.as_str()).copied();
+        let id = || result.call.clone();
+        match place.and_then(|place| self.calls.get_mut(place)) {
+            None => Err(Broken::NoCall { index, id: id() }),
+            Some((_, true)) => Err(Broken::SecondResult { index, id: id() }),
+            Some((_, is_answered)) => {
+                *is_answered = true;
+                Ok(())
+            }
         }
-        let id = id.to_owned();
-        Err(if self.answered.contains(id.as_str()) {
-            Broken::SecondResult { index, id }
-        } else {
-            Broken::NoCall { index, id }
-        })
     }
 
-    fn closed_before(&self, index: usize) -> Result<(), Broken> {
-        let (reply, id) = match self.waiting.first() {
-            Some(id) => (self.reply, (*id).to_owned()),
-            None => return Ok(()),
-        };
-        Err(Broken::Between { index, reply, id })
+    fn unanswered(&self) -> Option<String> {
+        let open = self.calls.iter().find(|(_, is_answered)| !is_answered);
+        open.map(|(id, _)| (*id).to_owned())
     }
 }
 
-/// Answers calls that have no result, right after their reply: such a conversation was interrupted. Says how many.
+/// Answers calls that have no result, right after their reply, and puts results into the order of their calls: such a
+/// conversation was interrupted. Says how many answers that took.
 pub fn answer_dangling(messages: &mut Vec<Message>) -> usize {
-    let is_answered = |messages: &[Message], reply: usize| {
-        let results = messages.iter().skip(reply + 1);
-        let results = results.map_while(|message| match message {
-            Message::Tool(result) => Some(result.call.clone()),
-            Message::System(_) | Message::User(_) | Message::Assistant(_) => None,
-        });
-        results.collect::<HashSet<_>>()
-    };
     let mut added = 0;
-    for reply in (0..messages.len()).rev() {
-        let Some(Message::Assistant(said)) = messages.get(reply) else { continue };
-        if said.calls().next().is_none() {
+    let mut mended = Vec::with_capacity(messages.len());
+    let mut rest = std::mem::take(messages).into_iter().peekable();
+    while let Some(message) = rest.next() {
+        let calls: Vec<ToolCall> = match &message {
+            Message::Assistant(said) => said.calls().cloned().collect(),
+            Message::System(_) | Message::User(_) | Message::Tool(_) => Vec::new(),
+        };
+        mended.push(message);
+        if calls.is_empty() {
             continue;
         }
-        let answered = is_answered(messages, reply);
-        let missing = said.calls().filter(|call| !answered.contains(&call.id));
-        let missing: Vec<_> =
-            missing.map(|call| Message::Tool(ToolReturn::failed(call, UNKNOWN_RESULT))).collect();
-        added += missing.len();
-        let place = reply + 1 + answered.len();
-        messages.splice(place.min(messages.len())..place.min(messages.len()), missing);
-        in_call_order(messages, reply);
+        let mut results = Vec::new();
+        while let Some(Message::Tool(_)) = rest.peek() {
+            results.extend(rest.next());
+        }
+        let of = |message: &Message| match message {
+            Message::Tool(result) => Some(result.call.clone()),
+            Message::System(_) | Message::User(_) | Message::Assistant(_) => None,
+        };
+        let known: HashSet<_> = results.iter().filter_map(of).collect();
+        let missing = calls.iter().filter(|call| !known.contains(&call.id));
+        let before = results.len();
+        results.extend(missing.map(|call| Message::Tool(ToolReturn::failed(call, UNKNOWN_RESULT))));
+        added += results.len() - before;
+        let order: HashMap<_, _> =
+            calls.iter().enumerate().map(|(place, call)| (call.id.as_str(), place)).collect();
+        // What answers no call stays behind; the check says what is wrong with it.
+        results.sort_by_key(|result| {
+            of(result).and_then(|id| order.get(id.as_str()).copied()).unwrap_or(usize::MAX)
+        });
+        mended.extend(results);
     }
+    *messages = mended;
     added
-}
-
-/// Puts the results of a reply into the order of its calls.
-fn in_call_order(messages: &mut [Message], reply: usize) {
-    let Some((Message::Assistant(said), results)) =
-        messages.get_mut(reply..).and_then(<[_]>::split_first_mut)
-    else {
-        return;
-    };
-    let order: HashMap<_, _> =
-        said.calls().enumerate().map(|(place, call)| (call.id.clone(), place)).collect();
-    let place = |message: &Message| match message {
-        Message::Tool(result) => Some(order.get(&result.call).copied().unwrap_or(usize::MAX)),
-        Message::System(_) | Message::User(_) | Message::Assistant(_) => None,
-    };
-    let count = results.iter().take_while(|message| place(message).is_some()).count();
-    if let Some(results) = results.get_mut(..count) {
-        results.sort_by_key(|message| place(message).unwrap_or(usize::MAX));
-    }
 }

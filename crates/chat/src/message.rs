@@ -92,6 +92,9 @@ pub struct Reply {
     /// The revision of the tools that the model saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_revision: Option<u64>,
+    /// The turn in which it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
 }
 
 impl Reply {

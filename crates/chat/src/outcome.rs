@@ -40,14 +40,35 @@ fn has_levels(value: &Value, most: usize) -> bool {
 impl ToolReturn {
     /// What a tool answered, as the conversation keeps it.
     pub fn of(call: &ToolCall, result: ToolResult, latency_ms: Option<u64>) -> Self {
+        let mut content: Vec<_> = result.content.iter().map(part).collect();
+        // What is nested too deep for a stored message to be read again is kept as text.
+        let (structured, deep) = match result.structured {
+            Some(value) if depth(&value) > MOST_LEVELS => (None, Some(value)),
+            structured => (structured, None),
+        };
+        if content.is_empty() {
+            content.extend(deep.map(|value| Part::text(value.to_string())));
+        }
         Self {
             call: call.id.clone(),
             name: call.name.clone(),
-            content: result.content.iter().map(part).collect(),
-            structured: result.structured,
+            content,
+            structured,
             is_error: result.is_error,
             latency_ms,
         }
+    }
+}
+
+/// How deep a value may be nested in a message: far within what a reader of JSON takes.
+const MOST_LEVELS: usize = 64;
+
+fn depth(value: &Value) -> usize {
+    // Values come out of a reader that stops at 128 levels.
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

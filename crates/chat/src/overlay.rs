@@ -1,11 +1,14 @@
 //! A conversation as one request shows it: with messages put in, left out or replaced, while the stored one stays.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{Broken, Message, check};
+
+/// More changes than anybody makes by hand, and few enough to find out which one is wrong.
+const MOST_EDITS: usize = 256;
 
 /// One change. Its index is that of a stored message, whatever other changes do; a negative one counts from the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -36,6 +39,8 @@ pub enum OverlayError {
         "the conversation would end with an answer; it must end with what the model is to answer"
     )]
     EndsWithAnswer,
+    #[error("there are {0} edits; at most {MOST_EDITS} are taken")]
+    TooMany(usize),
 }
 
 /// A conversation with its changes.
@@ -57,9 +62,12 @@ pub struct Overlay {
 impl Overlay {
     /// Fixes the places of changes to a conversation and sees that it stays valid.
     pub fn new(messages: &[Message], edits: Vec<Edit>) -> Result<Self, OverlayError> {
+        if edits.len() > MOST_EDITS {
+            return Err(OverlayError::TooMany(edits.len()));
+        }
         let mut overlay = Self::default();
         let count = messages.len();
-        let mut authors = HashMap::new();
+        let mut authors = BTreeMap::new();
         for (edit, change) in edits.into_iter().enumerate() {
             let (Edit::InsertBefore { index, .. }
             | Edit::InsertAfter { index, .. }
@@ -123,7 +131,7 @@ impl Overlay {
         &self,
         messages: &[Message],
         view: &ContextView,
-        authors: &HashMap<usize, usize>,
+        authors: &BTreeMap<usize, usize>,
     ) -> Result<(), OverlayError> {
         if let Err(reason) = check(&view.messages) {
             // The one whose place is at the break is to blame.
@@ -142,8 +150,10 @@ impl Overlay {
             return Err(OverlayError::Empty);
         }
         match view.messages.last() {
-            Some(Message::Assistant(_)) => Err(OverlayError::EndsWithAnswer),
-            _ => Ok(()),
+            Some(Message::User(_) | Message::Tool(_)) => Ok(()),
+            Some(Message::Assistant(_) | Message::System(_)) | None => {
+                Err(OverlayError::EndsWithAnswer)
+            }
         }
     }
 

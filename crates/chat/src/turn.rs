@@ -4,7 +4,7 @@
 //! drives it owns the network, the clock and the store. Whatever happens, the messages that it keeps are a valid
 //! conversation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use crate::retry::wait_before_next;
@@ -91,6 +91,10 @@ pub struct Turn {
     rounds: u32,
     attempt: u32,
     calls: usize,
+    /// The number in the id of the next call.
+    named: usize,
+    /// The ids of the calls that the conversation has.
+    ids: HashSet<String>,
     /// What calls of a name and arguments gave last, and how often in a row.
     given: HashMap<(String, String), (ToolReturn, u32)>,
     /// What the model said in the answer at hand.
@@ -117,6 +121,11 @@ fn key(call: &ToolCall) -> (String, String) {
 impl Turn {
     /// Begins a turn: the conversation so far ends with what the person said.
     pub fn new(id: impl Into<String>, messages: Vec<Message>, limits: TurnLimits) -> Self {
+        let replies = messages.iter().filter_map(|message| match message {
+            Message::Assistant(reply) => Some(reply),
+            Message::System(_) | Message::User(_) | Message::Tool(_) => None,
+        });
+        let ids = replies.flat_map(Reply::calls).map(|call| call.id.clone()).collect();
         let mut turn = Self {
             id: id.into(),
             messages,
@@ -125,6 +134,8 @@ impl Turn {
             rounds: 0,
             attempt: 0,
             calls: 0,
+            named: 0,
+            ids,
             given: HashMap::new(),
             partial: String::new(),
             correction: None,
@@ -166,6 +177,7 @@ impl Turn {
             (Input::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
             (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
+                self.count_given_up();
                 self.emit(TurnEvent::Restarted { tools_revision });
                 self.attempt = 0;
                 self.phase = Phase::Settling(1);
@@ -219,7 +231,7 @@ impl Turn {
     }
 
     fn finished(&mut self, mut reply: Reply) {
-        reply.usage = reply.usage.or(self.latest);
+        reply.usage = reply.usage.or(self.latest.take());
         if let Some(usage) = reply.usage {
             self.usage = self.usage.and(usage);
             let turn = self.usage;
@@ -234,6 +246,11 @@ impl Turn {
             let nothing = ModelFault::new(FaultKind::Interrupted, "the model answered nothing");
             return self.failed(&nothing);
         }
+        if reply.stop == Stop::Refused {
+            // What a filter has stopped is not done either.
+            reply.content.retain(|block| !matches!(block, Block::ToolCall(_)));
+        }
+        reply.turn = Some(self.id.clone());
         self.name_calls(&mut reply);
         (self.attempt, self.correction) = (0, None);
         let calls: Vec<_> = reply.calls().cloned().collect();
@@ -244,7 +261,10 @@ impl Turn {
         self.act([Action::Keep]);
         match (calls.is_empty(), stop) {
             (false, _) => self.run(calls),
-            (true, Stop::Paused) => self.next_round(),
+            (true, Stop::Paused) => {
+                self.rounds += 1;
+                self.next_round();
+            }
             (true, Stop::Refused) => {
                 let fault = ModelFault::new(
                     FaultKind::Refused,
@@ -268,7 +288,14 @@ impl Turn {
         });
         for block in &mut reply.content {
             if let Block::ToolCall(call) = block {
-                call.id = format!("call_{}_{}", self.id, self.calls);
+                // An imported conversation may have calls of a turn of the same name.
+                loop {
+                    call.id = format!("call_{}_{}", self.id, self.named);
+                    self.named += 1;
+                    if self.ids.insert(call.id.clone()) {
+                        break;
+                    }
+                }
                 self.calls += 1;
             }
         }
@@ -371,7 +398,15 @@ impl Turn {
         self.end(TurnStatus::Limited, None);
     }
 
+    /// An answer that is given up costs what it cost.
+    fn count_given_up(&mut self) {
+        if let Some(usage) = self.latest.take() {
+            self.usage = self.usage.and(usage);
+        }
+    }
+
     fn failed(&mut self, fault: &ModelFault) {
+        self.count_given_up();
         self.correction = match fault.kind {
             FaultKind::MalformedCall => Some(MALFORMED),
             FaultKind::UnexpectedCall => Some(UNEXPECTED),
@@ -400,11 +435,13 @@ impl Turn {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Asking => {
                 self.act([Action::Drop]);
+                self.count_given_up();
                 let text = std::mem::take(&mut self.partial);
                 if !text.is_empty() {
                     // What was said is kept. What was thought or half called is worth nothing without its end.
                     let content = vec![Block::text(text)];
-                    let reply = Reply { content, stop: Stop::Cancelled, ..Reply::default() };
+                    let (stop, turn) = (Stop::Cancelled, Some(self.id.clone()));
+                    let reply = Reply { content, stop, turn, ..Reply::default() };
                     self.messages.push(Message::Assistant(reply));
                 }
             }

@@ -113,6 +113,11 @@ pub(crate) enum Command {
     /// Make, show and switch sessions: each has its own view of the tools
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Talk with a model that has the tools of a session
+    Chat(ChatArguments),
+    /// Look at the providers of models
+    #[command(subcommand)]
+    Provider(ProviderCommand),
     /// Show the tools of a session as a provider gets them
     Render(RenderArguments),
     /// Show recent calls, or a large result that was kept
@@ -310,8 +315,21 @@ pub(crate) enum SessionCommand {
     Enable(SessionSwitchArguments),
     /// Switch toolsets or tools off
     Disable(SessionSwitchArguments),
+    /// Show what was said in a session, write it to a file, or read it from one
+    History(SessionHistoryArguments),
     /// End a session
     Delete { id: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionHistoryArguments {
+    pub(crate) id: String,
+    /// Write the conversation to this file as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    /// Put the conversation of this file in the place of the one that the session has; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "export")]
+    pub(crate) import: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -353,6 +371,42 @@ pub(crate) struct SessionSwitchArguments {
     /// Only if its tools are still at this revision
     #[arg(long, value_name = "N")]
     pub(crate) revision: Option<u64>,
+    /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "At the prompt, `/help` lists what can be typed beside messages. \
+                        With --json each event is one line of JSON.")]
+pub(crate) struct ChatArguments {
+    /// Go on with this session; without it, a new one is made
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) session: Option<String>,
+    /// Who answers, from now on [default: who answered before, else the first provider of the configuration, else demo]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// The model there
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// What stands before the conversation, such as how to answer
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instructions: Option<String>,
+    /// Say this and nothing else, and end with the answer; `-` reads it from standard input
+    #[arg(long, short = 'm', visible_alias = "message", value_name = "TEXT")]
+    pub(crate) once: Option<String>,
+    /// Ask for thoughts too
+    #[arg(long)]
+    pub(crate) show_thinking: bool,
+    /// How often the model may be answered with results of tools, in each turn [default: 25]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max_rounds: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProviderCommand {
+    /// All providers, and whether they have what they need
+    List,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod auth;
 mod calls;
+mod chat;
 mod check;
 mod config;
 mod connect;
@@ -9,11 +10,13 @@ mod demo_server;
 mod doctor;
 mod import;
 mod key;
+mod provider_list;
 mod render;
 mod serve;
 mod server_list;
 mod server_test;
 mod session;
+mod session_history;
 mod stdio;
 mod tool_call;
 mod tool_list;
@@ -25,7 +28,7 @@ use clap::CommandFactory;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{Arguments, Command, ServerCommand, ToolCommand};
+use crate::args::{Arguments, Command, ProviderCommand, ServerCommand, ToolCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -49,6 +52,8 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
         Command::Session(wanted) => session::run(globals, wanted, output).await,
+        Command::Chat(wanted) => chat::run(globals, &wanted, output).await,
+        Command::Provider(ProviderCommand::List) => provider_list::run(globals, output).await,
         Command::Render(wanted) => render::run(globals, &wanted, output).await,
         Command::Calls(wanted) => calls::run(globals, &wanted, output).await,
         Command::Key(wanted) => key::run(globals, &wanted, output).await,

@@ -54,6 +54,11 @@ impl Failure {
         Self { hint: hint.or(self.hint), ..self }
     }
 
+    /// The word by which programs know it.
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
+    }
+
     /// For people.
     pub(crate) fn text(&self) -> String {
         let prefix = if self.is_rendered { "" } else { "error: " };

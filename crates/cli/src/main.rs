@@ -8,11 +8,15 @@ mod data_dir;
 mod embedded;
 mod exposure;
 mod failure;
+mod history_text;
 mod output;
 mod progress;
 mod remote;
+mod remote_turn;
 mod replace_file;
 mod session_backend;
+mod turn_backend;
+mod turn_news;
 
 use std::process::ExitCode;
 

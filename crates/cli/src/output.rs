@@ -50,6 +50,19 @@ impl Output {
         let _reader_is_gone = write!(stdout, "{text}{end}");
     }
 
+    /// A piece of a line of data that somebody else wrote, shown at once.
+    pub(crate) fn piece(self, text: &str) {
+        let mut stdout = std::io::stdout();
+        let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
+        let _reader_is_gone = write!(stdout, "{text}").and_then(|()| stdout.flush());
+    }
+
+    /// A piece of a line for people, shown at once.
+    pub(crate) fn aside(self, text: &str) {
+        let mut stderr = anstream::stderr();
+        let _nobody_listens = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    }
+
     /// Raw bytes of data.
     pub(crate) fn bytes(self, bytes: &[u8]) {
         let _reader_is_gone = std::io::stdout().write_all(bytes);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::header::ACCEPT;
 use reqwest::{Client, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,6 +13,8 @@ use switchboard_model::{Secret, is_on_this_machine};
 
 use crate::args::CallsArguments;
 use crate::failure::Failure;
+
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// A running instance.
 #[derive(Debug)]
@@ -88,9 +91,38 @@ impl Remote {
     pub(crate) async fn patch<T: DeserializeOwned>(
         &self,
         path: &[&str],
+        query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        self.read(self.http.patch(self.at_named(path)?).json(body)).await
+        let mut url = self.at_named(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.read(self.http.patch(url).json(body)).await
+    }
+
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.read(self.http.put(self.at_named(path)?).json(body)).await
+    }
+
+    /// Begins something of which the events are wanted.
+    pub(crate) async fn post_for_events(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<Response, Failure> {
+        let request = self.http.post(self.at_named(path)?).json(body);
+        self.send(request.header(ACCEPT, EVENT_STREAM)).await
+    }
+
+    /// The events after the one of this id.
+    pub(crate) async fn events_after(&self, path: &[&str], id: u64) -> Result<Response, Failure> {
+        let request = self.http.get(self.at_named(path)?).header("last-event-id", id.to_string());
+        self.send(request.header(ACCEPT, EVENT_STREAM)).await
     }
 
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Whoever answers a command about sessions: a running instance, or a board and a gateway of our own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_api::{
     CallView, NewSession, Problem, RenderingView, SessionCallBody, SessionChange, SessionList,
@@ -12,6 +13,7 @@ use switchboard_model::{Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
 use switchboard_sessions::{Session, SessionError, Summary};
+use switchboard_turns::Turns;
 
 use crate::args::Globals;
 use crate::embedded::{end_board, load_config, open_store, start_board, start_gateway};
@@ -26,7 +28,14 @@ const LOCAL_OWNER: &str = "local";
 /// Answers commands about sessions.
 pub(crate) enum SessionBackend {
     Remote(Remote),
-    Embedded(Arc<Board>, Arc<Gateway>),
+    Embedded(Arc<Board>, Arc<Gateway>, Arc<Turns>),
+}
+
+/// When a turn that runs sees a change of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Apply {
+    NextTurn,
+    Now,
 }
 
 impl SessionBackend {
@@ -61,13 +70,14 @@ impl SessionBackend {
         let store = open_store(globals).await?;
         let board = start_board(plan, store, Memory::ReadOnly).await?;
         let gateway = start_gateway(&board, ExposureArguments::default())?;
-        Ok(Self::Embedded(board, gateway))
+        let turns = Turns::start(&board, gateway.clone(), &|name| std::env::var(name).ok());
+        Ok(Self::Embedded(board, gateway, turns))
     }
 
     pub(crate) async fn create(&self, wanted: NewSession) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => remote.post(&["sessions"], &wanted).await,
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 let id = wanted.id.clone();
                 let beginning = present::beginning(wanted);
                 let session = gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning).await?;
@@ -79,7 +89,7 @@ impl SessionBackend {
     pub(crate) async fn list(&self) -> Result<SessionList, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 let sessions = gateway.sessions().list(None).await?;
                 let sessions = sessions.into_iter().map(present::session).collect();
                 Ok(SessionList { sessions })
@@ -90,7 +100,7 @@ impl SessionBackend {
     pub(crate) async fn show(&self, id: &str) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
                 Ok(present::session(Summary::of(&session)))
             }
@@ -101,13 +111,23 @@ impl SessionBackend {
         &self,
         id: &str,
         wanted: SessionChange,
+        apply: Apply,
     ) -> Result<SessionView, Failure> {
         match self {
-            Self::Remote(remote) => remote.patch(&["sessions", id], &wanted).await,
-            Self::Embedded(_, gateway) => {
+            Self::Remote(remote) => {
+                let query = match apply {
+                    Apply::NextTurn => Vec::new(),
+                    Apply::Now => vec![("apply", "now".to_owned())],
+                };
+                remote.patch(&["sessions", id], &query, &wanted).await
+            }
+            Self::Embedded(_, gateway, turns) => {
                 let session = found(gateway, id).await?;
                 let (expected, change) = present::change(wanted);
                 gateway.change_session(&session, expected, change).await?;
+                if apply == Apply::Now {
+                    turns.apply_now(&session.id);
+                }
                 Ok(present::session(Summary::of(&session)))
             }
         }
@@ -116,7 +136,7 @@ impl SessionBackend {
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Failure> {
         match self {
             Self::Remote(remote) => remote.delete(&["sessions", id]).await,
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 gateway.end_session(&found(gateway, id).await?).await;
                 Ok(())
             }
@@ -126,7 +146,7 @@ impl SessionBackend {
     pub(crate) async fn tools(&self, id: &str) -> Result<SessionTools, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id, "tools"], &[]).await,
-            Self::Embedded(board, gateway) => {
+            Self::Embedded(board, gateway, _) => {
                 let session = found(gateway, id).await?;
                 Ok(present::session_tools(board, id, &session.now()))
             }
@@ -136,7 +156,7 @@ impl SessionBackend {
     pub(crate) async fn toolsets(&self, id: &str) -> Result<SessionToolsets, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id, "toolsets"], &[]).await,
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 Ok(present::session_toolsets(&found(gateway, id).await?.now()))
             }
         }
@@ -158,7 +178,7 @@ impl SessionBackend {
                 query.extend(since.map(|since| ("since", since.to_string())));
                 remote.get(&["sessions", id, "render"], &query).await
             }
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
                 Ok(present::rendering(&session, &session.now(), provider, explain, since))
             }
@@ -175,7 +195,7 @@ impl SessionBackend {
             Self::Remote(remote) => {
                 remote.post(&["sessions", id, "tools", tool, "call"], &body).await
             }
-            Self::Embedded(_, gateway) => {
+            Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
                 let called =
                     session_call::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
@@ -186,14 +206,15 @@ impl SessionBackend {
 
     /// Ends what was started for the command.
     pub(crate) async fn close(self) {
-        if let Self::Embedded(board, gateway) = self {
+        if let Self::Embedded(board, gateway, turns) = self {
+            turns.shutdown(Duration::ZERO).await;
             gateway.shutdown().await;
             end_board(&board).await;
         }
     }
 }
 
-async fn found(gateway: &Gateway, id: &str) -> Result<Arc<Session>, Failure> {
+pub(crate) async fn found(gateway: &Gateway, id: &str) -> Result<Arc<Session>, Failure> {
     Ok(gateway.session(id, None).await?)
 }
 

@@ -43,10 +43,9 @@ impl Gateway {
         let view = &look.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {
-                (
-                    Found::Tool(_) | Found::Meta(_),
-                    Found::Disabled { .. } | Found::Unknown { .. },
-                ) => {
+                (Found::Tool(seen), Found::Tool(now)) if seen.tool.name == now.tool.name => {}
+                (Found::Meta(seen), Found::Meta(now)) if seen == now => {}
+                (Found::Tool(_) | Found::Meta(_), _) => {
                     let text = format!(
                         "`{}` was taken away from this session after you were shown it; it was not called. Go on without it.",
                         call.tool
@@ -59,7 +58,6 @@ impl Gateway {
                 (Found::Unknown { nearest }, _) => {
                     return refused(unknown_tool(&call.tool, &nearest));
                 }
-                (Found::Tool(_) | Found::Meta(_), Found::Tool(_) | Found::Meta(_)) => {}
             }
         }
         let found = match view.find(&call.tool) {

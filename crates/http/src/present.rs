@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use switchboard_api::{
-    CallView, LimitsView, Readiness, RecordView, ServerList, ServerView, ToolList, ToolView,
+    CallView, LimitsView, ProviderList, ProviderView, Readiness, RecordView, ServerList,
+    ServerView, ToolList, ToolView,
 };
 use switchboard_model::{
     CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
 };
+use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::{Board, CallReport, ServerStatus};
 
@@ -26,6 +28,19 @@ pub fn readiness(board: &Board) -> Readiness {
         tools: catalog.tools().len(),
         unavailable,
     }
+}
+
+/// Every provider of models, without its credentials.
+pub fn providers(providers: &Providers) -> ProviderList {
+    let providers = providers.list().into_iter().map(|provider| ProviderView {
+        name: provider.name,
+        kind: provider.kind.as_str().into(),
+        model: provider.model,
+        base_url: provider.base_url,
+        has_credentials: provider.has_credentials,
+        source: provider.source.as_str().into(),
+    });
+    ProviderList { providers: providers.collect() }
 }
 
 /// Every server.

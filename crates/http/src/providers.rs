@@ -1,9 +1,10 @@
 //! The providers of models over the API.
 
 use axum::Json;
-use switchboard_api::{ProviderList, ProviderView};
+use switchboard_api::ProviderList;
 
 use crate::answers::Guarded;
+use crate::present;
 use crate::ready::ReadyTurns;
 
 /// List the providers of models
@@ -17,13 +18,5 @@ use crate::ready::ReadyTurns;
     responses((status = 200, description = "All providers.", body = ProviderList), Guarded)
 )]
 pub(crate) async fn list(ReadyTurns(turns): ReadyTurns) -> Json<ProviderList> {
-    let providers = turns.providers().list().into_iter().map(|provider| ProviderView {
-        name: provider.name,
-        kind: provider.kind.as_str().into(),
-        model: provider.model,
-        base_url: provider.base_url,
-        has_credentials: provider.has_credentials,
-        source: provider.source.as_str().into(),
-    });
-    Json(ProviderList { providers: providers.collect() })
+    Json(present::providers(turns.providers()))
 }

@@ -145,8 +145,8 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
 
 /// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.
 async fn refuse_large_bodies(mut request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let is_conversation = path.ends_with("/turns") || path.ends_with("/history");
+    let parts: Vec<_> = request.uri().path().split('/').collect();
+    let is_conversation = matches!(*parts, ["", "api", "v1", "sessions", _, "turns" | "history"]);
     let most = if is_conversation { MAX_CONVERSATION_BYTES } else { MAX_BODY_BYTES };
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());

@@ -255,23 +255,24 @@ fn frames(events: &[Recorded]) -> Bytes {
 
 impl From<TurnError> for ProblemResponse {
     fn from(error: TurnError) -> Self {
-        let (kind, status) = match &error {
-            TurnError::Busy { .. } => ("turn_running", StatusCode::CONFLICT),
-            TurnError::Raced => ("stale_history", StatusCode::CONFLICT),
-            TurnError::Unknown(_) => ("unknown_turn", StatusCode::NOT_FOUND),
+        let status = match &error {
+            TurnError::Busy { .. } | TurnError::Raced | TurnError::HasRun(_) => {
+                StatusCode::CONFLICT
+            }
+            TurnError::Unknown(_) => StatusCode::NOT_FOUND,
             TurnError::BadName(_)
             | TurnError::NothingSaid
             | TurnError::OutOfBounds { .. }
             | TurnError::Provider(_)
             | TurnError::Overlay(_)
-            | TurnError::History(_) => ("bad_request", StatusCode::UNPROCESSABLE_ENTITY),
-            TurnError::Stopping => ("starting", StatusCode::SERVICE_UNAVAILABLE),
+            | TurnError::History(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            TurnError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             TurnError::Damaged { .. } | TurnError::Store(_) => {
                 tracing::error!(%error, "a conversation cannot be read or kept");
                 let detail = "the store failed; the log says why";
-                return Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, detail);
+                return Self::new(error.kind(), StatusCode::INTERNAL_SERVER_ERROR, detail);
             }
         };
-        Self::new(kind, status, error.to_string())
+        Self::new(error.kind(), status, error.to_string())
     }
 }

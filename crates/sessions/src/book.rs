@@ -346,7 +346,8 @@ fn client_session_id(client: &str) -> String {
     format!("{CLIENT_PREFIX}{}", hash.chars().take(24).collect::<String>())
 }
 
-/// 144 bits from the system, as text that fits a header.
+/// 143 bits from the system, as text that fits a header. It begins with a letter: on a command line, what begins with `-`
+/// would be taken for an option.
 pub fn random_text() -> String {
     let mut bytes = [0u8; 18];
     if getrandom::fill(&mut bytes).is_err() {
@@ -356,5 +357,19 @@ pub fn random_text() -> String {
             *to = from;
         }
     }
+    bytes[0] &= 0x7f;
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random_text;
+
+    #[test]
+    fn an_id_is_no_option_of_a_command_line() {
+        for _ in 0..1000 {
+            let id = random_text();
+            assert!(id.starts_with(|first: char| first.is_ascii_alphabetic()), "{id}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The stored conversation of a session.
 
-use switchboard_chat::{History, Message, answer_dangling};
+use switchboard_chat::{Broken, History, Message, answer_dangling, check};
 use switchboard_store::Store;
 
 use crate::TurnError;
@@ -12,6 +12,8 @@ pub(crate) struct Conversation {
     session: String,
     /// How many messages the store has.
     stored: usize,
+    /// What is stored is not how it begins here.
+    is_torn: bool,
 }
 
 impl Conversation {
@@ -29,13 +31,19 @@ impl Conversation {
             messages.push(message);
         }
         let stored = messages.len();
+        // An interrupted conversation ends with calls. One that is broken before its end is stored anew.
+        let is_torn = matches!(check(&messages), Err(Broken::Between { .. }));
         answer_dangling(&mut messages);
-        let conversation = Self { store: store.clone(), session: session.to_owned(), stored };
+        let session = session.to_owned();
+        let conversation = Self { store: store.clone(), session, stored, is_torn };
         Ok((conversation, messages))
     }
 
     /// Stores what is new.
     pub(crate) async fn keep(&mut self, messages: &[Message]) -> Result<(), TurnError> {
+        if self.is_torn {
+            return self.replace(messages).await;
+        }
         let new = messages.get(self.stored..).unwrap_or_default();
         if new.is_empty() {
             return Ok(());
@@ -56,7 +64,7 @@ impl Conversation {
         if !self.store.replace_messages(&self.session, expected, &texts).await? {
             return Err(TurnError::Raced);
         }
-        self.stored = messages.len();
+        (self.stored, self.is_torn) = (messages.len(), false);
         Ok(())
     }
 }

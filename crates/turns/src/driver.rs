@@ -1,13 +1,14 @@
 //! Does what the turn machine says: asks the provider, calls tools, keeps messages, tells who listens.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_chat::{
-    Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, Turn,
-    TurnEvent, TurnStatus, Usage,
+    Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, ToolCall,
+    ToolReturn, Turn, TurnEvent, TurnStatus, Usage,
 };
 use switchboard_gateway::Gateway;
 use switchboard_model::ModelSettings;
@@ -16,7 +17,7 @@ use switchboard_sessions::{Look, Session};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
 use switchboard_wire::{Ask, Tools};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -30,6 +31,10 @@ use crate::{TurnError, turns};
 
 /// How many events of running calls wait to be told.
 const NEWS: usize = 64;
+/// What the events of one turn may take up. A model that says more than this in one turn does not mean it.
+const MOST_BYTES: usize = 128 << 20;
+/// Waiting times from this one on are spread.
+const SPREAD_FROM: Duration = Duration::from_millis(400);
 
 /// A turn that runs.
 pub(crate) struct Driver {
@@ -58,6 +63,8 @@ pub(crate) struct State {
     request: Option<Request>,
     stream: Option<ModelStream>,
     wait_until: Option<Instant>,
+    /// The calls that run.
+    running: HashMap<task::Id, ToolCall>,
     error: Option<Problem>,
     end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
@@ -114,14 +121,11 @@ impl Driver {
                 () = stop.cancelled() => self.turn.on(Input::Cancel),
                 Ok(()) = wishes.changed() => granted = self.grant(&mut wishes, granted),
                 Some(event) = news.recv(), if !calls.is_empty() => self.live.tell(&event),
-                Some(called) = calls.join_next(), if !calls.is_empty() => {
+                Some(called) = calls.join_next_with_id(), if !calls.is_empty() => {
                     while let Ok(event) = news.try_recv() {
                         self.live.tell(&event);
                     }
-                    // A call that was aborted is answered already, and none panics.
-                    if let Ok(called) = called {
-                        self.returned(called);
-                    }
+                    self.returned(called);
                 }
                 () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {
                     self.state.wait_until = None;
@@ -129,7 +133,7 @@ impl Driver {
                 }
                 // Nothing else can happen while a model is asked: a call that ended would give up the request.
                 events = self.hear(), if self.state.request.is_some() && calls.is_empty() => {
-                    for event in events {
+                    for event in merged(events) {
                         self.heard(event);
                     }
                 }
@@ -163,7 +167,10 @@ impl Driver {
                     let seen = self.state.seen.as_ref().map(|(look, _)| look.clone());
                     let seen = seen.unwrap_or_else(|| self.gateway.sessions().look(&self.session));
                     let (gateway, session) = (self.gateway.clone(), self.session.clone());
-                    calls.spawn(calling::call(gateway, session, seen, call, tell.clone()));
+                    let tell = tell.clone();
+                    let task =
+                        calls.spawn(calling::call(gateway, session, seen, call.clone(), tell));
+                    self.state.running.insert(task.id(), call);
                 }
                 Action::StopCalls => calls.shutdown().await,
                 Action::Emit(event) => self.emit(&event),
@@ -293,6 +300,10 @@ impl Driver {
     }
 
     fn heard(&mut self, mut event: ModelEvent) {
+        if self.live.bytes() > MOST_BYTES && self.state.request.is_some() {
+            let text = "the events of this turn are more than what is kept of one";
+            event = ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::TooLarge, text)));
+        }
         match &mut event {
             ModelEvent::Finished(reply) => {
                 self.state.stream = None;
@@ -316,7 +327,19 @@ impl Driver {
         self.turn.on(Input::Model(event));
     }
 
-    fn returned(&mut self, called: Called) {
+    fn returned(&mut self, called: Result<(task::Id, Called), JoinError>) {
+        let called = match called {
+            Ok((id, called)) => {
+                self.state.running.remove(&id);
+                called
+            }
+            Err(error) => {
+                let Some(call) = self.state.running.remove(&error.id()) else { return };
+                tracing::error!(tool = call.name, "a call ended by a fault of ours");
+                let result = ToolReturn::failed(&call, "The call failed: a fault of Switchboard.");
+                Called { result, has_switched: false }
+            }
+        };
         if called.has_switched {
             // What the model has switched itself it wants to see in the next request.
             self.state.seen = None;
@@ -338,8 +361,30 @@ impl Driver {
     }
 }
 
-/// A little more or less than a time, so that many who failed together do not come back together.
+/// Text that came in one piece is told in one piece: many words cost no more than one.
+fn merged(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    let mut all: Vec<ModelEvent> = Vec::with_capacity(events.len());
+    for event in events {
+        match (all.last_mut(), event) {
+            (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
+            | (Some(ModelEvent::Thinking(text)), ModelEvent::Thinking(more)) => {
+                text.push_str(&more);
+            }
+            (
+                Some(ModelEvent::CallArguments { index, delta }),
+                ModelEvent::CallArguments { index: same, delta: more },
+            ) if *index == same => delta.push_str(&more),
+            (_, event) => all.push(event),
+        }
+    }
+    all
+}
+
+/// A little more than a time that is worth it, so that many who failed together do not come back together.
 fn spread(time: Duration, id: &str) -> Duration {
+    if time < SPREAD_FROM {
+        return time;
+    }
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let share = u32::try_from(hasher.hash_one(id) % 256).unwrap_or_default();
     time + time / 1024 * share

@@ -10,6 +10,8 @@ pub enum TurnError {
     Busy { turn: String },
     #[error("this session has no turn '{0}'; what was said is in its history")]
     Unknown(String),
+    #[error("the turn '{0}' has run already; what was said in it is in the history")]
+    HasRun(String),
     #[error("'{0}' cannot name a turn: 1 to 48 letters, digits, `_` and `-`")]
     BadName(String),
     #[error("a turn needs something that the person said: `message` is empty")]
@@ -31,6 +33,26 @@ pub enum TurnError {
     Stopping,
     #[error("{0}")]
     Store(String),
+}
+
+impl TurnError {
+    /// The word by which problems name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "turn_running",
+            Self::HasRun(_) => "turn_has_run",
+            Self::Raced => "stale_history",
+            Self::Unknown(_) => "unknown_turn",
+            Self::BadName(_)
+            | Self::NothingSaid
+            | Self::OutOfBounds { .. }
+            | Self::Provider(_)
+            | Self::Overlay(_)
+            | Self::History(_) => "bad_request",
+            Self::Stopping => "stopping",
+            Self::Damaged { .. } | Self::Store(_) => "store",
+        }
+    }
 }
 
 impl From<StoreError> for TurnError {

@@ -1,10 +1,14 @@
 //! A turn as others see it: what happened, from any event on, and a way to stop it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use switchboard_chat::{Message, Problem, Stop, TurnEvent, TurnStatus, Usage};
 use tokio::sync::watch;
+
+/// What an event takes beside its text.
+const BYTES_PER_EVENT: usize = 96;
 
 /// An event as it is told, written once for all who listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +33,7 @@ pub struct LiveTurn {
     pub id: String,
     pub session: String,
     events: Mutex<Vec<Recorded>>,
+    bytes: AtomicUsize,
     end: OnceLock<TurnEnd>,
     /// How many events there are.
     told: watch::Sender<u64>,
@@ -63,6 +68,7 @@ impl LiveTurn {
             id,
             session: session.to_owned(),
             events: Mutex::default(),
+            bytes: AtomicUsize::new(0),
             end: OnceLock::new(),
             told: watch::Sender::new(0),
             wishes: watch::Sender::new(Wishes::default()),
@@ -73,21 +79,30 @@ impl LiveTurn {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It has ended. Who waits for that is woken by the last event.
+    /// It has ended. Who sees that it has finds the last event, too; who waits for it is woken after both.
     pub(crate) fn close(&self, end: TurnEnd, last: &TurnEvent) {
+        let id = self.write(last);
         let _is_set_once = self.end.set(end);
-        self.tell(last);
+        self.told.send_replace(id);
     }
 
     pub(crate) fn tell(&self, event: &TurnEvent) {
-        let json = serde_json::to_vec(event).unwrap_or_default();
-        let id = {
-            let mut events = self.events();
-            let id = u64::try_from(events.len()).unwrap_or(u64::MAX).saturating_add(1);
-            events.push(Recorded { id, name: event.name(), json: json.into() });
-            id
-        };
+        let id = self.write(event);
         self.told.send_replace(id);
+    }
+
+    fn write(&self, event: &TurnEvent) -> u64 {
+        let json = serde_json::to_vec(event).unwrap_or_default();
+        self.bytes.fetch_add(json.len() + BYTES_PER_EVENT, Ordering::Relaxed);
+        let mut events = self.events();
+        let id = u64::try_from(events.len()).unwrap_or(u64::MAX).saturating_add(1);
+        events.push(Recorded { id, name: event.name(), json: json.into() });
+        id
+    }
+
+    /// What its events take up, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// The events after the one with this id.
@@ -123,7 +138,10 @@ impl LiveTurn {
         self.wishes.send_modify(|wishes| wishes.apply_now += 1);
     }
 
+    /// What is wanted of it, with what was wanted before anybody listened.
     pub(crate) fn wishes(&self) -> watch::Receiver<Wishes> {
-        self.wishes.subscribe()
+        let mut wishes = self.wishes.subscribe();
+        wishes.mark_changed();
+        wishes
     }
 }

@@ -74,12 +74,14 @@ pub enum Words {
 }
 
 impl Words {
+    /// What of it says something: no provider takes text that is blank.
     pub(crate) fn parts(self) -> Vec<Part> {
-        match self {
-            Self::Text(text) if text.is_empty() => Vec::new(),
+        let mut parts = match self {
             Self::Text(text) => vec![Part::text(text)],
             Self::Parts(parts) => parts,
-        }
+        };
+        parts.retain(|part| !matches!(part, Part::Text { text } if text.trim().is_empty()));
+        parts
     }
 }
 

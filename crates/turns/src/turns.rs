@@ -1,5 +1,6 @@
 //! All turns: who begins one, who comes back to one, what is kept of them.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use switchboard_providers::Providers;
 use switchboard_runtime::Board;
 use switchboard_sessions::Session;
 use switchboard_store::Store;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,6 +29,10 @@ use crate::shown::Stretch;
 /// How long, and how many of them, turns that have ended can be read again.
 const REMEMBER: Duration = Duration::from_mins(10);
 const REMEMBERED: usize = 256;
+/// What the events of turns that have ended may take up.
+const REMEMBERED_BYTES: usize = 64 << 20;
+/// Stands for a turn while a conversation is imported.
+const IMPORT: &str = "import";
 /// For how many sessions it is known what their model was shown before.
 const STRETCHES: usize = 4096;
 /// The longest name of a turn: the ids of its calls are made of it, and no provider takes longer ones than 64.
@@ -67,6 +73,8 @@ impl Turns {
         gateway: Arc<Gateway>,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Arc<Self> {
+        // Before the plan is read: a reload between would be overlooked.
+        let mut plans = board.plans();
         let providers = Arc::new(Providers::new(&board.plan().providers, environment));
         let turns = Arc::new(Self {
             gateway,
@@ -78,7 +86,6 @@ impl Turns {
         });
         let (board, stop) = (board.clone(), turns.stop.clone());
         turns.running.spawn(async move {
-            let mut plans = board.plans();
             while let Some(Ok(())) = stop.run_until_cancelled(plans.changed()).await {
                 providers.set(&board.plan().providers);
             }
@@ -109,38 +116,64 @@ impl Turns {
             return Ok(known);
         }
         let live = Arc::new(LiveTurn::new(id, &session.id));
-        {
-            let mut book = self.book();
-            if book.is_closed {
-                return Err(TurnError::Stopping);
+        let slot = match self.take_slot(&live) {
+            Ok(slot) => slot,
+            Err(TurnError::Busy { turn }) if turn == live.id => {
+                return self.running(&session.id).ok_or(TurnError::Busy { turn });
             }
-            match book.running.get(&*session.id) {
-                Some(other) if other.id == live.id => return Ok(other.clone()),
-                Some(other) => return Err(TurnError::Busy { turn: other.id.clone() }),
-                None => book.running.insert(session.id.to_string(), live.clone()),
-            };
+            Err(error) => return Err(error),
+        };
+        // In a task of its own, all of it: a caller who goes away while it begins stops nothing halfway.
+        let (tell, begun) = oneshot::channel();
+        let (turns, session) = (self.clone(), session.clone());
+        self.running.spawn(async move { turns.run(slot, session, wanted, tell).await });
+        begun.await.unwrap_or(Err(TurnError::Stopping)).map(|()| live)
+    }
+
+    /// Nobody else has a turn of this session, or changes its conversation, while the slot is held.
+    fn take_slot(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Result<Slot, TurnError> {
+        let mut book = self.book();
+        if book.is_closed {
+            return Err(TurnError::Stopping);
         }
-        match self.driver(session, live.clone(), wanted).await {
-            Ok(driver) => {
-                let turns = self.clone();
-                self.running.spawn(async move {
-                    let (session, live) = (driver.session.id.to_string(), driver.live.clone());
-                    let over = driver.run().await;
-                    turns.ended(&session, over.stretch);
-                    if let Some((end, last)) = over.end {
-                        live.close(end, &last);
-                    }
-                });
-                Ok(live)
+        match book.running.entry(live.session.clone()) {
+            Entry::Occupied(other) => Err(TurnError::Busy { turn: other.get().id.clone() }),
+            Entry::Vacant(free) => {
+                free.insert(live.clone());
+                Ok(Slot { turns: self.clone(), live: live.clone(), is_remembered: false })
             }
+        }
+    }
+
+    async fn run(
+        &self,
+        mut slot: Slot,
+        session: Arc<Session>,
+        wanted: NewTurn,
+        tell: oneshot::Sender<Result<(), TurnError>>,
+    ) {
+        let driver = match self.driver(&session, slot.live.clone(), wanted).await {
+            Ok(driver) => driver,
             Err(error) => {
+                let end = failed(&error);
                 // Who asked for the same turn a moment later is not left waiting.
-                self.book().running.remove(&*session.id);
-                let (status, usage) = (TurnStatus::Failed, Usage::default());
-                let done = TurnEvent::Done { status, stop: None, usage, messages: 0 };
-                live.close(failed(&error), &done);
-                Err(error)
+                let live = slot.live.clone();
+                drop(slot);
+                live.close(end, &done_without_messages());
+                let _caller_went_away = tell.send(Err(error));
+                return;
             }
+        };
+        let _caller_went_away = tell.send(Ok(()));
+        slot.is_remembered = true;
+        let over = driver.run().await;
+        if let Some(stretch) = over.stretch {
+            self.book().keep_stretch(&session.id, stretch);
+        }
+        let live = slot.live.clone();
+        drop(slot);
+        if let Some((end, last)) = over.end {
+            live.close(end, &last);
         }
     }
 
@@ -157,6 +190,9 @@ impl Turns {
         // What cannot be asked at all is said before anything is kept.
         wanted.endpoint(&self.providers, session).map_err(TurnError::Provider)?;
         let (mut conversation, mut messages) = Conversation::read(&self.store, &session.id).await?;
+        if new.id.is_some() && has_run(&messages, &live.id) {
+            return Err(TurnError::HasRun(live.id.clone()));
+        }
         let mut before = messages.len();
         let content = new.message.map(Words::parts).unwrap_or_default();
         let said = usize::from(!content.is_empty());
@@ -192,19 +228,6 @@ impl Turns {
             stop: self.stop.clone(),
             state: State::default(),
         })
-    }
-
-    fn ended(&self, session: &str, stretch: Option<Stretch>) {
-        let mut book = self.book();
-        if let Some(live) = book.running.remove(session) {
-            book.ended.push_back((Instant::now(), live));
-        }
-        book.forget_old();
-        if let Some(stretch) = stretch
-            && book.stretches.len() < STRETCHES
-        {
-            book.stretches.insert(session.to_owned(), stretch);
-        }
     }
 
     /// A turn of a session that runs, or ended a while ago.
@@ -251,10 +274,14 @@ impl Turns {
     }
 
     /// Puts a conversation in the place of the one that a session has.
-    pub async fn set_history(&self, session: &Session, history: &History) -> Result<(), TurnError> {
-        if let Some(turn) = self.running(&session.id) {
-            return Err(TurnError::Busy { turn: turn.id.clone() });
-        }
+    pub async fn set_history(
+        self: &Arc<Self>,
+        session: &Session,
+        history: &History,
+    ) -> Result<(), TurnError> {
+        // The slot of a turn: none begins while the conversation is another one.
+        let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
+        let _slot = self.take_slot(&import)?;
         self.gateway.sessions().keeper.flush().await;
         let (mut conversation, _) = Conversation::read(&self.store, &session.id).await?;
         conversation.replace(&history.messages).await?;
@@ -280,13 +307,63 @@ impl Turns {
     }
 }
 
+/// The right to go on with a conversation. It is given back whatever happens, a panic included.
+struct Slot {
+    turns: Arc<Turns>,
+    live: Arc<LiveTurn>,
+    /// Whether the turn can be read again when it is over.
+    is_remembered: bool,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut book = self.turns.book();
+        book.running.remove(&self.live.session);
+        if self.is_remembered {
+            book.ended.push_back((Instant::now(), self.live.clone()));
+            book.forget_old();
+        }
+        drop(book);
+        if std::thread::panicking() {
+            let end = failed(&TurnError::Store("the turn ended by a fault of ours".into()));
+            self.live.close(end, &done_without_messages());
+        }
+    }
+}
+
+fn done_without_messages() -> TurnEvent {
+    let (status, usage) = (TurnStatus::Failed, Usage::default());
+    TurnEvent::Done { status, stop: None, usage, messages: 0 }
+}
+
+/// Whether a model has answered in this turn already, perhaps before a restart.
+fn has_run(messages: &[Message], turn: &str) -> bool {
+    messages.iter().any(|message| match message {
+        Message::Assistant(reply) => reply.turn.as_deref() == Some(turn),
+        Message::System(_) | Message::User(_) | Message::Tool(_) => false,
+    })
+}
+
 impl Book {
     fn forget_old(&mut self) {
-        while let Some((ended, _)) = self.ended.front()
-            && (self.ended.len() > REMEMBERED || ended.elapsed() > REMEMBER)
+        let mut bytes: usize = self.ended.iter().map(|(_, turn)| turn.bytes()).sum();
+        while let Some((ended, turn)) = self.ended.front()
+            && (self.ended.len() > REMEMBERED
+                || bytes > REMEMBERED_BYTES
+                || ended.elapsed() > REMEMBER)
         {
+            bytes -= turn.bytes();
             self.ended.pop_front();
         }
+    }
+
+    fn keep_stretch(&mut self, session: &str, stretch: Stretch) {
+        if self.stretches.len() >= STRETCHES {
+            // Whichever: its session begins a new one, and only loses what its model thought before.
+            let some = self.stretches.keys().next().cloned();
+            some.and_then(|some| self.stretches.remove(&some));
+        }
+        self.stretches.insert(session.to_owned(), stretch);
     }
 }
 
@@ -307,11 +384,33 @@ fn failed(error: &TurnError) -> TurnEnd {
 
 /// Why a turn ended that no model had to do with.
 pub(crate) fn not_kept(error: &TurnError) -> Problem {
+    let (kind, blame, advice) = match error {
+        TurnError::Provider(fault) => return (&**fault).into(),
+        TurnError::Store(_) | TurnError::Damaged { .. } => (
+            "not_kept",
+            "switchboard",
+            "look at the log of the board and at the disk of its data directory",
+        ),
+        TurnError::Raced => {
+            ("not_kept", "you", "let one client at a time speak in a session, then say it again")
+        }
+        TurnError::Busy { .. }
+        | TurnError::Unknown(_)
+        | TurnError::HasRun(_)
+        | TurnError::BadName(_)
+        | TurnError::NothingSaid
+        | TurnError::OutOfBounds { .. }
+        | TurnError::Overlay(_)
+        | TurnError::History(_)
+        | TurnError::Stopping => {
+            ("refused", "you", "the turn did not begin; change it and try again")
+        }
+    };
     Problem {
-        kind: "not_kept",
+        kind,
         message: error.to_string(),
-        blame: "switchboard",
-        advice: "look at the log of the board and at the disk of its data directory",
+        blame,
+        advice,
         status: None,
         code: None,
         retry_after_ms: None,

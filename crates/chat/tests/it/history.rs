@@ -117,3 +117,17 @@ fn calls_without_results_are_answered_right_after_their_reply_in_call_order() {
     assert_eq!(order.join(" "), "user calls a! b! c user calls d!");
     assert_eq!(answer_dangling(&mut messages), 0, "a second time there is nothing to do");
 }
+
+#[test]
+fn numbers_are_the_same_after_they_were_kept() {
+    let number = 0.000_123_456_789_012_345_67_f64;
+    let mut asked = asking(&["a"]);
+    if let Message::Assistant(reply) = &mut asked
+        && let Some(Block::ToolCall(call)) = reply.content.first_mut()
+    {
+        call.arguments = json!({"a": 1.0 / 3.0, "b": number, "c": 2e-308, "d": 0.1 + 0.2});
+    }
+    let history = History::new(vec![Message::user("x"), asked, result("a")]);
+    let json = serde_json::to_vec(&history).unwrap();
+    assert_eq!(History::read(&json).unwrap(), history);
+}

@@ -102,6 +102,11 @@ fn places_that_are_not_there_and_empty_conversations_are_refused() {
     refused(vec![delete(0), delete(-6)], "edits[1]: message -6 is deleted or replaced twice");
     refused(vec![delete(0), delete(5)], "the conversation would have no message of a user");
     refused(
+        vec![Edit::ReplaceAt { index: 5, message: Message::system("be kind") }],
+        "the conversation would end with an answer; it must end with what the model is to answer",
+    );
+    refused((0..257).map(|_| insert(0)).collect(), "there are 257 edits; at most 256 are taken");
+    refused(
         vec![delete(5)],
         "the conversation would end with an answer; it must end with what the model is to answer",
     );

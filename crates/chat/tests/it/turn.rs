@@ -279,6 +279,59 @@ fn a_model_that_says_nothing_is_asked_again() {
     assert_eq!(model(&mut turn, finished(vec![])), ["retrying", "wait 500"]);
 }
 
+#[test]
+fn a_model_that_pauses_for_ever_comes_to_an_end() {
+    let mut turn = limited(TurnLimits { rounds: 3, ..TurnLimits::default() });
+    let paused = || {
+        let content = vec![Block::text("hm")];
+        ModelEvent::Finished(Box::new(Reply { content, stop: Stop::Paused, ..Reply::default() }))
+    };
+    for _ in 0..3 {
+        assert_eq!(model(&mut turn, paused()), ["keep", "ask"]);
+    }
+    assert_eq!(model(&mut turn, paused()), ["keep", "error limit", "done limited", "end"]);
+}
+
+#[test]
+fn calls_of_a_refused_answer_are_not_run() {
+    let mut turn = turn();
+    let content = vec![Block::text("no"), wire_call("echo", json!({}), "w")];
+    let refused = Reply { content, stop: Stop::Refused, ..Reply::default() };
+    assert_eq!(
+        model(&mut turn, ModelEvent::Finished(Box::new(refused))),
+        ["keep", "error refused", "done failed", "end"]
+    );
+    assert_eq!(order(&turn), "user no");
+}
+
+#[test]
+fn ids_that_the_conversation_has_are_not_given_again() {
+    let before = vec![
+        Message::user("1"),
+        crate::asking(&["call_t_0", "call_t_2"]),
+        crate::result("call_t_0"),
+        crate::result("call_t_2"),
+        Message::user("2"),
+    ];
+    let mut turn = Turn::new("t", before, TurnLimits::default());
+    acts(&mut turn);
+    let acts = model(&mut turn, calls(2));
+    assert_eq!(acts, ["keep", "tool_call", "call call_t_1", "tool_call", "call call_t_3"]);
+}
+
+#[test]
+fn what_is_given_up_costs_what_it_cost() {
+    let mut turn = turn();
+    let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
+    model(&mut turn, ModelEvent::Usage(usage));
+    model(&mut turn, failed(FaultKind::Interrupted));
+    turn.on(Input::Waited);
+    acts(&mut turn);
+    model(&mut turn, ModelEvent::Usage(usage));
+    turn.on(Input::Cancel);
+    assert_eq!(turn.usage().total(), 12);
+}
+
 /// Anything that may happen, in any order.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(0_u8..12, 0..60)

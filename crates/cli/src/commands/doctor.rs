@@ -7,7 +7,8 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_mcp::{ConnectOptions, Connection};
-use switchboard_model::{Plan, ServerPlan, render_duration};
+use switchboard_model::{Plan, ProviderKind, ServerPlan, render_duration};
+use switchboard_providers::{Origin, ProviderInfo, Providers};
 use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
 
@@ -53,6 +54,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
         let looks: FuturesOrdered<_> =
             plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
         findings.extend(looks.collect::<Vec<_>>().await);
+        findings.extend(look_at_providers(&plan));
         findings.extend(look_at_admission(plan).await?);
     }
     let is_well = findings.iter().all(|finding| finding.is_well);
@@ -139,6 +141,31 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Findin
         }
         Err(error) => Finding::ill(subject, error.message, error.hint),
     }
+}
+
+/// Who could answer in chats. Nobody is asked: that may cost money.
+fn look_at_providers(plan: &Plan) -> Vec<Finding> {
+    let all = Providers::new(&plan.providers, &|name| std::env::var(name).ok()).list();
+    let (configured, built_in): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|provider| provider.source == Origin::Configured);
+    let configured = configured.into_iter().map(|provider| {
+        let subject = format!("provider {}", provider.name);
+        match (provider.has_credentials, provider.model) {
+            (false, _) => Finding::warning(subject, "has no credentials, and needs some"),
+            (true, None) => Finding::warning(subject, "ready for sessions that name a model"),
+            (true, Some(model)) => Finding::well(subject, format!("ready, with model {model}")),
+        }
+    });
+    // Whether a local server runs at its usual address is not known.
+    let is_ready = |provider: &ProviderInfo| {
+        provider.has_credentials && provider.kind != ProviderKind::OpenAiChat
+    };
+    let ready: Vec<_> = built_in.into_iter().filter(is_ready).map(|info| info.name).collect();
+    let mut findings: Vec<_> = configured.collect();
+    if !ready.is_empty() {
+        findings.push(Finding::well("built-in providers", format!("ready: {}", ready.join(", "))));
+    }
+    findings
 }
 
 /// Whether the tools that the servers offer may all be registered.

@@ -7,16 +7,20 @@ use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::{NewSession, SessionChange, SessionTools, SessionView};
 
+use super::session_history;
 use crate::args::{Globals, SessionCommand, SessionNewArguments, SessionSwitchArguments};
 use crate::failure::Failure;
 use crate::output::{Output, harmless};
-use crate::session_backend::SessionBackend;
+use crate::session_backend::{Apply, SessionBackend};
 
 pub(crate) async fn run(
     globals: &Globals,
     wanted: SessionCommand,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    if let SessionCommand::History(wanted) = &wanted {
+        return session_history::run(globals, wanted, output).await;
+    }
     let backend = match &wanted {
         SessionCommand::List | SessionCommand::Delete { .. } => {
             SessionBackend::open_without_servers(globals, output).await?
@@ -57,10 +61,12 @@ async fn act(
             let servers = Some((!all).then_some(servers));
             let tools_revision = revision;
             let change = SessionChange { servers, tools_revision, ..SessionChange::default() };
-            changed(&backend.change(&id, change).await?, output);
+            changed(&backend.change(&id, change, Apply::NextTurn).await?, output);
         }
         SessionCommand::Enable(wanted) => switch(backend, wanted, true, output).await?,
         SessionCommand::Disable(wanted) => switch(backend, wanted, false, output).await?,
+        // It needs no board, and has gone its own way.
+        SessionCommand::History(_) => {}
         SessionCommand::Delete { id } => {
             backend.delete(&id).await?;
             if output.is_json() {
@@ -112,7 +118,8 @@ async fn switch(
             change.tools.insert(name, Some(is_on));
         }
     }
-    changed(&backend.change(&wanted.id, change).await?, output);
+    let apply = if wanted.now { Apply::Now } else { Apply::NextTurn };
+    changed(&backend.change(&wanted.id, change, apply).await?, output);
     Ok(())
 }
 

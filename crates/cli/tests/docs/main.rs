@@ -37,6 +37,7 @@ pages! {
     gateway: "docs/gateway.md",
     toolsets: "docs/toolsets.md",
     sessions: "docs/sessions.md",
+    chat: "docs/chat.md",
     renderings: "docs/renderings.md",
     running_calls: "docs/running-calls.md",
     troubleshooting: "docs/troubleshooting.md",

@@ -91,6 +91,7 @@ fn config_show_tells_every_value_and_its_origin() {
       security:
         allowed_hosts: []  # default
         allowed_origins: []  # default
+      providers: []  # default
     "#);
     assert_says!(shown.stderr, @"");
     let json = home.line("config show --json").expect(0);
@@ -397,6 +398,7 @@ async fn doctor_looks_at_everything() {
     ok   configuration switchboard.yaml: 1 servers, 1 tool entries
     ok   store HOME/data: opens
     ok   server good at http://HOST/mcp: 2 tools, legacy era, connected in MS
+    ok   built-in providers: ready: demo
     ok   admission: 3 tools would be registered
     ");
     let bad = dynamic("bad", "http://127.0.0.1:1/mcp");
@@ -407,6 +409,7 @@ async fn doctor_looks_at_everything() {
     ok   server good at http://HOST/mcp: 2 tools, legacy era, connected in MS
     warn server bad at http://HOST/mcp: away: cannot connect: Connection refused (os error 111)
          hint: check host and port of `url`, and whether the server runs
+    ok   built-in providers: ready: demo
     ok   admission: 2 tools would be registered
     ");
     home.rewrite(yaml(&["{name: echo}"], &[strict("good", &good.url()), bad]));

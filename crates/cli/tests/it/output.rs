@@ -45,6 +45,7 @@ async fn every_command_that_works_exits_with_0_and_gives_one_document() {
         "tool show one.echo".into(),
         "tool call one.echo --arg n=1".into(),
         "calls".into(),
+        "provider list".into(),
         "doctor".into(),
         "completions bash".into(),
         format!("server list {url}"),
@@ -339,6 +340,8 @@ fn the_help_names_every_command() {
       server       Look at servers
       tool         Look at tools and call them
       session      Make, show and switch sessions: each has its own view of the tools
+      chat         Talk with a model that has the tools of a session
+      provider     Look at the providers of models
       render       Show the tools of a session as a provider gets them
       calls        Show recent calls, or a large result that was kept
       key          Make, list and revoke the API keys that clients need

@@ -225,3 +225,76 @@ async fn the_turns_of_others_are_not_there() {
     assert_eq!(talk.history().await.len(), 2);
     talk.chat.api.get(&talk.chat.path("/turns/nothing")).await.refused(404, "unknown_turn");
 }
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_as_it_begins_ends_at_once() {
+    let lab = Lab::open().await;
+    let talk = lab.talk(json!({"provider": "openai"})).await;
+    lab.fake.always(OPENAI.backend, Step::text("I have").hang());
+    for number in 0..30 {
+        let id = format!("t{number}");
+        let body = json!({"id": id, "message": "go"});
+        let cancelled = async {
+            let path = talk.chat.path(&format!("/turns/{id}/cancel"));
+            loop {
+                let answer = talk.chat.api.send(Method::POST, &path, None).await;
+                if answer.status.is_success() {
+                    return answer.body["status"].clone();
+                }
+            }
+        };
+        let (turn, status) = tokio::join!(talk.turn(body), cancelled);
+        assert_eq!((&turn["status"], status), (&json!("cancelled"), json!("cancelled")));
+    }
+    until(async || lab.fake.open_streams() == 0).await;
+    lab.is_clean();
+}
+
+#[tokio::test]
+async fn who_goes_away_while_a_turn_begins_blocks_nobody() {
+    let lab = Lab::open().await;
+    let mut talks = Vec::new();
+    for number in 0..80 {
+        // A session that is new is not stored yet, so there is something to wait for.
+        let talk = lab.talk(json!({"provider": "openai"})).await;
+        let patience = std::time::Duration::from_micros(80 * number);
+        let _gone =
+            tokio::time::timeout(patience, talk.try_turn(json!({"message": "hello"}))).await;
+        talks.push(talk);
+    }
+    for talk in talks {
+        until(async || {
+            let turn = talk.try_turn(json!({"message": "last"})).await;
+            turn.status.is_success() && turn.body["status"] == "completed"
+        })
+        .await;
+        talk.history().await;
+    }
+    lab.is_clean();
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_its_provider_can_be_cancelled_and_sees_changes() {
+    let lab = Lab::open().await;
+    let limited = |seconds| Step::new().status(429, &[("retry-after", seconds)], "{}");
+    for account in ACCOUNTS {
+        if matches!(account.backend, Backend::Gemini | Backend::CodeAssist) {
+            continue;
+        }
+        let talk = lab.talk(json!({"provider": account.name, "toolsets": {"buy": false}})).await;
+        lab.fake.script(account.backend, [limited("30")]);
+        let events = talk.begin(json!({"id": "t", "message": "go"})).await;
+        until_event(&events, "retrying").await;
+        talk.cancel("t").await;
+        assert_eq!(heard_out(events).await.status(), "cancelled");
+        let before = lab.calls();
+        lab.fake.script(account.backend, [limited("1")]);
+        let events = talk.begin(json!({"message": "call shop__order {}"})).await;
+        until_event(&events, "retrying").await;
+        talk.apply_now(Method::PUT, "/toolsets/buy", json!({"enabled": true})).await;
+        let heard = heard_out(events).await;
+        assert_eq!((heard.status(), heard.count("restarted")), ("completed", 0));
+        assert_eq!(lab.calls(), before + 1, "{}", account.name);
+        lab.is_clean();
+    }
+}

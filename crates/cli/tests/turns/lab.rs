@@ -1,6 +1,6 @@
 //! A board with a real MCP server behind it and every model backend before it.
 
-use switchboard_test_support::model_backends::{Backend, FakeBackends};
+use switchboard_test_support::model_backends::{Backend, FakeBackends, ModelRequest};
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::chat::Api;
@@ -153,16 +153,8 @@ impl Lab {
     }
 
     /// The requests for answers, oldest first.
-    pub(crate) fn bodies(
-        &self,
-        account: Account,
-    ) -> Vec<switchboard_test_support::model_backends::ModelRequest> {
-        let is_answer =
-            |path: &str| !path.contains("/v1internal") || path.contains(":streamGenerateContent");
-        let requests = self.fake.requests().into_iter();
-        requests
-            .filter(|request| request.backend == account.backend && is_answer(&request.path))
-            .collect()
+    pub(crate) fn bodies(&self, account: Account) -> Vec<ModelRequest> {
+        answers(&self.fake, account)
     }
 
     /// Nothing that was sent breaks a rule of its backend, and no key is in what was logged.
@@ -170,6 +162,16 @@ impl Lab {
     pub(crate) fn is_clean(&self) {
         assert_clean(&self.fake, &self.serve);
     }
+}
+
+/// The requests for answers, oldest first: Code Assist is asked for other things, too.
+pub(crate) fn answers(fake: &FakeBackends, account: Account) -> Vec<ModelRequest> {
+    let is_answer =
+        |path: &str| !path.contains("/v1internal") || path.contains(":streamGenerateContent");
+    let requests = fake.requests().into_iter();
+    requests
+        .filter(|request| request.backend == account.backend && is_answer(&request.path))
+        .collect()
 }
 
 #[track_caller]

@@ -1,0 +1,269 @@
+//! `chat`: a person talks with a model that has the tools of a session.
+//!
+//! The answer goes to standard output and everything beside it to standard error, so that a pipe gets the answer alone.
+
+mod interrupts;
+mod lines;
+mod partner;
+mod screen;
+mod typed;
+
+use std::process::ExitCode;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::{StreamExt, future};
+use serde_json::json;
+use switchboard_turns::{NewTurn, Words};
+use uuid::Uuid;
+
+use self::interrupts::{Interrupts, Wish};
+use self::lines::{Lines, whole_input};
+use self::partner::Partner;
+use self::screen::Screen;
+use self::typed::{HELP, Typed};
+use crate::args::{ChatArguments, Globals};
+use crate::failure::{EXIT_TOOL_ERROR, Failure};
+use crate::history_text::history_text;
+use crate::output::Output;
+use crate::session_backend::SessionBackend;
+use crate::turn_news::{Event, News, Status};
+
+/// What a shell says of a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+pub(crate) async fn run(
+    globals: &Globals,
+    wanted: &ChatArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let done = open(globals, wanted, output).await;
+    match done {
+        // Each line is a document of its own, the last one too.
+        Err(failure) if output.is_json() => {
+            output.data(&failure.json().to_string());
+            Ok(ExitCode::from(failure.code))
+        }
+        done => done,
+    }
+}
+
+async fn open(
+    globals: &Globals,
+    wanted: &ChatArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let backend = SessionBackend::open(globals, output).await?;
+    let done = match Partner::new(&backend, wanted, output).await {
+        Ok(partner) => {
+            let mut chat = Chat {
+                partner,
+                wanted,
+                output,
+                lines: Lines::new(),
+                interrupts: Interrupts::listen()?,
+                early: None,
+            };
+            let done = match &wanted.once {
+                Some(text) => chat.once(text).await,
+                None => chat.talk().await,
+            };
+            chat.partner.part().await;
+            done
+        }
+        Err(failure) => Err(failure),
+    };
+    backend.close().await;
+    done
+}
+
+/// A chat that is on.
+struct Chat<'a> {
+    partner: Partner<'a>,
+    wanted: &'a ChatArguments,
+    output: Output,
+    lines: Lines,
+    interrupts: Interrupts,
+    /// What was typed while a turn ran.
+    early: Option<Early>,
+}
+
+/// Something that waits for the end of a turn.
+enum Early {
+    Line(String),
+    /// There are no more lines.
+    End,
+}
+
+/// What came of a turn.
+enum Outcome {
+    Ended(Status),
+    /// Somebody wants the program to end.
+    Given,
+}
+
+impl Chat<'_> {
+    /// One message, and its answer.
+    async fn once(&mut self, text: &str) -> Result<ExitCode, Failure> {
+        let text = if text == "-" { whole_input().await? } else { text.to_owned() };
+        Ok(match self.turn(text).await? {
+            Outcome::Ended(Status::Completed) => ExitCode::SUCCESS,
+            Outcome::Ended(Status::Failed | Status::Limited) => ExitCode::from(EXIT_TOOL_ERROR),
+            Outcome::Ended(Status::Cancelled) | Outcome::Given => ExitCode::from(EXIT_INTERRUPTED),
+        })
+    }
+
+    /// Message by message, until there are no more.
+    async fn talk(&mut self) -> Result<ExitCode, Failure> {
+        self.greet();
+        while let Some(line) = self.line().await? {
+            let done = match Typed::read(&line, self.partner.answerer()) {
+                Typed::Quit => break,
+                Typed::Say(text) => match self.turn(text).await {
+                    Ok(Outcome::Given) => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
+                    Ok(Outcome::Ended(_)) => Ok(()),
+                    Err(failure) => Err(failure),
+                },
+                typed => self.act(typed).await,
+            };
+            match done {
+                // A person can try something else; a script would go on with something that is not there.
+                Err(failure) if self.lines.is_terminal => drop(self.output.fail(&failure)),
+                done => done?,
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn greet(&self) {
+        if self.lines.is_terminal {
+            let name = self.partner.provider();
+            self.output
+                .note(&format!("{name} answers. /help lists what can be typed; /quit ends."));
+        }
+    }
+
+    /// What is typed next; `None` when that was all.
+    async fn line(&mut self) -> Result<Option<String>, Failure> {
+        match self.early.take() {
+            Some(Early::Line(line)) => return Ok(Some(line)),
+            Some(Early::End) => return Ok(None),
+            None => {}
+        }
+        self.lines.prompt(self.output);
+        tokio::select! {
+            line = self.lines.next() => {
+                let line = line?;
+                if line.is_none() && self.lines.is_terminal {
+                    self.output.note("");
+                }
+                Ok(line)
+            }
+            _ = self.interrupts.next() => {
+                self.output.note("");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Says something and shows the answer.
+    async fn turn(&mut self, text: String) -> Result<Outcome, Failure> {
+        let session = self.partner.session_for(&text).await?;
+        let id = Uuid::now_v7().simple().to_string();
+        let wanted = NewTurn {
+            message: Some(Words::Text(text)),
+            instructions: self.wanted.instructions.clone(),
+            show_thinking: self.wanted.show_thinking.then_some(true),
+            max_rounds: self.wanted.max_rounds,
+            ..NewTurn::default()
+        };
+        let backend = self.partner.backend;
+        let mut screen = Screen::new(self.output);
+        let mut news = backend.begin_turn(&session, &id, wanted).await?;
+        self.partner.has_spoken = true;
+        let mut cancelling: Option<BoxFuture<'_, Result<(), Failure>>> = None;
+        loop {
+            tokio::select! {
+                heard = news.next() => match heard {
+                    Some(Ok(News::Told(told))) => {
+                        let status = match told.event {
+                            Event::Done { status, .. } => Some(status),
+                            _ => None,
+                        };
+                        screen.show(told);
+                        if let Some(status) = status {
+                            return Ok(Outcome::Ended(status));
+                        }
+                    }
+                    Some(Ok(News::Lost)) => screen.line("[the connection was lost; following the turn again]"),
+                    Some(Err(failure)) => {
+                        screen.end_line();
+                        return Err(failure);
+                    }
+                    None => return Err(Failure::unreachable("the turn ended without an end")),
+                },
+                wish = self.interrupts.next() => {
+                    if wish == Wish::End || cancelling.is_some() {
+                        screen.end_line();
+                        return Ok(Outcome::Given);
+                    }
+                    screen.line("[cancelling; Ctrl-C again ends]");
+                    cancelling = Some(backend.cancel_turn(&session, &id).boxed());
+                }
+                Err(failure) = running(&mut cancelling) => {
+                    screen.end_line();
+                    return Err(failure);
+                }
+                line = self.lines.next(), if self.lines.is_terminal && self.early.is_none() => {
+                    screen.end_line();
+                    self.early = self.typed_early(line?).await;
+                }
+            }
+        }
+    }
+
+    /// While a turn runs only toolsets are switched. Everything else waits for its end.
+    async fn typed_early(&mut self, line: Option<String>) -> Option<Early> {
+        let Some(line) = line else { return Some(Early::End) };
+        match Typed::read(&line, self.partner.answerer()) {
+            Typed::Nothing => None,
+            typed @ Typed::Toolset { .. } => {
+                if let Err(failure) = self.act(typed).await {
+                    let _shown = self.output.fail(&failure);
+                }
+                None
+            }
+            _ => Some(Early::Line(line)),
+        }
+    }
+
+    /// Does what is no message.
+    async fn act(&mut self, typed: Typed) -> Result<(), Failure> {
+        let output = self.output;
+        match typed {
+            Typed::Nothing | Typed::Quit | Typed::Say(_) => {}
+            Typed::Help => output.note(HELP),
+            Typed::Wrong(why) => output.note(&why),
+            Typed::Provider { name, model } => self.partner.switch(name, model).await?,
+            Typed::Toolset { name, is_on, is_now } => {
+                self.partner.switch_toolset(name, is_on, is_now).await?;
+            }
+            Typed::Tools => self.partner.show_tools().await?,
+            Typed::History => match self.partner.history().await? {
+                Some(history) if output.is_json() => {
+                    output.data(&json!({"type": "history", "history": history}).to_string());
+                }
+                Some(history) => output.foreign(&history_text(&history)),
+                None => output.note("nothing was said yet"),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Waits for something that may not be wanted at all.
+async fn running<T>(wanted: &mut Option<BoxFuture<'_, T>>) -> T {
+    match wanted {
+        Some(running) => running.await,
+        None => future::pending().await,
+    }
+}

@@ -1,0 +1,171 @@
+//! A turn as a person sees it: the answer on standard output, everything beside it on standard error.
+
+use std::collections::HashMap;
+
+use owo_colors::OwoColorize;
+use tokio::time::Instant;
+
+use crate::history_text::{call_text, first_line};
+use crate::output::{Output, harmless};
+use crate::turn_news::{Event, Status, Told};
+
+/// Shows one turn.
+pub(super) struct Screen {
+    output: Output,
+    began: Instant,
+    /// A line that was begun and not ended, and what it is of.
+    open: Option<Open>,
+    /// What of the model was shown since it was asked; an answer, where there was any of it.
+    shown: Option<Open>,
+    /// The names of calls.
+    calls: HashMap<String, String>,
+    asked: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Answer,
+    Thought,
+}
+
+impl Screen {
+    pub(super) fn new(output: Output) -> Self {
+        Self {
+            output,
+            began: Instant::now(),
+            open: None,
+            shown: None,
+            calls: HashMap::new(),
+            asked: String::new(),
+        }
+    }
+
+    /// Shows what happened.
+    pub(super) fn show(&mut self, told: Told) {
+        if self.output.is_json() {
+            return self.output.data(&told.json);
+        }
+        match told.event {
+            Event::Started { provider, model } => {
+                self.asked = format!("{provider} {model}");
+                self.shown = None;
+            }
+            Event::Content { delta } => self.say(&delta),
+            Event::Thinking { delta } => self.think(&delta),
+            Event::ToolCall { id, name, arguments } => {
+                self.line(&format!("-> {}", call_text(&name, &arguments)));
+                self.calls.insert(id, name);
+            }
+            Event::ToolProgress { id, progress, total, message } => {
+                let name = self.calls.get(&id).map_or("a tool", |name| name);
+                let total = total.map(|total| format!("/{}", rounded(total))).unwrap_or_default();
+                let progress = rounded(progress);
+                let message = message.map(|text| format!(": {text}")).unwrap_or_default();
+                let text = harmless(&format!(".. {name} {progress}{total}{message}"));
+                self.line(&text.dimmed().to_string());
+            }
+            Event::ToolResult { name, is_error, content, latency_ms } => {
+                let outcome =
+                    if is_error { "error".red().to_string() } else { "ok".green().to_string() };
+                let time = latency_ms.map(|ms| format!(" in {ms} ms")).unwrap_or_default();
+                let result = first_line(&content);
+                self.line(&format!("<- {} {outcome}{time}: {result}", harmless(&name)));
+            }
+            Event::Restarted { tools_revision } => {
+                self.void();
+                self.line(&format!(
+                    "[the tools changed: asked again, with those of revision {tools_revision}]"
+                ));
+            }
+            Event::Retrying { attempt, after_ms, error } => {
+                self.void();
+                let (message, seconds) = (harmless(&error.message), seconds(after_ms.into()));
+                self.line(&format!("[{message}; asking again in {seconds} (try {attempt})]"));
+            }
+            Event::Error { error } => {
+                let message = harmless(&error.message);
+                self.line(&format!("{} {message}", "error:".red().bold()));
+                self.line(&format!("hint: {}", harmless(&error.advice)));
+            }
+            Event::Done { status, usage } => {
+                if status == Status::Cancelled {
+                    self.line("[cancelled; what was said so far is kept]");
+                }
+                // What failed at once has cost nothing.
+                if usage.total() == 0 {
+                    return self.end_line();
+                }
+                let (read, written) = (usage.input_tokens, usage.output_tokens);
+                let time = seconds(self.began.elapsed().as_millis());
+                let asked = harmless(&self.asked);
+                let text = format!("[{asked}: {read} tokens in, {written} out, {time}]");
+                self.line(&text.dimmed().to_string());
+            }
+            Event::Other => {}
+        }
+    }
+
+    /// A line beside the answer.
+    pub(super) fn line(&mut self, text: &str) {
+        self.end_line();
+        self.output.note(text);
+    }
+
+    /// Ends a line that was begun.
+    pub(super) fn end_line(&mut self) {
+        match self.open.take() {
+            Some(Open::Answer) => self.output.piece("\n"),
+            Some(Open::Thought) => self.output.aside("\n"),
+            None => {}
+        }
+    }
+
+    fn say(&mut self, delta: &str) {
+        if self.open == Some(Open::Thought) {
+            self.end_line();
+        }
+        self.output.piece(delta);
+        self.shown = Some(Open::Answer);
+        self.open = open_after(delta, self.open, Open::Answer);
+    }
+
+    fn think(&mut self, delta: &str) {
+        if self.open != Some(Open::Thought) {
+            self.end_line();
+            self.output.aside(&"(thinking) ".dimmed().to_string());
+        }
+        self.output.aside(&harmless(delta).dimmed().to_string());
+        self.shown = self.shown.or(Some(Open::Thought));
+        // Also a thought that ends its line is still the same thought.
+        self.open = Some(Open::Thought);
+    }
+
+    /// Marks what was shown since the model was asked, in the place where it was shown.
+    fn void(&mut self) {
+        match self.shown.take() {
+            Some(Open::Answer) => {
+                self.end_line();
+                self.output.piece("[the answer above is void]\n");
+            }
+            Some(Open::Thought) => self.line("[the thoughts above are void]"),
+            None => {}
+        }
+    }
+}
+
+fn open_after(delta: &str, before: Option<Open>, what: Open) -> Option<Open> {
+    match delta.chars().last() {
+        Some('\n') => None,
+        Some(_) => Some(what),
+        None => before,
+    }
+}
+
+/// Two decimals are enough to see that something moves.
+fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+fn seconds(ms: u128) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}

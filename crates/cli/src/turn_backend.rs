@@ -1,0 +1,112 @@
+//! Turns, conversations and providers, at a running instance or here.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use serde_json::Value;
+use switchboard_api::{Problem, ProviderList};
+use switchboard_chat::History;
+use switchboard_http::present;
+use switchboard_turns::{LiveTurn, NewTurn, Recorded, TurnError};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::remote_turn;
+use crate::session_backend::{SessionBackend, found};
+use crate::turn_news::{News, Told, TurnNews};
+
+impl SessionBackend {
+    pub(crate) async fn providers(&self) -> Result<ProviderList, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["providers"], &[]).await,
+            Self::Embedded(_, _, turns) => Ok(present::providers(turns.providers())),
+        }
+    }
+
+    /// Begins a turn under the name that it has been given.
+    pub(crate) async fn begin_turn(
+        &self,
+        session: &str,
+        id: &str,
+        wanted: NewTurn,
+    ) -> Result<TurnNews<'_>, Failure> {
+        let wanted = NewTurn { id: Some(id.to_owned()), ..wanted };
+        match self {
+            Self::Remote(remote) => remote_turn::begin(remote, session, id, wanted).await,
+            Self::Embedded(_, gateway, turns) => {
+                let session = found(gateway, session).await?;
+                Ok(news(turns.begin(&session, wanted).await?))
+            }
+        }
+    }
+
+    /// Returns when the turn has ended.
+    pub(crate) async fn cancel_turn(&self, session: &str, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Remote(remote) => {
+                let path = ["sessions", session, "turns", id, "cancel"];
+                remote.post::<Value>(&path, &serde_json::json!({})).await.map(drop)
+            }
+            Self::Embedded(_, _, turns) => {
+                if let Some(turn) = turns.find(session, id) {
+                    turn.cancel();
+                    turn.ended().await;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn history(&self, session: &str) -> Result<History, Failure> {
+        match self {
+            Self::Remote(remote) => remote.get(&["sessions", session, "history"], &[]).await,
+            Self::Embedded(_, gateway, turns) => {
+                Ok(turns.history(&*found(gateway, session).await?).await?)
+            }
+        }
+    }
+}
+
+/// Where somebody who listens to a turn of this process stands.
+struct Listening {
+    turn: Arc<LiveTurn>,
+    told: watch::Receiver<u64>,
+    heard: u64,
+    waiting: VecDeque<Recorded>,
+}
+
+fn news(turn: Arc<LiveTurn>) -> TurnNews<'static> {
+    let listening = Listening { told: turn.follow(), turn, heard: 0, waiting: VecDeque::default() };
+    let events = stream::unfold(listening, |mut listening| async move {
+        let event = listening.next().await?;
+        let json = String::from_utf8_lossy(&event.json).into_owned();
+        Some((Ok(News::Told(Told::of(json))), listening))
+    });
+    events.boxed()
+}
+
+impl Listening {
+    /// `None` after the end.
+    async fn next(&mut self) -> Option<Recorded> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                self.heard = event.id;
+                return Some(event);
+            }
+            self.told.borrow_and_update();
+            // Asked before the events are read: once it is over, the last one is among them.
+            let is_over = self.turn.end().is_some();
+            self.waiting.extend(self.turn.events_after(self.heard));
+            if self.waiting.is_empty() && (is_over || self.told.changed().await.is_err()) {
+                return None;
+            }
+        }
+    }
+}
+
+impl From<TurnError> for Failure {
+    fn from(error: TurnError) -> Self {
+        Problem::new(error.kind(), 0, error.to_string()).into()
+    }
+}
