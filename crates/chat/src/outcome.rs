@@ -5,35 +5,21 @@ use switchboard_model::ToolResult;
 
 use crate::{Media, Part, Place, ToolCall, ToolReturn};
 
-/// How many levels arguments may have. Whoever reads a kept history again reads 128 levels and no more, and around the
-/// arguments there are others.
-const MOST_LEVELS: usize = 64;
-
 /// Arguments as a model wrote them: an object, or the text of one. Nothing counts as an empty object; whatever else is
 /// kept as text beside an empty object, and its call is never run. So is what is too deep to be read again.
 pub fn read_arguments(written: Value) -> (Value, Option<String>) {
     let empty = || Value::Object(Map::new());
     match written {
-        Value::Object(_) if has_levels(&written, MOST_LEVELS) => (written, None),
+        Value::Object(_) if depth(&written) <= MOST_LEVELS => (written, None),
         Value::Null => (empty(), None),
         Value::String(text) if text.trim().is_empty() => (empty(), None),
         Value::String(text) => match serde_json::from_str(&text) {
-            Ok(arguments @ Value::Object(_)) if has_levels(&arguments, MOST_LEVELS) => {
+            Ok(arguments @ Value::Object(_)) if depth(&arguments) <= MOST_LEVELS => {
                 (arguments, None)
             }
             Ok(_) | Err(_) => (empty(), Some(text)),
         },
         other => (empty(), Some(other.to_string())),
-    }
-}
-
-/// Whether a value has no more levels than these.
-fn has_levels(value: &Value, most: usize) -> bool {
-    let has = |value: &Value| most.checked_sub(1).is_some_and(|fewer| has_levels(value, fewer));
-    match value {
-        Value::Object(members) => most > 0 && members.values().all(has),
-        Value::Array(list) => most > 0 && list.iter().all(has),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
