@@ -78,6 +78,14 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
         let made = made.json(&json!({"id": id})).send().await.unwrap();
         assert_eq!(made.status().as_u16(), 201, "{id}");
     }
+    // What was said in them, for the routes of turns.
+    for id in &sessions {
+        let turns = format!("/api/v1/sessions/{id}/turns");
+        let said = serve.http.post(serve.at(&turns)).bearer_auth(key);
+        let said =
+            said.json(&json!({"id": "first", "message": "/say hello"})).send().await.unwrap();
+        assert_eq!(said.status().as_u16(), 200, "{id}");
+    }
     // The fuzzer leaves files where it runs and reads its settings there.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("handles.txt"), format!("{}\n", large["result_handle"]))

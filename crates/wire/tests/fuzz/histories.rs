@@ -67,12 +67,11 @@ proptest! {
         }
         read(&text);
         let mut messages = messages;
-        if let Some(message) = messages.len().checked_sub(1).map(|last| replaced.index(last + 1)) {
-            if let Some(Value::Object(members)) = messages.get_mut(message) {
-                let member = replaced.index(members.len());
-                if let Some((_, value)) = members.iter_mut().nth(member) {
-                    *value = by;
-                }
+        let message = messages.len().checked_sub(1).map(|last| replaced.index(last + 1));
+        if let Some(Value::Object(members)) = message.and_then(|at| messages.get_mut(at)) {
+            let member = replaced.index(members.len());
+            if let Some((_, value)) = members.iter_mut().nth(member) {
+                *value = by;
             }
         }
         if let Some(history) = read(json!({"version": 1, "messages": messages}).to_string().as_bytes()) {
