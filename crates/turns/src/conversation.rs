@@ -39,6 +39,12 @@ impl Conversation {
         Ok((conversation, messages))
     }
 
+    /// One that is to be replaced, whatever it is: also one that cannot be read any more.
+    pub(crate) async fn unread(store: &Store, session: &str) -> Result<Self, TurnError> {
+        let stored = store.messages(session).await?.len();
+        Ok(Self { store: store.clone(), session: session.to_owned(), stored, is_torn: false })
+    }
+
     /// Stores what is new.
     pub(crate) async fn keep(&mut self, messages: &[Message]) -> Result<(), TurnError> {
         if self.is_torn {

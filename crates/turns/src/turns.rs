@@ -31,8 +31,8 @@ const REMEMBER: Duration = Duration::from_mins(10);
 const REMEMBERED: usize = 256;
 /// What the events of turns that have ended may take up.
 const REMEMBERED_BYTES: usize = 64 << 20;
-/// Stands for a turn while a conversation is imported.
-const IMPORT: &str = "import";
+/// Stands for a turn while a conversation is imported; nobody can name a turn so.
+const IMPORT: &str = "(import)";
 /// For how many sessions it is known what their model was shown before.
 const STRETCHES: usize = 4096;
 /// The longest name of a turn: the ids of its calls are made of it, and no provider takes longer ones than 64.
@@ -140,7 +140,8 @@ impl Turns {
             Entry::Occupied(other) => Err(TurnError::Busy { turn: other.get().id.clone() }),
             Entry::Vacant(free) => {
                 free.insert(live.clone());
-                Ok(Slot { turns: self.clone(), live: live.clone(), is_remembered: false })
+                let (turns, live) = (self.clone(), live.clone());
+                Ok(Slot { turns, live, is_remembered: false, is_import: false })
             }
         }
     }
@@ -281,9 +282,10 @@ impl Turns {
     ) -> Result<(), TurnError> {
         // The slot of a turn: none begins while the conversation is another one.
         let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
-        let _slot = self.take_slot(&import)?;
+        let mut slot = self.take_slot(&import)?;
+        slot.is_import = true;
         self.gateway.sessions().keeper.flush().await;
-        let (mut conversation, _) = Conversation::read(&self.store, &session.id).await?;
+        let mut conversation = Conversation::unread(&self.store, &session.id).await?;
         conversation.replace(&history.messages).await?;
         self.book().stretches.remove(&*session.id);
         Ok(())
@@ -313,6 +315,8 @@ struct Slot {
     live: Arc<LiveTurn>,
     /// Whether the turn can be read again when it is over.
     is_remembered: bool,
+    /// Whether there is no turn in it at all.
+    is_import: bool,
 }
 
 impl Drop for Slot {
@@ -324,7 +328,8 @@ impl Drop for Slot {
             book.forget_old();
         }
         drop(book);
-        if std::thread::panicking() {
+        // Nobody else ends it then, and somebody may wait for that.
+        if self.is_import || std::thread::panicking() {
             let end = failed(&TurnError::Store("the turn ended by a fault of ours".into()));
             self.live.close(end, &done_without_messages());
         }

@@ -154,6 +154,20 @@ async fn one_turn_at_a_time_and_each_name_once() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_cannot_be_read_can_be_replaced() {
+    let bench = bench().await;
+    let store = bench.board.store();
+    bench.say("/say x").await.unwrap().ended().await;
+    assert!(store.append_messages("s", 2, &["{".into()]).await.unwrap());
+    let error = bench.say("x").await.unwrap_err();
+    assert!(matches!(error, TurnError::Damaged { index: 2, .. }), "{error}");
+    bench.turns.set_history(&bench.session, &History::new(Vec::new())).await.unwrap();
+    let turn = bench.say("/say again").await.unwrap();
+    assert_eq!(turn.ended().await.unwrap().text(), "again");
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn what_says_nothing_is_refused_and_nothing_is_kept() {
     let bench = bench().await;
     for text in ["", " \n"] {
