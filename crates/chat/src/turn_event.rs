@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{ModelFault, Part, Stop, ToolCall, ToolReturn, Usage};
 
 /// One event of a turn. Every turn ends with exactly one [`TurnEvent::Done`].
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// A model is asked.
@@ -92,7 +92,7 @@ pub enum TurnEvent {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     Completed,

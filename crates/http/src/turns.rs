@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
-use switchboard_chat::TurnEvent;
-use switchboard_turns::{LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnView};
+use switchboard_turns::{
+    LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnStreamEvent, TurnView,
+};
 use tokio::sync::watch;
 
 use crate::answers::{
@@ -55,7 +56,7 @@ pub(crate) struct TurnOfSession {
         (
             status = 200,
             description = "The turn, once it has ended, or its events.",
-            content((TurnView = "application/json"), (TurnEvent = "text/event-stream"))
+            content((TurnView = "application/json"), (TurnStreamEvent = "text/event-stream"))
         ),
         Guarded,
         TakesConversation,
@@ -168,7 +169,7 @@ pub(crate) async fn cancel(
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
     ),
     responses(
-        (status = 200, description = "The stream.", body = TurnEvent, content_type = "text/event-stream"),
+        (status = 200, description = "The stream.", body = TurnStreamEvent, content_type = "text/event-stream"),
         Guarded,
         BadRequest,
         UnknownTurn,

@@ -17,5 +17,5 @@ mod turns;
 pub use error::TurnError;
 pub use live::{LiveTurn, Recorded, TurnEnd};
 pub use new_turn::{NewTurn, Words};
-pub use turn_view::{TurnList, TurnView};
+pub use turn_view::{TurnList, TurnStreamEvent, TurnView};
 pub use turns::Turns;

@@ -12,6 +12,22 @@ pub struct TurnList {
     pub turns: Vec<TurnView>,
 }
 
+/// One event of the stream of a turn, field by field.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TurnStreamEvent {
+    /// `started`, `content`, `thinking`, `tool_call_begun`, `tool_call_delta`, `tool_call`, `tool_progress`, `tool_result`,
+    /// `usage`, `restarted`, `retrying`, `error`, and at the end `done`.
+    pub event: String,
+    /// Counted from 1.
+    pub id: String,
+    /// JSON. Its `type` is the name of the event.
+    #[schema(
+        content_media_type = "application/json",
+        example = "{\"type\":\"content\",\"delta\":\"Hello\"}"
+    )]
+    pub data: String,
+}
+
 /// A turn.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TurnView {

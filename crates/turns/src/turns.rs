@@ -28,7 +28,7 @@ use crate::shown::Stretch;
 
 /// How long, and how many of them, turns that have ended can be read again.
 const REMEMBER: Duration = Duration::from_mins(10);
-const REMEMBERED: usize = 256;
+const REMEMBERED: usize = 2048;
 /// What the events of turns that have ended may take up.
 const REMEMBERED_BYTES: usize = 64 << 20;
 /// Stands for a turn while a conversation is imported; nobody can name a turn so.

@@ -71,7 +71,7 @@ async fn a_fuzzer_hears_nothing_that_the_document_does_not_say() {
     let large = large.json(&json!({"arguments": {"bytes": 3000}})).send().await.unwrap();
     let large: serde_json::Value = large.json().await.unwrap();
     // What the dictionaries of its settings name. Many: it binds, switches off and ends what it finds.
-    let sessions: Vec<_> = (1..=40).map(|number| format!("work-{number}")).collect();
+    let sessions: Vec<_> = (1..=60).map(|number| format!("work-{number}")).collect();
     let ended = (1..=3).map(|number| format!("ended-{number}"));
     for id in sessions.iter().cloned().chain(ended) {
         let made = serve.http.post(serve.at("/api/v1/sessions")).bearer_auth(key);
