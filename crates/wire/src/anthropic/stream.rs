@@ -206,14 +206,24 @@ impl MessagesWire {
     }
 
     /// A delta grows the block that it fits; what fits none is of a kind that we do not know.
+    /// More of a text.
+    fn say(&mut self, at: usize, more: &str, out: &mut Events) -> Result<(), Full> {
+        if let Some(Growing::Text(text)) = find(&mut self.blocks, at)
+            && !more.is_empty()
+        {
+            self.gathered.take(more.len())?;
+            text.push_str(more);
+            out.push(ModelEvent::Text(more.to_owned()));
+        }
+        Ok(())
+    }
+
     fn grow(&mut self, at: usize, delta: &RawDelta<'_>, out: &mut Events) -> Result<(), Full> {
         let Some(block) = find(&mut self.blocks, at) else { return Ok(()) };
         match block {
-            Growing::Text(text) => {
+            Growing::Text(_) => {
                 if let Some(more) = delta.text.filled() {
-                    self.gathered.take(more.len())?;
-                    text.push_str(more);
-                    out.push(ModelEvent::Text(more.to_owned()));
+                    self.say(at, more, out)?;
                 }
             }
             Growing::Call { index, json, is_whole: false, .. } => {
@@ -349,16 +359,38 @@ fn is_known(name: &[u8]) -> bool {
         )
 }
 
+/// The text of an event that is written just as Anthropic writes it, without an escape: nearly all of a stream is that, and
+/// reading it with a reader of JSON costs most of the time. Whatever looks otherwise is read with one.
+fn plain_text(data: &[u8]) -> Option<(usize, &str)> {
+    let rest = data.strip_prefix(br#"{"type":"content_block_delta","index":"#)?;
+    let digits = memchr::memchr(b',', rest)?;
+    let (index, rest) = rest.split_at_checked(digits)?;
+    let rest = rest.strip_prefix(br#","delta":{"type":"text_delta","text":""#)?;
+    let end = memchr::memchr2(b'"', b'\\', rest)?;
+    let (text, after) = rest.split_at_checked(end)?;
+    let is_end = matches!(after, br#""}}"#);
+    if !is_end || text.iter().any(|byte| *byte < b' ') {
+        return None;
+    }
+    let is_number = (1..=4).contains(&index.len()) && index.iter().all(u8::is_ascii_digit);
+    let index =
+        if is_number { std::str::from_utf8(index).ok()?.parse().ok()? } else { return None };
+    Some((index, std::str::from_utf8(text).ok()?))
+}
+
 impl Wire for MessagesWire {
     fn event(&mut self, name: &[u8], data: &[u8], out: &mut Events) {
         if !is_known(name) {
             return;
         }
         let taken = if is_growth(name, data) {
-            read::<RawGrowth<'_>>(data).map(|event| match &event.delta {
-                Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
-                None => Ok(()),
-            })
+            match plain_text(data) {
+                Some((at, text)) => Ok(self.say(at, text, out)),
+                None => read::<RawGrowth<'_>>(data).map(|event| match &event.delta {
+                    Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
+                    None => Ok(()),
+                }),
+            }
         } else {
             read::<RawEvent<'_>>(data).map(|event| self.read(name, event, out))
         };
@@ -374,5 +406,41 @@ impl Wire for MessagesWire {
 
     fn end(&mut self, out: &mut Events) {
         out.push(failed(FaultKind::Interrupted, "the stream ended before the answer did"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_written_as_always_is_read_without_a_reader_of_json() {
+        let event = |index: &str, text: &str, end: &str| {
+            format!(
+                r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"{end}"#
+            )
+        };
+        let check = |data: String, expected: Option<(usize, &str)>| {
+            assert_eq!(plain_text(data.as_bytes()), expected, "{data}");
+            if let Some((at, text)) = expected {
+                let read: RawGrowth<'_> = read(data.as_bytes()).unwrap();
+                assert_eq!((read.index, read.delta.unwrap().text.filled()), (Some(at), Some(text)));
+            }
+        };
+        check(event("0", "Hello, wörld", "}}"), Some((0, "Hello, wörld")));
+        check(event("12", "x", "}}"), Some((12, "x")));
+        for (index, text, end) in [
+            ("0", r"a\nb", "}}"),
+            ("0", "a\tb", "}}"),
+            ("0", "x", "} }"),
+            ("0", "x", r#","more":1}}"#),
+            ("-1", "x", "}}"),
+            ("", "x", "}}"),
+            ("99999", "x", "}}"),
+        ] {
+            check(event(index, text, end), None);
+        }
     }
 }
