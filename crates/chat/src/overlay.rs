@@ -136,7 +136,7 @@ impl Overlay {
         if let Err(reason) = check(&view.messages) {
             // The one whose place is at the break is to blame.
             let alone = |place: &usize| {
-                let one = self.only(*place);
+                let one = self.part_at(*place);
                 check(&one.lay_over(messages).messages).is_err()
             };
             let blamed = authors.iter().find(|(place, _)| alone(place));
@@ -157,8 +157,8 @@ impl Overlay {
         }
     }
 
-    /// The changes at one place only.
-    fn only(&self, place: usize) -> Self {
+    /// The changes at one place, without the others.
+    fn part_at(&self, place: usize) -> Self {
         fn at<T: Clone>(all: &BTreeMap<usize, T>, place: usize) -> BTreeMap<usize, T> {
             all.get(&place).map(|one| (place, one.clone())).into_iter().collect()
         }
