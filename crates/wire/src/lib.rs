@@ -27,6 +27,7 @@ mod rounds;
 mod rounds_tests;
 #[cfg(test)]
 mod samples;
+mod scan;
 mod secrets;
 mod sse;
 

@@ -1,6 +1,6 @@
 //! OpenAI: Responses, with a key or behind a ChatGPT account, and Chat Completions, which many other servers speak too.
 //!
-//! What both formats share (results of calls, faults, finding members without reading) has a file of its own; the rest is
+//! What both formats share (results of calls, faults) has a file of its own; the rest is
 //! one file for each direction of each format.
 
 mod chat_request;
@@ -11,7 +11,6 @@ mod faults;
 mod request_tests;
 mod responses_request;
 mod responses_stream;
-mod scan;
 #[cfg(test)]
 mod stream_tests;
 

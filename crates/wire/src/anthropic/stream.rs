@@ -11,6 +11,7 @@ use crate::Limits;
 use crate::borrowed::{Text, read};
 use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
+use crate::scan::{self, Took};
 
 /// All events in one shape: what an event does not have is not there.
 #[derive(Debug, Deserialize)]
@@ -35,6 +36,26 @@ struct RawGrowth<'a> {
     delta: Option<RawDelta<'a>>,
 }
 
+impl<'a> RawGrowth<'a> {
+    fn read(data: &'a [u8]) -> serde_json::Result<Self> {
+        Self::scanned(data).map_or_else(|| read(data), Ok)
+    }
+
+    /// The same without reading what is not needed.
+    fn scanned(data: &'a [u8]) -> Option<Self> {
+        let mut event = Self { index: None, delta: None };
+        let end = scan::each(data, |key, rest| match key {
+            b"index" => scan::number(rest, &mut event.index),
+            b"delta" => {
+                let took = event.delta.insert(RawDelta::default()).scan(rest)?;
+                Some(Took::Bytes(took))
+            }
+            _ => Some(Took::Unread),
+        })?;
+        (end == data.len()).then_some(event)
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 struct RawDelta<'a> {
     #[serde(borrow, default)]
@@ -47,6 +68,21 @@ struct RawDelta<'a> {
     signature: Text<'a>,
     #[serde(borrow, default)]
     stop_reason: Text<'a>,
+}
+
+impl<'a> RawDelta<'a> {
+    fn scan(&mut self, delta: &'a [u8]) -> Option<usize> {
+        scan::each(delta, |key, rest| {
+            let place = match key {
+                b"text" => &mut self.text,
+                b"partial_json" => &mut self.partial_json,
+                b"thinking" => &mut self.thinking,
+                b"signature" => &mut self.signature,
+                _ => return Some(Took::Unread),
+            };
+            scan::text(rest, place)
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -206,24 +242,14 @@ impl MessagesWire {
     }
 
     /// A delta grows the block that it fits; what fits none is of a kind that we do not know.
-    /// More of a text.
-    fn say(&mut self, at: usize, more: &str, out: &mut Events) -> Result<(), Full> {
-        if let Some(Growing::Text(text)) = find(&mut self.blocks, at)
-            && !more.is_empty()
-        {
-            self.gathered.take(more.len())?;
-            text.push_str(more);
-            out.push(ModelEvent::Text(more.to_owned()));
-        }
-        Ok(())
-    }
-
     fn grow(&mut self, at: usize, delta: &RawDelta<'_>, out: &mut Events) -> Result<(), Full> {
         let Some(block) = find(&mut self.blocks, at) else { return Ok(()) };
         match block {
-            Growing::Text(_) => {
+            Growing::Text(text) => {
                 if let Some(more) = delta.text.filled() {
-                    self.say(at, more, out)?;
+                    self.gathered.take(more.len())?;
+                    text.push_str(more);
+                    out.push(ModelEvent::Text(more.to_owned()));
                 }
             }
             Growing::Call { index, json, is_whole: false, .. } => {
@@ -359,38 +385,16 @@ fn is_known(name: &[u8]) -> bool {
         )
 }
 
-/// The text of an event that is written just as Anthropic writes it, without an escape: nearly all of a stream is that, and
-/// reading it with a reader of JSON costs most of the time. Whatever looks otherwise is read with one.
-fn plain_text(data: &[u8]) -> Option<(usize, &str)> {
-    let rest = data.strip_prefix(br#"{"type":"content_block_delta","index":"#)?;
-    let digits = memchr::memchr(b',', rest)?;
-    let (index, rest) = rest.split_at_checked(digits)?;
-    let rest = rest.strip_prefix(br#","delta":{"type":"text_delta","text":""#)?;
-    let end = memchr::memchr2(b'"', b'\\', rest)?;
-    let (text, after) = rest.split_at_checked(end)?;
-    let is_end = matches!(after, br#""}}"#);
-    if !is_end || text.iter().any(|byte| *byte < b' ') {
-        return None;
-    }
-    let is_number = (1..=4).contains(&index.len()) && index.iter().all(u8::is_ascii_digit);
-    let index =
-        if is_number { std::str::from_utf8(index).ok()?.parse().ok()? } else { return None };
-    Some((index, std::str::from_utf8(text).ok()?))
-}
-
 impl Wire for MessagesWire {
     fn event(&mut self, name: &[u8], data: &[u8], out: &mut Events) {
         if !is_known(name) {
             return;
         }
         let taken = if is_growth(name, data) {
-            match plain_text(data) {
-                Some((at, text)) => Ok(self.say(at, text, out)),
-                None => read::<RawGrowth<'_>>(data).map(|event| match &event.delta {
-                    Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
-                    None => Ok(()),
-                }),
-            }
+            RawGrowth::read(data).map(|event| match &event.delta {
+                Some(delta) => self.grow(event.index.unwrap_or(0), delta, out),
+                None => Ok(()),
+            })
         } else {
             read::<RawEvent<'_>>(data).map(|event| self.read(name, event, out))
         };
@@ -416,31 +420,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_written_as_always_is_read_without_a_reader_of_json() {
-        let event = |index: &str, text: &str, end: &str| {
-            format!(
-                r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"{end}"#
-            )
-        };
-        let check = |data: String, expected: Option<(usize, &str)>| {
-            assert_eq!(plain_text(data.as_bytes()), expected, "{data}");
-            if let Some((at, text)) = expected {
+    fn a_delta_that_is_scanned_is_the_one_that_is_read() {
+        let check = |data: &str, is_scanned: bool| {
+            let scanned = RawGrowth::scanned(data.as_bytes());
+            assert_eq!(scanned.is_some(), is_scanned, "{data}");
+            if let Some(scanned) = scanned {
                 let read: RawGrowth<'_> = read(data.as_bytes()).unwrap();
-                assert_eq!((read.index, read.delta.unwrap().text.filled()), (Some(at), Some(text)));
+                assert_eq!(format!("{scanned:?}"), format!("{read:?}"), "{data}");
             }
         };
-        check(event("0", "Hello, wörld", "}}"), Some((0, "Hello, wörld")));
-        check(event("12", "x", "}}"), Some((12, "x")));
-        for (index, text, end) in [
-            ("0", r"a\nb", "}}"),
-            ("0", "a\tb", "}}"),
-            ("0", "x", "} }"),
-            ("0", "x", r#","more":1}}"#),
-            ("-1", "x", "}}"),
-            ("", "x", "}}"),
-            ("99999", "x", "}}"),
+        let event = |delta: &str| {
+            format!(r#"{{"type":"content_block_delta","index":12,"delta":{delta},"p":[{{}}]}}"#)
+        };
+        for delta in [
+            r#"{"type":"text_delta","text":"Hello, wörld"}"#,
+            r#"{"type":"text_delta","text":"a\n\"\u00e9"}"#,
+            r#"{ "partial_json" : "" , "thinking":null,"signature":"x"}"#,
+            "{}",
         ] {
-            check(event(index, text, end), None);
+            check(&event(delta), true);
         }
+        for delta in [r#"{"text":7}"#, "null", r#"{"text":"a"#, r#"{"text":"\x"}"#] {
+            check(&event(delta), false);
+        }
+        check(r#"{"index":-1,"delta":{}}"#, false);
+        check(r#"{"index":0,"delta":{}} x"#, false);
     }
 }

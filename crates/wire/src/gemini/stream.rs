@@ -12,6 +12,7 @@ use crate::Limits;
 use crate::borrowed::{Few, First, Text, read};
 use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
+use crate::scan::{self, Took};
 
 /// A chunk as it is, or, from Code Assist, in an envelope.
 #[derive(Debug, Deserialize)]
@@ -26,7 +27,20 @@ struct RawEvent<'a> {
     error: Option<Box<RawError>>,
 }
 
-#[derive(Debug, Deserialize)]
+impl<'a> RawEvent<'a> {
+    fn into_chunk(self) -> RawChunk<'a> {
+        match self.response {
+            Some(wrapped) => *wrapped,
+            None => RawChunk {
+                candidates: self.candidates,
+                prompt_feedback: self.prompt_feedback,
+                usage_metadata: self.usage_metadata,
+            },
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawChunk<'a> {
     #[serde(borrow)]
@@ -35,7 +49,7 @@ struct RawChunk<'a> {
     usage_metadata: Option<RawUsage>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawCandidate<'a> {
     #[serde(borrow)]
@@ -51,7 +65,7 @@ struct RawContent<'a> {
     parts: Option<Few<RawPart<'a>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawPart<'a> {
     #[serde(borrow, default)]
@@ -61,6 +75,105 @@ struct RawPart<'a> {
     thought_signature: Text<'a>,
     #[serde(borrow)]
     function_call: Option<&'a RawValue>,
+}
+
+// One text, or a part of one, with its counts: nearly all of a stream is that. It is found without reading what is not
+// needed; whatever is more than that is read as it should be.
+impl<'a> RawChunk<'a> {
+    fn scanned(data: &'a [u8]) -> Option<Self> {
+        let (mut bare, mut wrapped) = (Self::default(), None);
+        let end = scan::each(data, |key, rest| match key {
+            b"response" => {
+                let took = wrapped.insert(Self::default()).scan(rest)?;
+                Some(Took::Bytes(took))
+            }
+            b"error" => scan::null(rest),
+            _ => bare.member(key, rest),
+        })?;
+        (end == data.len()).then(|| wrapped.unwrap_or(bare))
+    }
+
+    fn scan(&mut self, chunk: &'a [u8]) -> Option<usize> {
+        scan::each(chunk, |key, rest| self.member(key, rest))
+    }
+
+    fn member(&mut self, key: &[u8], rest: &'a [u8]) -> Option<Took> {
+        match key {
+            b"candidates" => {
+                let mut candidate = RawCandidate::default();
+                let took = scan::only(rest, |element| candidate.scan(element))?;
+                self.candidates = Some(First(Some(candidate)));
+                Some(Took::Bytes(took))
+            }
+            b"usageMetadata" => {
+                let took = self.usage_metadata.insert(RawUsage::default()).scan(rest)?;
+                Some(Took::Bytes(took))
+            }
+            b"promptFeedback" => scan::null(rest),
+            _ => Some(Took::Unread),
+        }
+    }
+}
+
+impl<'a> RawCandidate<'a> {
+    fn scan(&mut self, candidate: &'a [u8]) -> Option<usize> {
+        scan::each(candidate, |key, rest| match key {
+            b"content" => {
+                let mut content = RawContent { parts: None };
+                let took = content.scan(rest)?;
+                self.content = Some(content);
+                Some(Took::Bytes(took))
+            }
+            b"finishReason" => scan::text(rest, &mut self.finish_reason),
+            b"finishMessage" => scan::null(rest),
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+impl<'a> RawContent<'a> {
+    fn scan(&mut self, content: &'a [u8]) -> Option<usize> {
+        scan::each(content, |key, rest| match key {
+            b"parts" => {
+                let mut part = RawPart::default();
+                let took = scan::only(rest, |element| part.scan(element))?;
+                self.parts = Some(Few { first: Some(part), rest: Vec::new() });
+                Some(Took::Bytes(took))
+            }
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+impl<'a> RawPart<'a> {
+    fn scan(&mut self, part: &'a [u8]) -> Option<usize> {
+        scan::each(part, |key, rest| match key {
+            b"text" => scan::text(rest, &mut self.text),
+            b"thought" if rest.starts_with(b"true") => {
+                self.thought = Some(true);
+                Some(Took::Bytes(4))
+            }
+            b"thoughtSignature" => scan::text(rest, &mut self.thought_signature),
+            b"thought" | b"functionCall" => None,
+            _ => Some(Took::Unread),
+        })
+    }
+}
+
+impl RawUsage {
+    fn scan(&mut self, usage: &[u8]) -> Option<usize> {
+        scan::each(usage, |key, rest| {
+            let place = match key {
+                b"promptTokenCount" => &mut self.prompt,
+                b"cachedContentTokenCount" => &mut self.cached,
+                b"candidatesTokenCount" => &mut self.candidates,
+                b"thoughtsTokenCount" => &mut self.thoughts,
+                b"toolUsePromptTokenCount" => &mut self.tool_use_prompt,
+                _ => return Some(Took::Unread),
+            };
+            scan::number(rest, place)
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +191,7 @@ struct RawFeedback {
     block_reason_message: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct RawUsage {
     #[serde(rename = "promptTokenCount")]
     prompt: Option<u64>,
@@ -123,19 +236,15 @@ impl GeminiWire {
         Self { gathered: Gathered::new(limits), blocks: Vec::new(), usage: None, stop: None }
     }
 
-    fn read(&mut self, event: RawEvent<'_>, out: &mut Events) -> Result<(), Full> {
-        if let Some(error) = event.error {
+    fn read(&mut self, mut event: RawEvent<'_>, out: &mut Events) -> Result<(), Full> {
+        if let Some(error) = event.error.take() {
             out.push(ModelEvent::Failed(Box::new(error.into_fault())));
             return Ok(());
         }
-        let chunk = match event.response {
-            Some(wrapped) => *wrapped,
-            None => RawChunk {
-                candidates: event.candidates,
-                prompt_feedback: event.prompt_feedback,
-                usage_metadata: event.usage_metadata,
-            },
-        };
+        self.chunk(event.into_chunk(), out)
+    }
+
+    fn chunk(&mut self, chunk: RawChunk<'_>, out: &mut Events) -> Result<(), Full> {
         let used = chunk.usage_metadata.map(|usage| usage.read());
         if let Some(usage) = used.filter(|used| self.usage != Some(*used)) {
             self.usage = Some(usage);
@@ -283,12 +392,13 @@ impl Wire for GeminiWire {
         if data == b"[DONE]" {
             return;
         }
-        match read::<RawEvent<'_>>(data) {
-            Ok(event) => {
-                if let Err(full) = self.read(event, out) {
-                    out.push(full.into());
-                }
-            }
+        let taken = match RawChunk::scanned(data) {
+            Some(chunk) => Ok(self.chunk(chunk, out)),
+            None => read(data).map(|event| self.read(event, out)),
+        };
+        match taken {
+            Ok(Ok(())) => {}
+            Ok(Err(full)) => out.push(full.into()),
             Err(error) => out.push(unreadable(&error)),
         }
     }
@@ -303,5 +413,52 @@ impl Wire for GeminiWire {
                 out.push(failed(FaultKind::Interrupted, "the stream ended before the answer did"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn a_chunk_that_is_scanned_is_the_one_that_is_read() {
+        let check = |data: &str, is_scanned: bool| {
+            let scanned = RawChunk::scanned(data.as_bytes());
+            assert_eq!(scanned.is_some(), is_scanned, "{data}");
+            if let Some(scanned) = scanned {
+                let read: RawEvent<'_> = read(data.as_bytes()).unwrap();
+                assert_eq!(format!("{scanned:?}"), format!("{:?}", read.into_chunk()), "{data}");
+            }
+        };
+        let chunk = |candidate: &str| {
+            format!(
+                r#"{{"candidates" : [ {candidate} ],"usageMetadata":{{"promptTokenCount":9,"totalTokenCount":12,
+                "thoughtsTokenCount":3,"promptTokensDetails":[{{"modality":"TEXT","tokenCount":9}}]}},"error":null}}"#
+            )
+        };
+        for candidate in [
+            r#"{"content":{"parts":[{"text":"Grüße"}],"role":"model"},"index":0}"#,
+            r#"{"content":{"parts":[{"text":"a\"b","thought":true,"thoughtSignature":"x"}]},"finishReason":"STOP"}"#,
+            r#"{"content":{"parts":[{"inlineData":{"data":"eA=="}}]},"finishMessage":null}"#,
+            r#"{"content":{"role":"model"}}"#,
+        ] {
+            check(&chunk(candidate), true);
+            check(&format!(r#"{{"response":{},"traceId":"a"}}"#, chunk(candidate)), true);
+            check(&format!("{} x", chunk(candidate)), false);
+        }
+        for candidate in [
+            r#"{"content":{"parts":[{"text":"a"},{"text":"b"}]}}"#,
+            r#"{"content":{"parts":[{"functionCall":{"name":"find"}}]}}"#,
+            r#"{"content":null}"#,
+            r#"{"finishReason":"OTHER","finishMessage":"no"}"#,
+            "{}, {}",
+        ] {
+            check(&chunk(candidate), false);
+        }
+        check(r#"{"error":{"code":429}}"#, false);
+        check(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, false);
+        check(r#"{"usageMetadata":{"promptTokenCount":1.5}}"#, false);
     }
 }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
-use super::scan::Took;
-use super::{faults, scan};
+use super::faults;
 use crate::borrowed::{Text, read};
 use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
+use crate::scan::{self, Took};
 
 /// The longest arguments that are read before they are complete.
 const MOST_READ_AGAIN: usize = 16 << 10;
@@ -86,7 +86,7 @@ impl<'a> Choice<'a> {
                 read = Some(choice);
                 Some(Took::Bytes(took))
             }
-            b"usage" | b"error" => null(rest),
+            b"usage" | b"error" => scan::null(rest),
             _ => Some(Took::Unread),
         })?;
         read
@@ -95,7 +95,7 @@ impl<'a> Choice<'a> {
     fn scan(&mut self, choice: &'a [u8]) -> Option<usize> {
         scan::each(choice, |key, rest| match key {
             b"index" => rest.starts_with(b"0").then_some(Took::Bytes(1)),
-            b"finish_reason" => null(rest),
+            b"finish_reason" => scan::null(rest),
             b"delta" => {
                 let mut delta = Delta::default();
                 let took = delta.scan(rest)?;
@@ -121,10 +121,10 @@ impl<'a> Delta<'a> {
                     self.tool_calls = Some(vec![fragment]);
                     return Some(Took::Bytes(took));
                 }
-                b"tool_calls" => return null(rest),
+                b"tool_calls" => return scan::null(rest),
                 _ => return Some(Took::Unread),
             };
-            text(rest, place)
+            scan::text(rest, place)
         })
     }
 }
@@ -132,12 +132,8 @@ impl<'a> Delta<'a> {
 impl<'a> Fragment<'a> {
     fn scan(&mut self, fragment: &'a [u8]) -> Option<usize> {
         scan::each(fragment, |key, rest| match key {
-            b"index" => {
-                let value = scan::value(rest)?;
-                self.index = Some(std::str::from_utf8(value).ok()?.parse().ok()?);
-                Some(Took::Bytes(value.len()))
-            }
-            b"id" => text(rest, &mut self.id),
+            b"index" => scan::number(rest, &mut self.index),
+            b"id" => scan::text(rest, &mut self.id),
             b"function" => {
                 let mut function = Function::default();
                 let took = function.scan(rest)?;
@@ -152,27 +148,16 @@ impl<'a> Fragment<'a> {
 impl<'a> Function<'a> {
     fn scan(&mut self, function: &'a [u8]) -> Option<usize> {
         scan::each(function, |key, rest| match key {
-            b"name" => text(rest, &mut self.name),
+            b"name" => scan::text(rest, &mut self.name),
             b"arguments" => {
                 let mut written = Text::default();
-                let took = text(rest, &mut written)?;
+                let took = scan::text(rest, &mut written)?;
                 self.arguments = Some(Arguments::Text(written));
                 Some(took)
             }
             _ => Some(Took::Unread),
         })
     }
-}
-
-/// A member that says nothing; one that does is for the real parser.
-fn null(rest: &[u8]) -> Option<Took> {
-    rest.starts_with(b"null").then_some(Took::Bytes(4))
-}
-
-fn text<'a>(rest: &'a [u8], place: &mut Text<'a>) -> Option<Took> {
-    let value = scan::value(rest)?;
-    *place = Text::written(value)?;
-    Some(Took::Bytes(value.len()))
 }
 
 #[derive(Deserialize, Default)]

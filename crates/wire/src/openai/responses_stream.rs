@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
-use super::scan::Took;
-use super::{faults, scan};
+use super::faults;
 use crate::borrowed::{Text, read};
 use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
+use crate::scan::{self, Took};
 
 /// What of a thought goes back to who thought it.
 const OF_THOUGHTS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];

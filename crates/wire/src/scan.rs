@@ -5,9 +5,11 @@
 
 use memchr::memchr2;
 
+use crate::borrowed::Text;
+
 /// How much of a text was of a value.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Took {
+pub(crate) enum Took {
     /// So many bytes.
     Bytes(usize),
     /// It is for the scanner to find out.
@@ -18,7 +20,7 @@ pub(super) enum Took {
 
 /// Shows each member of the object that a text begins with: its key, and the text from its value on. Says where the object
 /// ends.
-pub(super) fn each<'a>(
+pub(crate) fn each<'a>(
     text: &'a [u8],
     mut on: impl FnMut(&'a [u8], &'a [u8]) -> Option<Took>,
 ) -> Option<usize> {
@@ -45,18 +47,37 @@ pub(super) fn each<'a>(
 }
 
 /// The value that a text begins with.
-pub(super) fn value(text: &[u8]) -> Option<&[u8]> {
+pub(crate) fn value(text: &[u8]) -> Option<&[u8]> {
     text.get(..value_end(text)?)
 }
 
 /// Shows the one element of the list that a text begins with; `on` says where it ends. Says where the list ends.
-pub(super) fn only<'a>(
+pub(crate) fn only<'a>(
     text: &'a [u8],
     on: impl FnOnce(&'a [u8]) -> Option<usize>,
 ) -> Option<usize> {
     let element = text.strip_prefix(b"[")?.trim_ascii_start();
     let after = element.get(on(element)?..)?.trim_ascii_start().strip_prefix(b"]")?;
     Some(text.len() - after.len())
+}
+
+/// Reads a text, or the `null` in its place; says how much of `rest` that was.
+pub(crate) fn text<'a>(rest: &'a [u8], place: &mut Text<'a>) -> Option<Took> {
+    let value = value(rest)?;
+    *place = Text::written(value)?;
+    Some(Took::Bytes(value.len()))
+}
+
+/// Reads a number of things.
+pub(crate) fn number<N: std::str::FromStr>(rest: &[u8], place: &mut Option<N>) -> Option<Took> {
+    let value = value(rest)?;
+    *place = Some(str::from_utf8(value).ok()?.parse().ok()?);
+    Some(Took::Bytes(value.len()))
+}
+
+/// A member that says nothing; one that does is for the real parser.
+pub(crate) fn null(rest: &[u8]) -> Option<Took> {
+    rest.starts_with(b"null").then_some(Took::Bytes(4))
 }
 
 /// Keys and most texts are shorter than what makes a search worth its beginning.
