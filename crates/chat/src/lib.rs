@@ -28,6 +28,6 @@ pub use message::{
     ToolReturn, Usage,
 };
 pub use outcome::read_arguments;
-pub use overlay::{ContextView, Edit, Overlay, OverlayError};
+pub use overlay::{Edit, Overlay, OverlayError};
 pub use turn::{Action, Input, Turn, TurnLimits};
 pub use turn_event::{Problem, TurnEvent, TurnStatus};

@@ -43,14 +43,6 @@ pub enum OverlayError {
     TooMany(usize),
 }
 
-/// A conversation with its changes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ContextView {
-    pub messages: Vec<Message>,
-    /// How many messages at the beginning are as they are stored.
-    pub intact: usize,
-}
-
 /// Changes that hold for the messages of one turn: their places are fixed, later messages come after all of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overlay {
@@ -107,14 +99,7 @@ impl Overlay {
     }
 
     /// The conversation with the changes.
-    pub fn lay_over(&self, messages: &[Message]) -> ContextView {
-        let touched = |places: &mut dyn Iterator<Item = usize>| places.next().unwrap_or(usize::MAX);
-        let intact = [
-            touched(&mut self.before.keys().copied()),
-            touched(&mut self.after.keys().map(|place| place + 1)),
-            touched(&mut self.instead.keys().copied()),
-        ];
-        let intact = intact.into_iter().min().unwrap_or(usize::MAX).min(messages.len());
+    pub fn lay_over(&self, messages: &[Message]) -> Vec<Message> {
         let mut shown = Vec::with_capacity(messages.len());
         for (place, message) in messages.iter().enumerate() {
             shown.extend(self.before.get(&place).into_iter().flatten().cloned());
@@ -124,20 +109,20 @@ impl Overlay {
             }
             shown.extend(self.after.get(&place).into_iter().flatten().cloned());
         }
-        ContextView { messages: shown, intact }
+        shown
     }
 
     fn judge(
         &self,
         messages: &[Message],
-        view: &ContextView,
+        view: &[Message],
         authors: &BTreeMap<usize, usize>,
     ) -> Result<(), OverlayError> {
-        if let Err(reason) = check(&view.messages) {
+        if let Err(reason) = check(view) {
             // The one whose place is at the break is to blame.
             let alone = |place: &usize| {
                 let one = self.part_at(*place);
-                check(&one.lay_over(messages).messages).is_err()
+                check(&one.lay_over(messages)).is_err()
             };
             let blamed = authors.iter().find(|(place, _)| alone(place));
             return Err(match blamed {
@@ -146,10 +131,10 @@ impl Overlay {
             });
         }
         let is_user = |message: &Message| matches!(message, Message::User(_));
-        if !view.messages.iter().any(is_user) {
+        if !view.iter().any(is_user) {
             return Err(OverlayError::Empty);
         }
-        match view.messages.last() {
+        match view.last() {
             Some(Message::User(_) | Message::Tool(_)) => Ok(()),
             Some(Message::Assistant(_) | Message::System(_)) | None => {
                 Err(OverlayError::EndsWithAnswer)

@@ -222,7 +222,7 @@ impl Driver {
         let (seen, revision) = self.look();
         let rendering = seen.rendering(shown::form_of(source.kind));
         let stored = self.turn.messages();
-        let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored).messages);
+        let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored));
         if let Some(correction) = self.turn.correction() {
             view.get_or_insert_with(|| stored.to_vec()).push(correction);
         }

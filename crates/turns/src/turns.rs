@@ -205,7 +205,7 @@ impl Turns {
         let mut overlay = Overlay::new(&messages, new.edits)?;
         let mut stretch = self.book().stretches.remove(&*session.id);
         if new.persist && !overlay.is_empty() {
-            messages = std::mem::take(&mut overlay).lay_over(&messages).messages;
+            messages = std::mem::take(&mut overlay).lay_over(&messages);
             conversation.replace(&messages).await?;
             (before, stretch) = (messages.len().saturating_sub(said), None);
         }

@@ -33,15 +33,14 @@ proptest! {
             Ok(overlay) => {
                 prop_assert_eq!(overlay.is_empty(), edits.is_empty());
                 let view = overlay.lay_over(&stored);
-                prop_assert_eq!(check(&view.messages), Ok(()));
-                prop_assert_eq!(&view.messages[..view.intact], &stored[..view.intact]);
-                prop_assert!(!matches!(view.messages.last(), Some(Message::Assistant(_))));
-                asking::check(&view.messages);
+                prop_assert_eq!(check(&view), Ok(()));
+                prop_assert!(!matches!(view.last(), Some(Message::Assistant(_))));
+                asking::check(&view);
                 // Later messages come after all changes.
                 let mut later = stored.clone();
                 later.push(Message::user("more"));
-                let longer = overlay.lay_over(&later).messages;
-                prop_assert_eq!(&longer[..longer.len() - 1], &view.messages[..]);
+                let longer = overlay.lay_over(&later);
+                prop_assert_eq!(&longer[..longer.len() - 1], &view[..]);
             }
         }
     }
