@@ -19,6 +19,7 @@ mod market;
 pub mod model_backends;
 mod modern;
 mod office;
+mod own_runtime;
 pub mod peers;
 mod server;
 mod sse_transport;

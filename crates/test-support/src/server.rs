@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::fault::Fault;
 use crate::http::router;
 use crate::listener::ScriptedListener;
+use crate::own_runtime::serve;
 use crate::state::{Answers, Era, Script, Sessions, Shared, Subscriptions, Transport};
 use crate::stats::Stats;
 use crate::tool::Tool;
@@ -291,36 +291,13 @@ impl ScriptedServer {
         thread::Builder::new()
             .name("scripted-server".to_owned())
             .spawn(move || {
-                serve(listener, &shared, ready, stopped);
+                let service = router(Arc::clone(&shared));
+                let scripted = |socket| ScriptedListener { socket, shared, parked: Vec::new() };
+                serve(listener, scripted, service, ready, stopped);
                 finished.send(()).ok();
             })
             .expect("a thread starts");
         *self.engine.lock().unwrap() = Some(Engine { stop, done });
         is_ready.await.expect("the server starts");
     }
-}
-
-/// Serves until told to stop, then drops the runtime and every connection with it.
-fn serve(
-    listener: StdTcpListener,
-    shared: &Arc<Shared>,
-    ready: oneshot::Sender<()>,
-    stopped: oneshot::Receiver<()>,
-) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime starts");
-    runtime.block_on(async {
-        listener.set_nonblocking(true).expect("a socket can be non-blocking");
-        let socket = TcpListener::from_std(listener).expect("a runtime is there");
-        let listener = ScriptedListener { socket, shared: Arc::clone(shared), parked: Vec::new() };
-        let service = router(Arc::clone(shared));
-        ready.send(()).ok();
-        tokio::select! {
-            _ = stopped => {}
-            served = axum::serve(listener, service) => served.expect("serving does not end"),
-        }
-    });
 }

@@ -4,7 +4,6 @@ use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::backend::Backend;
@@ -13,6 +12,7 @@ use super::script::Script;
 use super::service::router;
 use super::state::{ModelRequest, Onboarding, Shared};
 use super::step::Step;
+use crate::own_runtime::serve;
 
 /// All model backends on one loopback port, on a runtime of their own. Dropping them kills them.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl FakeBackends {
         let served = Arc::clone(&shared);
         thread::Builder::new()
             .name("fake-backends".to_owned())
-            .spawn(move || serve(listener, &served, ready, stopped))
+            .spawn(move || serve(listener, |socket| socket, router(served), ready, stopped))
             .expect("a thread starts");
         is_ready.await.expect("the fakes start");
         Self { shared, address, _stop: stop }
@@ -127,28 +127,4 @@ impl FakeBackends {
     pub fn closed_by_client(&self) -> usize {
         self.shared.stream_counts().2
     }
-}
-
-/// Serves until told to stop, then drops the runtime and every connection with it.
-fn serve(
-    listener: StdTcpListener,
-    shared: &Arc<Shared>,
-    ready: oneshot::Sender<()>,
-    stopped: oneshot::Receiver<()>,
-) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime starts");
-    runtime.block_on(async {
-        listener.set_nonblocking(true).expect("a socket can be non-blocking");
-        let socket = TcpListener::from_std(listener).expect("a runtime is there");
-        let service = router(Arc::clone(shared));
-        ready.send(()).ok();
-        tokio::select! {
-            _ = stopped => {}
-            served = axum::serve(socket, service) => served.expect("serving does not end"),
-        }
-    });
 }
