@@ -75,7 +75,7 @@ impl Store {
         write.commit().await
     }
 
-    /// The records that the filter lets through, newest first: by the time they came in, then by id.
+    /// The records that the filter lets through, newest first: by id, which begins with the time they came in.
     ///
     /// An outcome that only a newer version knows is shown as an internal error with that word in its message;
     /// a face that this version does not know is [`StoreError::Unreadable`], because there is no honest guess.
@@ -108,11 +108,8 @@ fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
         query.push(" AND outcome = ").push_bind(outcome);
     }
     if let Some(before) = &filter.before {
-        query
-            .push(" AND (started_at_ms, id) < (SELECT started_at_ms, id FROM calls WHERE id = ")
-            .push_bind(&before.0)
-            .push(")");
+        query.push(" AND id < (SELECT id FROM calls WHERE id = ").push_bind(&before.0).push(")");
     }
-    query.push(" ORDER BY started_at_ms DESC, id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
     query
 }

@@ -63,15 +63,13 @@ async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result
         .execute(&mut *on)
         .await?
         .rows_affected();
-    let first_too_many: Option<(i64, String)> = sqlx::query_as(
-        "SELECT started_at_ms, id FROM calls ORDER BY started_at_ms DESC, id DESC LIMIT 1 OFFSET $1",
-    )
-    .bind(signed(retention.max_calls))
-    .fetch_optional(&mut *on)
-    .await?;
-    let Some((started_at_ms, id)) = first_too_many else { return Ok(old) };
-    let too_many = sqlx::query("DELETE FROM calls WHERE (started_at_ms, id) <= ($1, $2)")
-        .bind(started_at_ms)
+    let first_too_many: Option<String> =
+        sqlx::query_scalar("SELECT id FROM calls ORDER BY id DESC LIMIT 1 OFFSET $1")
+            .bind(signed(retention.max_calls))
+            .fetch_optional(&mut *on)
+            .await?;
+    let Some(id) = first_too_many else { return Ok(old) };
+    let too_many = sqlx::query("DELETE FROM calls WHERE id <= $1")
         .bind(id)
         .execute(&mut *on)
         .await?

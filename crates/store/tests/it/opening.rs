@@ -10,7 +10,7 @@ use pretty_assertions::assert_eq;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use switchboard_model::{CallId, Era, ServerName, ToolDescriptor};
+use switchboard_model::{CallId, CallRecord, Era, ServerName, ToolDescriptor};
 use switchboard_store::{CallFilter, Store, StoreError};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -55,6 +55,13 @@ async fn a_database_of_the_first_layout_is_brought_up_to_date() {
     let mut old = raw(directory.path()).await;
     Migrator::new(layouts.path()).await.unwrap().run_direct(None, &mut old, false).await.unwrap();
     sqlx::query("INSERT INTO catalog_revision VALUES (1, 7, 'a')").execute(&mut old).await.unwrap();
+    sqlx::query(
+        "INSERT INTO calls VALUES ('0190-000000000000', 1700000000000, 'http', 'crm', 'crm.find.one', 'find.one', 3,
+             'blake3:abc', 'ok', NULL, 7000, 12000000, 99, NULL)",
+    )
+    .execute(&mut old)
+    .await
+    .unwrap();
     old.close().await.unwrap();
 
     let store = Store::open(directory.path()).await.unwrap();
@@ -62,6 +69,9 @@ async fn a_database_of_the_first_layout_is_brought_up_to_date() {
     assert_eq!(store.keys().await.unwrap(), []);
     assert_eq!(store.clients(None, None).await.unwrap(), []);
     store.record_calls(&[record(1)]).await.unwrap();
+    let first = CallRecord { session: None, ..record(0) };
+    let calls = store.recent_calls(&CallFilter::newest(9)).await.unwrap();
+    assert_eq!(calls, [record(1), first], "calls of then are there, too");
 }
 
 #[cfg(unix)]
