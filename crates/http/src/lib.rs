@@ -17,6 +17,7 @@ mod problem;
 mod providers;
 mod ready;
 mod same_host;
+mod self_waking;
 mod server;
 pub mod session_call;
 mod session_events;

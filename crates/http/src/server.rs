@@ -32,6 +32,7 @@ use crate::openapi::Document;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
 use crate::same_host::Doors;
+use crate::self_waking::SelfWaking;
 use crate::{
     calls, doorman, health, history, inspect, mcp, openapi, page, problem, providers, same_host,
     session_events, session_render, session_tools, sessions, turns,
@@ -196,7 +197,7 @@ async fn accept<L: Listener>(mut listener: L, faces: Arc<Faces>, ending: &Cancel
             () = ending.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        connections.spawn(attend(stream, faces.clone(), ending.clone()));
+        connections.spawn(SelfWaking::new(attend(stream, faces.clone(), ending.clone())));
     }
     drop(listener);
     connections.close();
