@@ -220,8 +220,11 @@ async fn abandon(peer: &Peer, count: usize, connections: usize) {
 async fn f5_ten_thousand_abandoned_sessions_leave_nothing_behind() {
     let upstream = server([Tool::new("echo")]).await;
     let serve = home(&[("one", &upstream.url())], &["gateway: {session_idle: 2s}"]).serve().await;
-    let sessions =
-        async || serve.get("/api/v1/sessions").await["sessions"].as_array().unwrap().len();
+    let sessions = async || {
+        let answer = serve.get("/api/v1/sessions").await;
+        let said = || format!("{answer}\n{}", serve.stderr());
+        answer["sessions"].as_array().unwrap_or_else(|| panic!("{}", said())).len()
+    };
     {
         // The first ones pay for what stays: buffers, statements, the allocator's own.
         let warming = Peer::of(&serve);
