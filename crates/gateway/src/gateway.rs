@@ -263,7 +263,10 @@ impl Gateway {
         let read = async || match self.board.store().installation_secret(SEAL).await {
             Ok(key) => Seal::new(key),
             Err(error) => {
-                tracing::error!(%error, "the store failed; questions of servers do not survive a restart");
+                tracing::error!(
+                    error = error.in_full(),
+                    "the store failed; questions of servers do not survive a restart"
+                );
                 Seal::new(*blake3::hash(random_text().as_bytes()).as_bytes())
             }
         };

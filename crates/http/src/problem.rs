@@ -57,7 +57,7 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
 
 impl From<StoreError> for ProblemResponse {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the store failed");
+        tracing::error!(error = error.in_full(), "the store failed");
         // The message names a file of this machine: it belongs into the log, not into an answer.
         Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, "the store failed; the log says why")
     }

@@ -262,7 +262,10 @@ impl Conductor {
                 // Another process on the same store may have moved on; ours never goes back.
                 Ok(revision) => revision.max(current + 1),
                 Err(error) => {
-                    tracing::error!(%error, "the catalog revision could not be written");
+                    tracing::error!(
+                        error = error.in_full(),
+                        "the catalog revision could not be written"
+                    );
                     current + 1
                 }
             },
@@ -281,7 +284,7 @@ impl Conductor {
                 let kept: Result<(), StoreError> =
                     self.store.remember_tools(server, tools, now).await;
                 if let Err(error) = kept {
-                    tracing::error!(%server, %error, "the server's tools could not be remembered");
+                    tracing::error!(%server, error = error.in_full(), "the server's tools could not be remembered");
                 }
             }
         }

@@ -80,7 +80,11 @@ async fn write(store: Store, mut inbox: mpsc::Receiver<Message>, is_wanted: Arc<
             && let Err(error) = store.record_calls(&records).await
         {
             switchboard_telemetry::records_dropped(records.len() as u64);
-            tracing::error!(%error, lost = records.len(), "call records could not be written");
+            tracing::error!(
+                error = error.in_full(),
+                lost = records.len(),
+                "call records could not be written"
+            );
         }
         if tokio::time::Instant::now() >= prune_at {
             prune(&store).await;
@@ -124,6 +128,6 @@ async fn prune(store: &Store) {
         max_result_bytes_total: 256 << 20,
     };
     if let Err(error) = store.prune(&retention).await {
-        tracing::warn!(%error, "old call records could not be removed");
+        tracing::warn!(error = error.in_full(), "old call records could not be removed");
     }
 }

@@ -386,7 +386,7 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         && let Some(era) = connection.learned_era().filter(|era| known_era != Some(*era))
         && let Err(error) = around.store.remember_era(name, &fingerprint, era, now).await
     {
-        tracing::warn!(%error, "the protocol era could not be remembered");
+        tracing::warn!(error = error.in_full(), "the protocol era could not be remembered");
     }
     {
         let mut condition = server.condition();

@@ -40,6 +40,6 @@ impl std::error::Error for SessionError {}
 
 impl From<switchboard_store::StoreError> for SessionError {
     fn from(error: switchboard_store::StoreError) -> Self {
-        Self::Store(error.to_string())
+        Self::Store(error.in_full())
     }
 }

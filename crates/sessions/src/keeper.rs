@@ -182,15 +182,15 @@ async fn write(
         }
         let sessions: Vec<_> = lock(&changed).drain().map(|(_, session)| session).collect();
         if let Err(error) = keep_sessions(&store, &sessions, &batch, &mut written).await {
-            tracing::error!(%error, "sessions could not be written down");
+            tracing::error!(error = error.in_full(), "sessions could not be written down");
         }
         if let Err(error) = keep_clients(&store, &batch).await {
-            tracing::error!(%error, "clients could not be written down");
+            tracing::error!(error = error.in_full(), "clients could not be written down");
         }
         if let Some(before_ms) = batch.expiry
             && let Err(error) = expire(&store, before_ms, &mut written).await
         {
-            tracing::error!(%error, "what has expired could not be forgotten");
+            tracing::error!(error = error.in_full(), "what has expired could not be forgotten");
         }
         for done in batch.flushes {
             let _gone = done.send(());

@@ -1,5 +1,6 @@
 //! What can go wrong with a database, in terms of what somebody can do about it.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -141,6 +142,13 @@ impl StoreError {
             Self::NameTaken { .. } => Some("choose another name, or revoke that key first".into()),
             Self::NoRandomness { .. } | Self::Closed { .. } | Self::Query { .. } => None,
         }
+    }
+
+    /// The message with all that led to it, for a log.
+    pub fn in_full(&self) -> String {
+        let first: &dyn Error = self;
+        let causes = std::iter::successors(Some(first), |error| Error::source(*error));
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
     pub(crate) fn from_sqlx(file: &Path, operation: &'static str, source: sqlx::Error) -> Self {

@@ -57,6 +57,6 @@ impl TurnError {
 
 impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error.to_string())
+        Self::Store(error.in_full())
     }
 }
