@@ -116,6 +116,8 @@ fn connect_options() -> SqliteConnectOptions {
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         .pragma("cache_size", CACHE_SIZE)
+        // Long lists are sorted where they are: there may be no other directory that can be written to.
+        .pragma("temp_store", "MEMORY")
         .statement_cache_capacity(32)
         .disable_statement_logging()
 }
