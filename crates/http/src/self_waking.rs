@@ -59,7 +59,8 @@ impl<F: Future> Future for SelfWaking<F> {
         let Self { future, bell, waker } = self.get_mut();
         bell.task.register(context.waker());
         for _ in 0..MOST_IN_A_ROW {
-            bell.state.store(RUNNING, Ordering::Release);
+            // Not just stored: what was done before it was woken must be seen by what is polled now.
+            bell.state.swap(RUNNING, Ordering::AcqRel);
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return Poll::Ready(output);
             }
@@ -69,7 +70,7 @@ impl<F: Future> Future for SelfWaking<F> {
                 return Poll::Pending;
             }
         }
-        bell.state.store(WAITING, Ordering::Release);
+        bell.state.swap(WAITING, Ordering::AcqRel);
         context.waker().wake_by_ref();
         Poll::Pending
     }

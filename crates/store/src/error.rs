@@ -146,9 +146,17 @@ impl StoreError {
 
     /// The message with all that led to it, for a log.
     pub fn in_full(&self) -> String {
-        let first: &dyn Error = self;
-        let causes = std::iter::successors(Some(first), |error| Error::source(*error));
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        let mut told = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some repeat what led to them.
+            if !told.ends_with(&text) {
+                told = format!("{told}: {text}");
+            }
+            cause = error.source();
+        }
+        told
     }
 
     pub(crate) fn from_sqlx(file: &Path, operation: &'static str, source: sqlx::Error) -> Self {

@@ -58,11 +58,17 @@ impl Store {
 }
 
 async fn prune_calls(on: &mut SqliteConnection, retention: &Retention) -> Result<u64, sqlx::Error> {
-    let old = sqlx::query("DELETE FROM calls WHERE started_at_ms < $1")
-        .bind(retention.calls_older_than_ms)
-        .execute(&mut *on)
-        .await?
-        .rows_affected();
+    // Only what goes is read: the first that is young enough ends it.
+    let young: Option<String> =
+        sqlx::query_scalar("SELECT id FROM calls WHERE started_at_ms >= $1 ORDER BY id LIMIT 1")
+            .bind(retention.calls_older_than_ms)
+            .fetch_optional(&mut *on)
+            .await?;
+    let delete = match &young {
+        Some(id) => sqlx::query("DELETE FROM calls WHERE id < $1").bind(id),
+        None => sqlx::query("DELETE FROM calls"),
+    };
+    let old = delete.execute(&mut *on).await?.rows_affected();
     let first_too_many: Option<String> =
         sqlx::query_scalar("SELECT id FROM calls ORDER BY id DESC LIMIT 1 OFFSET $1")
             .bind(signed(retention.max_calls))

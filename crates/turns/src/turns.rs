@@ -411,9 +411,17 @@ pub(crate) fn not_kept(error: &TurnError) -> Problem {
             ("refused", "you", "the turn did not begin; change it and try again")
         }
     };
+    let message = match error {
+        // It names files of this machine, and belongs into the log.
+        TurnError::Store(_) | TurnError::Damaged { .. } => {
+            tracing::error!(%error, "a conversation cannot be read or kept");
+            "the conversation cannot be read or kept; the log of the board says why".into()
+        }
+        _ => error.to_string(),
+    };
     Problem {
         kind,
-        message: error.to_string(),
+        message,
         blame,
         advice,
         status: None,
