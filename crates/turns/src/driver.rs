@@ -202,6 +202,9 @@ impl Driver {
 
     /// The store does not take the conversation: nothing goes on without it.
     async fn give_up(&mut self, error: &TurnError, calls: &mut JoinSet<Called>) {
+        if matches!(error, TurnError::Store(_) | TurnError::Damaged { .. }) {
+            tracing::error!(%error, session = &*self.session.id, "a conversation cannot be kept");
+        }
         calls.shutdown().await;
         (self.state.stream, self.state.request) = (None, None);
         self.emit(&TurnEvent::Error { error: turns::not_kept(error) });

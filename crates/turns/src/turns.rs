@@ -414,7 +414,6 @@ pub(crate) fn not_kept(error: &TurnError) -> Problem {
     let message = match error {
         // It names files of this machine, and belongs into the log.
         TurnError::Store(_) | TurnError::Damaged { .. } => {
-            tracing::error!(%error, "a conversation cannot be read or kept");
             "the conversation cannot be read or kept; the log of the board says why".into()
         }
         _ => error.to_string(),
