@@ -1,6 +1,7 @@
 //! Turns over the API: begun, followed, cancelled.
 
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use switchboard_turns::{
     LiveTurn, NewTurn, Recorded, TurnError, TurnList, TurnStreamEvent, TurnView,
 };
 use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::answers::{
     BadRequest, Busy, Guarded, RefusedTurn, StoreFailed, TakesConversation, UnknownSession,
@@ -205,10 +207,14 @@ struct Listening {
     turn: Arc<LiveTurn>,
     news: watch::Receiver<u64>,
     told: u64,
+    keep_alive: Interval,
 }
 
 fn events(meant: &Meant, turn: Arc<LiveTurn>, last: u64) -> Response {
-    let listening = Listening { news: turn.follow(), turn, told: last };
+    // Not counted from the last event: that would take a new timer with each.
+    let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let listening = Listening { news: turn.follow(), turn, told: last, keep_alive };
     let frames = stream::unfold(listening, |mut listening| async move {
         let frames = listening.next().await?;
         Some((Ok::<_, Infallible>(frames), listening))
@@ -235,19 +241,24 @@ impl Listening {
             if is_over && self.told >= *self.news.borrow() {
                 return None;
             }
-            match tokio::time::timeout(KEEP_ALIVE, self.news.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return None,
-                Err(_) => return Some(Bytes::from_static(b":\n\n")),
+            tokio::select! {
+                biased;
+                changed = self.news.changed() => changed.ok()?,
+                _ = self.keep_alive.tick() => return Some(Bytes::from_static(b":\n\n")),
             }
         }
     }
 }
 
+/// What a frame needs beside its event, about.
+const FRAME_BYTES: usize = 64;
+
 fn frames(events: &[Recorded]) -> Bytes {
-    let mut frames = BytesMut::new();
+    let size = |event: &Recorded| event.json.len() + FRAME_BYTES;
+    let mut frames = BytesMut::with_capacity(events.iter().map(size).sum());
     for Recorded { id, name, json } in events {
-        frames.extend_from_slice(format!("id: {id}\nevent: {name}\ndata: ").as_bytes());
+        // Writing into memory does not fail.
+        let _written = write!(frames, "id: {id}\nevent: {name}\ndata: ");
         frames.extend_from_slice(json);
         frames.extend_from_slice(b"\n\n");
     }

@@ -5,6 +5,7 @@ use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use sse_stream::Error as SseError;
+use switchboard_near::{LineError, Stage};
 
 use crate::bounds::QUOTED_BYTES;
 use crate::egress::EgressRefused;
@@ -37,7 +38,7 @@ pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
         if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
     let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
         (true, _) => NO_CONNECTION,
-        (_, true) => "the answer broke off",
+        (_, true) => BROKE_OFF,
         _ => "no answer",
     };
     // The error itself is left out: it names the URL, which may hold credentials.
@@ -45,17 +46,21 @@ pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
 }
 
 /// The same for a request that did not go through reqwest.
-pub(crate) fn describe_plain(
-    error: &(dyn std::error::Error + 'static),
-    what: &str,
-) -> ConnectError {
-    let causes = std::iter::successors(Some(error), |error| error.source());
+pub(crate) fn describe_plain(error: &LineError) -> ConnectError {
+    let what = match error.stage {
+        Stage::Connecting => NO_CONNECTION,
+        Stage::Waiting => "no answer",
+        Stage::Reading => BROKE_OFF,
+    };
+    let cause: &(dyn std::error::Error + 'static) = &*error.cause;
+    let causes = std::iter::successors(Some(cause), |cause| cause.source());
     let mut io = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     let is_late = io.any(|error| error.kind() == std::io::ErrorKind::TimedOut);
     let kind = if is_late { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
-    describe_causes(kind, what, Some(error))
+    describe_causes(kind, what, Some(cause))
 }
 
+const BROKE_OFF: &str = "the answer broke off";
 const NO_CONNECTION: &str = "cannot connect";
 
 /// The layers of the HTTP client are left out: what went wrong is below them.

@@ -14,7 +14,7 @@ use crate::http_sender::HttpSender;
 
 pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
-pub(crate) const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 
 /// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
 /// of a start. It keeps no cookies, and its connections are kept apart by host.

@@ -10,14 +10,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::Full;
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
-use switchboard_model::is_on_this_machine;
+use switchboard_near::{Lines, Rest, target};
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
 use crate::http_client::{HttpFault, bounded_events};
-use crate::http_faults::{describe_failure, too_large};
-use crate::http_lines::{Lines, Rest};
+use crate::http_faults::{describe_failure, describe_plain, too_large};
 
 /// The way to one address.
 #[derive(Debug)]
@@ -27,31 +26,16 @@ pub(crate) struct HttpSender {
     url: Url,
 }
 
-/// Only where no proxy, no certificate and no password in the address is needed.
+/// The short way to what is on this machine.
 #[derive(Debug)]
 struct Plain {
     lines: Arc<Lines>,
-    /// The path and the query.
     target: Uri,
-    host: HeaderValue,
 }
 
 impl Plain {
     fn new(url: &Url) -> Option<Self> {
-        let is_plain =
-            url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        if !is_plain || !is_on_this_machine(url) {
-            return None;
-        }
-        let host = url.host_str()?;
-        // The default port is not named, as everywhere.
-        let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-        Some(Self {
-            lines: Arc::new(Lines::new(format!("{host}:{}", url.port_or_known_default()?))),
-            target: format!("{}{query}", url.path()).parse().ok()?,
-            host: HeaderValue::try_from(named).ok()?,
-        })
+        Some(Self { lines: Lines::to(url)?, target: target(url)? })
     }
 
     fn request(
@@ -64,7 +48,6 @@ impl Plain {
         *request.method_mut() = method;
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = headers;
-        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
         request
     }
 }
@@ -78,7 +61,7 @@ impl HttpSender {
 
     /// The host that requests name, where they are sent straight. Who sets it beforehand saves the looking.
     pub(crate) fn host(&self) -> Option<&HeaderValue> {
-        self.plain.as_ref().map(|plain| &plain.host)
+        self.plain.as_ref().map(|plain| plain.lines.host())
     }
 
     /// The connections that want to be looked after, where there are any.
@@ -95,11 +78,12 @@ impl HttpSender {
     ) -> Result<Answer, ConnectError> {
         if let Some(plain) = &self.plain {
             let request = plain.request(method.clone(), headers(), body.clone());
-            let (head, rest) = plain.lines.send(request).await?;
+            let sent = plain.lines.send(request).await;
+            let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
             // Where a redirection may lead is for the other client to judge.
             if !head.status.is_redirection() {
-                let body = Body::Plain { rest: Some(rest), lines: plain.lines.clone() };
-                return Ok(Answer { status: head.status, headers: head.headers, body });
+                let (status, headers) = (head.status, head.headers);
+                return Ok(Answer { status, headers, body: Body::Plain(rest) });
             }
         }
         // Boxed: it is large, and what is near does not need it.
@@ -133,11 +117,7 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 enum Body {
-    /// Gone once it was read to its end; then its connection is used again.
-    Plain {
-        rest: Option<Rest>,
-        lines: Arc<Lines>,
-    },
+    Plain(Rest),
     Full(Box<Response>),
 }
 
@@ -147,16 +127,7 @@ impl Body {
             Self::Full(response) => {
                 response.chunk().await.map_err(|error| describe_failure(&error))
             }
-            Self::Plain { rest, lines } => {
-                let Some(coming) = rest else { return Ok(None) };
-                let chunk = coming.chunk().await?;
-                if chunk.is_none()
-                    && let Some(read) = rest.take()
-                {
-                    lines.keep(read);
-                }
-                Ok(chunk)
-            }
+            Self::Plain(rest) => rest.chunk().await.map_err(|error| describe_plain(&error)),
         }
     }
 }

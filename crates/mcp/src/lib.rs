@@ -20,7 +20,6 @@ mod handler;
 mod hearing;
 mod http_client;
 mod http_faults;
-mod http_lines;
 mod http_pool;
 mod http_sender;
 mod http_wire;

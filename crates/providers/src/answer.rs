@@ -3,7 +3,6 @@
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
 use jiff::Timestamp;
-use reqwest::Response;
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ProviderPlan, redact_url};
 use switchboard_wire::{Answer, fault};
@@ -11,6 +10,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use crate::credentials;
+use crate::http_answer::HttpAnswer;
 use crate::stream::Clock;
 
 /// How much of an answer is read that is no stream.
@@ -22,29 +22,29 @@ const STREAMS: [&str; 4] = ["text/event-stream", "text/plain", "application/octe
 
 /// The answer, if it is a stream.
 pub(crate) async fn expect_stream(
-    response: Response,
+    answer: HttpAnswer,
     plan: &ProviderPlan,
     clock: &Clock,
-) -> Result<Response, ModelFault> {
-    let fault = if response.status().is_redirection() {
-        redirected(&response, plan)
-    } else if !response.status().is_success() {
-        refused(response, plan, clock).await
+) -> Result<HttpAnswer, ModelFault> {
+    let fault = if answer.status.is_redirection() {
+        redirected(&answer, plan)
+    } else if !answer.status.is_success() {
+        refused(answer, plan, clock).await
     } else {
-        let kind = media_type(&response);
+        let kind = media_type(&answer);
         if STREAMS.contains(&kind.as_str()) {
-            return Ok(response);
+            return Ok(answer);
         }
-        no_stream(response, &kind, plan, clock).await
+        no_stream(answer, &kind, plan, clock).await
     };
     Err(credentials::scrubbed(plan, fault))
 }
 
-fn redirected(response: &Response, plan: &ProviderPlan) -> ModelFault {
-    let status = response.status().as_u16();
-    let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+fn redirected(answer: &HttpAnswer, plan: &ProviderPlan) -> ModelFault {
+    let status = answer.status.as_u16();
+    let place = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
     let place =
-        place.and_then(|place| Url::options().base_url(Some(response.url())).parse(place).ok());
+        place.and_then(|place| Url::options().base_url(Some(&answer.url)).parse(place).ok());
     let place = place.map(|url| format!(" to {}", redact_url(&url))).unwrap_or_default();
     let text = format!(
         "the provider `{}` answered with a redirect ({status}){place}, which is not followed: set `base_url` to the address \
@@ -54,10 +54,10 @@ fn redirected(response: &Response, plan: &ProviderPlan) -> ModelFault {
     ModelFault { status: Some(status), ..ModelFault::new(FaultKind::NotFound, text) }
 }
 
-async fn refused(response: Response, plan: &ProviderPlan, clock: &Clock) -> ModelFault {
-    let status = response.status().as_u16();
-    let headers = response.headers().clone();
-    let body = beginning(response, MOST_READ, clock).await;
+async fn refused(answer: HttpAnswer, plan: &ProviderPlan, clock: &Clock) -> ModelFault {
+    let status = answer.status.as_u16();
+    let headers = answer.headers.clone();
+    let body = beginning(answer, MOST_READ, clock).await;
     let header = |name: &str| header(&headers, name);
     fault(plan.kind, &Answer { status, header: &header, body: &body })
 }
@@ -78,13 +78,13 @@ pub(crate) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 async fn no_stream(
-    response: Response,
+    answer: HttpAnswer,
     kind: &str,
     plan: &ProviderPlan,
     clock: &Clock,
 ) -> ModelFault {
-    let status = response.status().as_u16();
-    let body = beginning(response, MOST_READ, clock).await;
+    let status = answer.status.as_u16();
+    let body = beginning(answer, MOST_READ, clock).await;
     let text = format!(
         "the provider `{}` answered with {kind} instead of a stream: {}",
         plan.name,
@@ -94,17 +94,17 @@ async fn no_stream(
 }
 
 /// In small letters and without its parameters.
-fn media_type(response: &Response) -> String {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+fn media_type(answer: &HttpAnswer) -> String {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
 /// As much of a body as is taken, and as comes in time.
-pub(crate) async fn beginning(mut response: Response, most: usize, clock: &Clock) -> Vec<u8> {
+pub(crate) async fn beginning(mut answer: HttpAnswer, most: usize, clock: &Clock) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < most {
-        match timeout_at(clock.next_deadline(), response.chunk()).await {
+        match timeout_at(clock.next_deadline(), answer.chunk()).await {
             Ok(Ok(Some(bytes))) => {
                 let room = most - body.len();
                 body.extend_from_slice(bytes.get(..room).unwrap_or(&bytes));

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue};
-use reqwest::Method;
+use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -187,10 +186,9 @@ async fn exchange<T: DeserializeOwned>(
     credentials::authorize(&mut headers, plan)?;
     credentials::configure(&mut headers, plan)?;
     let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-    let response = endpoint.send(method, path, headers, body, &clock).await?;
-    let status = response.status();
-    let answered = response.headers().clone();
-    let body = beginning(response, MOST_READ, &clock).await;
+    let mut answer = endpoint.send(method, path, headers, body, &clock).await?;
+    let (status, answered) = (answer.status, std::mem::take(&mut answer.headers));
+    let body = beginning(answer, MOST_READ, &clock).await;
     if !status.is_success() {
         let header = |name: &str| header(&answered, name);
         let answer = Answer { status: status.as_u16(), header: &header, body: &body };

@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::HeaderMap;
-use reqwest::{Method, Response};
+use http::{HeaderMap, Method};
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
 use switchboard_model::{ProviderKind, ProviderPlan};
+use switchboard_near::Lines;
 use switchboard_wire::{Ask, Beat, Limits, Parser, WireRequest, demo, request};
 use tokio::time::timeout_at;
 use url::Url;
 
 use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
-use crate::http_client::{HttpClients, place, transport_fault};
+use crate::http_answer::{HttpAnswer, Question};
+use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
 use crate::{Origin, answer, credentials};
 
@@ -31,6 +32,8 @@ pub struct Endpoint {
     /// A variable with an address that is none.
     unreadable: Option<&'static str>,
     base_url: Option<Url>,
+    /// The short way, where it is on this machine.
+    lines: Option<Arc<Lines>>,
     clients: Arc<HttpClients>,
     project: Project,
     /// How often the demo model has failed in each of the latest turns.
@@ -41,9 +44,11 @@ impl Endpoint {
     pub(crate) fn new(origin: Origin, completed: Completed, clients: Arc<HttpClients>) -> Self {
         let Completed { plan, missing, unreadable } = completed;
         let own = || own_address(plan.kind).and_then(|text| Url::parse(text).ok());
+        let base_url = plan.base_url.clone().or_else(own);
         Self {
             origin,
-            base_url: plan.base_url.clone().or_else(own),
+            lines: base_url.as_ref().and_then(Lines::to),
+            base_url,
             plan: Arc::new(plan),
             missing,
             unreadable,
@@ -101,10 +106,10 @@ impl Endpoint {
     ) -> Result<ModelStream, ModelFault> {
         let mut clock = Clock::start(self.plan());
         let headers = credentials::headers(self.plan(), &wire.headers)?;
-        let response = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
+        let answer = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
         clock.hear();
-        let response = answer::expect_stream(response, self.plan(), &clock).await?;
-        Ok(ModelStream::reading(response, reader, clock, self.plan.clone()))
+        let answer = answer::expect_stream(answer, self.plan(), &clock).await?;
+        Ok(ModelStream::reading(answer, reader, clock, self.plan.clone()))
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -115,14 +120,21 @@ impl Endpoint {
         headers: HeaderMap,
         body: Bytes,
         clock: &Clock,
-    ) -> Result<Response, ModelFault> {
+    ) -> Result<HttpAnswer, ModelFault> {
         let url = self.address(path)?;
-        let client = self.clients.of(&url)?;
-        let sending = client.request(method, url.clone()).headers(headers).body(body).send();
+        let place = place(&url);
+        let question = Question { method, url, headers, body };
+        let sending = question.send(self.lines.as_ref(), &self.clients);
         match timeout_at(clock.next_deadline(), sending).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(self.scrubbed(transport_fault(&error, &url))),
-            Err(_) => Err(clock.fault(&place(&url))),
+            Ok(answer) => answer.map_err(|fault| self.scrubbed(fault)),
+            Err(_) => Err(clock.fault(&place)),
+        }
+    }
+
+    /// Closes connections that nobody has used for long.
+    pub(crate) fn close_unused(&self) {
+        if let Some(lines) = &self.lines {
+            lines.close_unused();
         }
     }
 

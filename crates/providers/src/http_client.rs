@@ -1,6 +1,7 @@
 //! The HTTP clients that all providers share.
 
-use std::error::Error as _;
+use std::error::Error;
+use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::is_on_this_machine;
+use switchboard_near::{LineError, Stage};
 use url::Url;
 
 /// A dead host is not waited for.
@@ -15,7 +17,7 @@ const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 /// A peer that is gone without a word is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
 /// One client for the world and one for this machine, which no proxy can reach. Each is made when it is needed.
 #[derive(Debug, Default)]
@@ -45,22 +47,53 @@ fn build(builder: ClientBuilder) -> Result<Client, ModelFault> {
         .user_agent(USER_AGENT)
         .build();
     built.map_err(|error| {
-        let text = format!("the HTTP client does not start: {}", cause(&error));
+        let text = format!("the HTTP client does not start: {}", innermost(&error));
         ModelFault::new(FaultKind::Unreachable, text)
     })
 }
 
 /// What kept a request from being answered. Names host and port, and nothing else of the address.
 pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
+    let how = match (error.is_timeout(), error.is_connect()) {
+        (true, _) => Failed::TooLate,
+        (_, true) => Failed::Unreachable,
+        _ => Failed::BrokeOff,
+    };
+    unanswered(how, url, &innermost(error))
+}
+
+/// The same for a request that did not go through reqwest.
+pub(crate) fn line_fault(error: &LineError, url: &Url) -> ModelFault {
+    let is_late = error.cause.downcast_ref::<io::Error>();
+    let is_late = is_late.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
+    let how = match error.stage {
+        Stage::Connecting if is_late => Failed::TooLate,
+        Stage::Connecting => Failed::Unreachable,
+        Stage::Waiting | Stage::Reading => Failed::BrokeOff,
+    };
+    unanswered(how, url, &innermost(&*error.cause))
+}
+
+#[derive(Clone, Copy)]
+enum Failed {
+    TooLate,
+    Unreachable,
+    BrokeOff,
+}
+
+fn unanswered(how: Failed, url: &Url, cause: &str) -> ModelFault {
     let place = place(url);
-    let cause = cause(error);
-    let (kind, text) = if error.is_timeout() {
-        let text = format!("{place} took no connection within {} s", LONGEST_CONNECT.as_secs());
-        (FaultKind::Unreachable, text)
-    } else if error.is_connect() {
-        (FaultKind::Unreachable, format!("{place} cannot be reached: {cause}"))
-    } else {
-        (FaultKind::Interrupted, format!("{place} broke off before it answered: {cause}"))
+    let (kind, text) = match how {
+        Failed::TooLate => {
+            let text = format!("{place} took no connection within {} s", LONGEST_CONNECT.as_secs());
+            (FaultKind::Unreachable, text)
+        }
+        Failed::Unreachable => {
+            (FaultKind::Unreachable, format!("{place} cannot be reached: {cause}"))
+        }
+        Failed::BrokeOff => {
+            (FaultKind::Interrupted, format!("{place} broke off before it answered: {cause}"))
+        }
     };
     ModelFault::new(kind, text)
 }
@@ -72,15 +105,16 @@ pub(crate) fn place(url: &Url) -> String {
 }
 
 /// The innermost reason. Those around it repeat the address, with its query.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error.source();
-    while let Some(deeper) = innermost.and_then(std::error::Error::source) {
+    while let Some(deeper) = innermost.and_then(Error::source) {
         innermost = Some(deeper);
     }
-    match innermost {
-        Some(innermost) => innermost.to_string(),
-        None if error.is_builder() => "the request cannot be built".into(),
-        None => "the connection failed".into(),
+    match (innermost, error.downcast_ref::<reqwest::Error>()) {
+        (Some(innermost), _) => innermost.to_string(),
+        (None, Some(error)) if error.is_builder() => "the request cannot be built".into(),
+        (None, Some(_)) => "the connection failed".into(),
+        (None, None) => error.to_string(),
     }
 }
 

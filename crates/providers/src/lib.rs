@@ -9,6 +9,7 @@ mod built_in;
 mod code_assist;
 mod credentials;
 mod endpoint;
+mod http_answer;
 mod http_client;
 mod providers;
 mod stream;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use switchboard_model::{ProviderKind, ProviderPlan, redact_url};
+use switchboard_near::Lines;
 
 use crate::Endpoint;
 use crate::built_in::Environment;
@@ -94,6 +95,14 @@ impl Providers {
                 .unwrap_or_else(|| Arc::new(Endpoint::new(origin, completed, self.clients.clone())))
         });
         self.endpoints.store(Arc::new(all.collect()));
+    }
+
+    /// Closes connections that nobody has used for long, again and again.
+    pub async fn tidy(&self) {
+        loop {
+            tokio::time::sleep(Lines::TIDY_EVERY).await;
+            self.endpoints.load().iter().for_each(|endpoint| endpoint.close_unused());
+        }
     }
 
     /// All of them: those of the configuration in their order, then the built-in ones.

@@ -1,17 +1,19 @@
 //! The answer of a model while it comes.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use reqwest::Response;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 use switchboard_model::{ProviderPlan, render_duration};
 use switchboard_wire::{Beat, Parser};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::credentials;
+use crate::http_answer::HttpAnswer;
 
 /// What makes events of bytes. A trait, so that the transport can be tested without any format.
 pub(crate) trait Reads: Send + fmt::Debug {
@@ -75,6 +77,36 @@ impl Clock {
     }
 }
 
+/// Rings when a deadline has passed that moves on with every piece. The timer is not moved with it, which would cost more
+/// than reading the piece, but when it rings too early.
+#[derive(Debug)]
+struct Alarm(Pin<Box<Sleep>>);
+
+impl Alarm {
+    fn new(clock: &Clock) -> Self {
+        Self(Box::pin(sleep_until(clock.next_deadline())))
+    }
+
+    /// What is awaited, or `None` when it does not come before the deadline.
+    async fn unless_late<F: Future>(&mut self, clock: &Clock, awaited: F) -> Option<F::Output> {
+        let mut awaited = std::pin::pin!(awaited);
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(there) = awaited.as_mut().poll(context) {
+                return Poll::Ready(Some(there));
+            }
+            while self.0.as_mut().poll(context).is_ready() {
+                let deadline = clock.next_deadline();
+                if Instant::now() >= deadline {
+                    return Poll::Ready(None);
+                }
+                self.0.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 /// The answer of a model, event by event. Dropping it closes the connection, or resets the stream on a shared one, so
@@ -87,14 +119,14 @@ pub struct ModelStream {
 }
 
 enum Input {
-    Http { response: Box<Response>, reader: Box<dyn Reads> },
+    Http { answer: Box<HttpAnswer>, reader: Box<dyn Reads>, alarm: Alarm },
     Demo { beats: std::vec::IntoIter<Beat>, wake: Option<Instant> },
     Ended,
 }
 
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The response would show its address and its headers.
+        // The answer would show its address and its headers.
         f.write_str(match self {
             Self::Http { .. } => "Http",
             Self::Demo { .. } => "Demo",
@@ -105,12 +137,13 @@ impl fmt::Debug for Input {
 
 impl ModelStream {
     pub(crate) fn reading(
-        response: Response,
+        answer: HttpAnswer,
         reader: Box<dyn Reads>,
         clock: Clock,
         plan: Arc<ProviderPlan>,
     ) -> Self {
-        Self { source: Input::Http { response: Box::new(response), reader }, clock, plan }
+        let alarm = Alarm::new(&clock);
+        Self { source: Input::Http { answer: Box::new(answer), reader, alarm }, clock, plan }
     }
 
     pub(crate) fn playing(
@@ -129,8 +162,8 @@ impl ModelStream {
     pub async fn next(&mut self) -> Option<Vec<ModelEvent>> {
         let mut events = match &mut self.source {
             Input::Ended => return None,
-            Input::Http { response, reader } => {
-                read(response, &mut **reader, &mut self.clock, &self.plan.name).await
+            Input::Http { answer, reader, alarm } => {
+                read(answer, &mut **reader, alarm, &mut self.clock, &self.plan.name).await
             }
             Input::Demo { beats, wake } => play(beats, wake, &self.clock).await,
         };
@@ -148,9 +181,9 @@ impl ModelStream {
     }
 
     fn end(&mut self) {
-        if let Input::Http { response, .. } = &mut self.source {
+        if let Input::Http { answer, .. } = &mut self.source {
             // Where the end is here already, the connection can be used again.
-            let _ended = response.chunk().now_or_never();
+            let _ended = answer.chunk().now_or_never();
         }
         self.source = Input::Ended;
     }
@@ -158,25 +191,25 @@ impl ModelStream {
 
 /// Reads until there is an event. Awaits nothing after it has taken bytes.
 async fn read(
-    response: &mut Response,
+    answer: &mut HttpAnswer,
     reader: &mut dyn Reads,
+    alarm: &mut Alarm,
     clock: &mut Clock,
     name: &str,
 ) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while events.is_empty() && !reader.is_done() {
-        match timeout_at(clock.next_deadline(), response.chunk()).await {
-            Ok(Ok(Some(bytes))) => {
+        match alarm.unless_late(clock, answer.chunk()).await {
+            Some(Ok(Some(bytes))) => {
                 clock.hear();
                 reader.feed(&bytes, &mut events);
             }
-            Ok(Ok(None)) => reader.finish(&mut events),
-            Ok(Err(error)) => {
-                let cause = crate::http_client::cause(&error);
-                tracing::debug!(provider = name, %cause, "the stream of a model broke");
+            Some(Ok(None)) => reader.finish(&mut events),
+            Some(Err(cause)) => {
+                tracing::debug!(provider = name, cause, "the stream of a model broke");
                 reader.finish(&mut events);
             }
-            Err(_) => {
+            None => {
                 let fault = clock.fault(&format!("the provider `{name}`"));
                 events.push(ModelEvent::Failed(Box::new(fault)));
             }

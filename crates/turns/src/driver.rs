@@ -105,11 +105,13 @@ impl Request {
 impl Driver {
     /// Runs the turn to its end. That it has ended is for the caller to tell: who hears it may begin the next turn.
     pub(crate) async fn run(mut self) -> Over {
-        let mut wishes = self.live.wishes();
+        // Both are waited for all the time: to begin anew with each word of a model would cost more than the word.
+        let stop = self.stop.clone();
+        let mut stopped = std::pin::pin!(stop.cancelled());
+        let mut wished = std::pin::pin!(next_wish(self.live.wishes()));
         let mut granted = Wishes::default();
         let mut calls: JoinSet<Called> = JoinSet::new();
         let (tell, mut news) = mpsc::channel(NEWS);
-        let stop = self.stop.clone();
         loop {
             self.perform(&mut calls, &tell).await;
             if self.state.has_ended {
@@ -118,8 +120,11 @@ impl Driver {
             let waits = self.state.wait_until;
             tokio::select! {
                 biased;
-                () = stop.cancelled() => self.turn.on(Input::Cancel),
-                Ok(()) = wishes.changed() => granted = self.grant(&mut wishes, granted),
+                () = &mut stopped => self.turn.on(Input::Cancel),
+                Some(mut wishes) = &mut wished => {
+                    granted = self.grant(&mut wishes, granted);
+                    wished.set(next_wish(wishes));
+                }
                 Some(event) = news.recv(), if !calls.is_empty() => self.live.tell(&event),
                 Some(called) = calls.join_next_with_id(), if !calls.is_empty() => {
                     while let Ok(event) = news.try_recv() {
@@ -362,6 +367,11 @@ impl Driver {
         }
         wanted
     }
+}
+
+/// Waits until somebody wants something; `None` where nobody can any more.
+async fn next_wish(mut wishes: watch::Receiver<Wishes>) -> Option<watch::Receiver<Wishes>> {
+    wishes.changed().await.is_ok().then_some(wishes)
 }
 
 /// Text that came in one piece is told in one piece: many words cost no more than one.

@@ -84,6 +84,10 @@ impl Turns {
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
+        let (tidied, stop) = (providers.clone(), turns.stop.clone());
+        turns.running.spawn(async move {
+            stop.run_until_cancelled(tidied.tidy()).await;
+        });
         let (board, stop) = (board.clone(), turns.stop.clone());
         turns.running.spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(plans.changed()).await {

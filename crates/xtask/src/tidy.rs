@@ -17,7 +17,7 @@ pub struct Package {
 /// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
-    &["schema", "config", "registry", "protocol", "chat"],
+    &["schema", "config", "registry", "protocol", "chat", "near"],
     &["view", "render", "mcp", "store"],
     &["auth", "runtime", "sessions", "wire"],
     &["gateway", "providers"],

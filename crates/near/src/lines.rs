@@ -4,24 +4,26 @@
 //! answer. Here the task that waits for an answer reads it from the socket itself. A connection that nobody uses is
 //! read by nobody; that its server has closed it is seen when it is used again, before anything is sent.
 
+use std::error::Error;
+use std::io;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, response};
+use http::{HeaderValue, Request, Response, Uri, header, response};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use switchboard_model::is_on_this_machine;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use url::Url;
 
-use crate::error::ConnectError;
-use crate::http_faults::describe_plain;
-use crate::http_pool::LONGEST_CONNECT;
-
+/// A dead server is not waited for.
+const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 /// How long a connection that nobody uses is kept.
 const KEPT: Duration = Duration::from_secs(90);
 /// How many of them are kept. Each answers one request at a time.
@@ -29,11 +31,12 @@ const MAX_IDLE: usize = 1024;
 
 type Driver = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
 
-/// The connections to one address.
+/// The connections to one server.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     /// Host and port.
     address: String,
+    host: HeaderValue,
     /// Those that nobody uses, the one that was used last at the end.
     idle: Mutex<Vec<Idle>>,
 }
@@ -54,23 +57,79 @@ struct Line {
     wakes: bool,
 }
 
-/// An answer, and the connection that the rest of it comes on. Dropped before its end, the connection is closed.
+/// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub struct Rest {
+    coming: Option<Coming>,
+    lines: Arc<Lines>,
+}
+
+#[derive(Debug)]
+struct Coming {
     body: Incoming,
     line: Box<Line>,
 }
 
+/// How far a request came that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nobody took it.
+    Connecting,
+    /// It was sent, and nothing came back.
+    Waiting,
+    /// The answer broke off.
+    Reading,
+}
+
+/// A request that failed. Its address is for the caller to name.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct LineError {
+    pub stage: Stage,
+    pub cause: Box<dyn Error + Send + Sync>,
+}
+
+impl LineError {
+    fn new(stage: Stage, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { stage, cause: cause.into() }
+    }
+}
+
+/// The path and the query of an address, as a request names them.
+pub fn target(url: &Url) -> Option<Uri> {
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{}{query}", url.path()).parse().ok()
+}
+
 impl Lines {
-    pub(crate) fn new(address: String) -> Self {
-        Self { address, idle: Mutex::default() }
+    /// Only to where no proxy, no certificate and no password in the address is needed.
+    pub fn to(url: &Url) -> Option<Arc<Self>> {
+        let is_plain =
+            url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
+        if !is_plain || !is_on_this_machine(url) {
+            return None;
+        }
+        let host = url.host_str()?;
+        // The default port is not named, as everywhere.
+        let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Some(Arc::new(Self {
+            address: format!("{host}:{}", url.port_or_known_default()?),
+            host: HeaderValue::try_from(named).ok()?,
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// The host that requests name. Who sets it beforehand saves the looking.
+    pub fn host(&self) -> &HeaderValue {
+        &self.host
     }
 
     /// Sends a request. One that a closing connection did not take is sent on another.
-    pub(crate) async fn send(
-        &self,
+    pub async fn send(
+        self: &Arc<Self>,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(response::Parts, Rest), ConnectError> {
+    ) -> Result<(response::Parts, Rest), LineError> {
+        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
         loop {
             let (mut line, is_used) = match self.take() {
                 Some(line) => (line, true),
@@ -81,19 +140,20 @@ impl Lines {
             match line.drive(answering).await {
                 Ok(answer) => {
                     let (head, body) = Response::into_parts(answer);
-                    return Ok((head, Rest { body, line }));
+                    let coming = Some(Coming { body, line });
+                    return Ok((head, Rest { coming, lines: self.clone() }));
                 }
                 Err(mut error) => match error.take_message().filter(|_| is_used) {
                     Some(unsent) => request = unsent,
-                    None => return Err(describe_plain(&error.into_error(), "no answer")),
+                    None => return Err(LineError::new(Stage::Waiting, error.into_error())),
                 },
             }
         }
     }
 
     /// Has the connection used again if it can be.
-    pub(crate) fn keep(&self, rest: Rest) {
-        let Rest { body, mut line } = rest;
+    fn keep(&self, coming: Coming) {
+        let Coming { body, mut line } = coming;
         drop(body);
         if line.wakes || !line.sender.is_ready() {
             // Takes note that the answer has ended, and forgets whom to wake: this task is no longer concerned.
@@ -108,18 +168,27 @@ impl Lines {
         }
     }
 
-    /// Closes what nobody has used for long.
-    pub(crate) async fn tidy(&self) {
+    /// Closes what nobody has used for long, again and again.
+    pub async fn tidy(&self) {
         loop {
-            tokio::time::sleep(KEPT / 3).await;
-            let now = Instant::now();
-            let closed: Vec<Idle> = {
-                let mut idle = self.idle();
-                let fresh = idle.partition_point(|idle| now - idle.since >= KEPT);
-                idle.drain(..fresh).collect()
-            };
-            drop(closed);
+            tokio::time::sleep(Self::TIDY_EVERY).await;
+            self.close_unused();
         }
+    }
+
+    /// How often somebody should look for what nobody uses.
+    pub const TIDY_EVERY: Duration = Duration::from_secs(KEPT.as_secs() / 3);
+
+    /// Closes what nobody has used for long.
+    pub fn close_unused(&self) {
+        let now = Instant::now();
+        let closed: Vec<Idle> = {
+            let mut idle = self.idle();
+            let fresh = idle.partition_point(|idle| now - idle.since >= KEPT);
+            idle.drain(..fresh).collect()
+        };
+        // Outside of the lock.
+        drop(closed);
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -130,20 +199,15 @@ impl Lines {
         self.idle().pop().map(|idle| idle.line)
     }
 
-    async fn dial(&self) -> Result<Box<Line>, ConnectError> {
-        let cannot =
-            |error: &(dyn std::error::Error + 'static)| describe_plain(error, "cannot connect");
+    async fn dial(&self) -> Result<Box<Line>, LineError> {
+        let cannot = |error: io::Error| LineError::new(Stage::Connecting, error);
         let dialing = tokio::time::timeout(LONGEST_CONNECT, TcpStream::connect(&self.address));
-        let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        let stream = dialing
-            .await
-            .map_err(late)
-            .and_then(|dialed| dialed)
-            .map_err(|error| cannot(&error))?;
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let stream = dialing.await.map_err(late).and_then(|dialed| dialed).map_err(cannot)?;
         // Small requests on kept connections would wait for the peer's delayed acknowledgement.
-        stream.set_nodelay(true).map_err(|error| cannot(&error))?;
-        let (sender, driver) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| cannot(&error))?;
+        stream.set_nodelay(true).map_err(cannot)?;
+        let shaken = http1::handshake(TokioIo::new(stream)).await;
+        let (sender, driver) = shaken.map_err(|error| LineError::new(Stage::Connecting, error))?;
         Ok(Box::new(Line { sender, driver: Some(driver), wakes: false }))
     }
 }
@@ -182,39 +246,54 @@ impl Line {
 }
 
 impl Rest {
-    /// The next piece; `None` at the end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ConnectError> {
-        std::future::poll_fn(|context| self.poll_chunk(context)).await
+    /// The next piece; `None` at the end, and after it. Dropping the future loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, LineError> {
+        let chunk = std::future::poll_fn(|context| match &mut self.coming {
+            Some(coming) => coming.poll_chunk(context),
+            None => Poll::Ready(Ok(None)),
+        });
+        let chunk = chunk.await;
+        if let Ok(None) = chunk
+            && let Some(read) = self.coming.take()
+        {
+            self.lines.keep(read);
+        }
+        chunk
+    }
+}
+
+impl Coming {
+    /// As in [`Line::drive`]: what is there already is taken without this task being woken for it once more.
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LineError>> {
+        let mut quietly = Context::from_waker(Waker::noop());
+        // Asking is what makes the driver read on.
+        let mut taken = self.take(&mut quietly);
+        if taken.is_pending() {
+            self.line.step(&mut quietly);
+            taken = self.take(&mut quietly);
+        }
+        if taken.is_pending() {
+            self.line.step(context);
+            taken = self.take(&mut quietly);
+        }
+        taken
     }
 
-    fn poll_chunk(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, ConnectError>> {
-        let mut quietly = Context::from_waker(Waker::noop());
-        let mut has_stepped = false;
-        loop {
-            if self.body.is_end_stream() {
-                return Poll::Ready(Ok(None));
-            }
-            // Asking is what makes the driver read on.
-            match Pin::new(&mut self.body).poll_frame(&mut quietly) {
-                Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Err(describe_plain(&error, "the answer broke off")));
-                }
-                Poll::Ready(Some(Ok(frame))) => {
+    fn take(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LineError>> {
+        while !self.body.is_end_stream() {
+            match std::task::ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Poll::Ready(Ok(Some(data)));
                     }
                 }
-                Poll::Pending if has_stepped => return Poll::Pending,
-                Poll::Pending => {
-                    self.line.step(context);
-                    has_stepped = true;
+                Some(Err(error)) => {
+                    return Poll::Ready(Err(LineError::new(Stage::Reading, error)));
                 }
+                None => break,
             }
         }
+        Poll::Ready(Ok(None))
     }
 }
 
@@ -242,8 +321,13 @@ mod tests {
         }
     }
 
-    async fn read(lines: &Lines) -> Result<String, ConnectError> {
-        let request = Request::builder().method("POST").uri("/").header("host", "h");
+    fn lines_to(listener: &TcpListener) -> Arc<Lines> {
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        Lines::to(&Url::parse(&url).unwrap()).unwrap()
+    }
+
+    async fn read(lines: &Arc<Lines>) -> Result<String, LineError> {
+        let request = Request::builder().method("POST").uri("/");
         let request = request.body(Full::new(Bytes::from_static(b"{}"))).unwrap();
         let (head, mut rest) = lines.send(request).await?;
         assert_eq!(head.status, 200);
@@ -251,7 +335,6 @@ mod tests {
         while let Some(piece) = rest.chunk().await? {
             text.push_str(std::str::from_utf8(&piece).unwrap());
         }
-        lines.keep(rest);
         Ok(text)
     }
 
@@ -263,9 +346,9 @@ mod tests {
     ];
     const BROKEN: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbro"];
 
-    async fn start(answers: &'static [&'static [&'static str]]) -> (Lines, TaskTracker) {
+    async fn start(answers: &'static [&'static [&'static str]]) -> (Arc<Lines>, TaskTracker) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let lines = Lines::new(listener.local_addr().unwrap().to_string());
+        let lines = lines_to(&listener);
         let server = TaskTracker::new();
         server.spawn(serve(listener, answers));
         (lines, server)
@@ -294,14 +377,14 @@ mod tests {
     async fn an_answer_that_breaks_off_is_a_failure_and_its_connection_is_gone() {
         let (lines, _server) = start(&[BROKEN]).await;
         let error = read(&lines).await.unwrap_err();
-        assert!(error.message.starts_with("the answer broke off"), "{error:?}");
+        assert_eq!(error.stage, Stage::Reading, "{error:?}");
         assert!(lines.idle().is_empty());
     }
 
     #[tokio::test]
     async fn who_gives_up_closes_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let lines = Lines::new(listener.local_addr().unwrap().to_string());
+        let lines = lines_to(&listener);
         let asking = async { tokio::time::timeout(Duration::from_millis(50), read(&lines)).await };
         let serving = async {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -316,9 +399,61 @@ mod tests {
     #[tokio::test]
     async fn nobody_there_is_said_so() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let lines = Lines::new(listener.local_addr().unwrap().to_string());
+        let lines = lines_to(&listener);
         drop(listener);
         let error = read(&lines).await.unwrap_err();
-        assert!(error.message.starts_with("cannot connect: Connection refused"), "{error:?}");
+        assert_eq!(error.stage, Stage::Connecting, "{error:?}");
+        assert!(error.to_string().starts_with("Connection refused"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_was_not_waited_for_comes_the_next_time() {
+        let (lines, _server) = start(&[PARTS, WHOLE]).await;
+        let request = Request::post("/").body(Full::default()).unwrap();
+        let (_, mut rest) = lines.send(request).await.unwrap();
+        let mut text = Vec::new();
+        loop {
+            let impatient = tokio::time::timeout(Duration::from_millis(3), rest.chunk());
+            match impatient.await {
+                Ok(Ok(Some(piece))) => text.extend_from_slice(&piece),
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => panic!("{error}"),
+                Err(_) => {}
+            }
+        }
+        assert_eq!((text.as_slice(), lines.idle().len()), (b"parts".as_slice(), 1));
+        assert_eq!(rest.chunk().await.unwrap(), None, "the end stays the end");
+        assert_eq!(read(&lines).await.unwrap(), "whole");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_uses_is_closed() {
+        let (lines, _server) = start(&[WHOLE, WHOLE]).await;
+        read(&lines).await.unwrap();
+        tokio::time::advance(KEPT / 2).await;
+        lines.close_unused();
+        assert_eq!(lines.idle().len(), 1);
+        tokio::time::advance(KEPT / 2).await;
+        lines.close_unused();
+        assert!(lines.idle().is_empty());
+    }
+
+    #[test]
+    fn only_what_is_here_and_plain_is_gone_to_straight() {
+        let check = |text: &str, expected: Option<(&str, &str, &str)>| {
+            let url = Url::parse(text).unwrap();
+            let lines = Lines::to(&url);
+            let target = target(&url).unwrap().to_string();
+            let shown = lines.as_ref().map(|lines| {
+                (lines.address.as_str(), lines.host().to_str().unwrap(), target.as_str())
+            });
+            assert_eq!(shown, expected, "{text}");
+        };
+        check("http://127.0.0.1:81/a?b=c", Some(("127.0.0.1:81", "127.0.0.1:81", "/a?b=c")));
+        check("http://localhost", Some(("localhost:80", "localhost", "/")));
+        check("http://[::1]:81/", Some(("[::1]:81", "[::1]:81", "/")));
+        check("https://127.0.0.1:81/", None);
+        check("http://me:pw@127.0.0.1/", None);
+        check("http://10.0.0.1/", None);
     }
 }

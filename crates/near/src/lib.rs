@@ -1,0 +1,5 @@
+//! HTTP to what runs on this machine: MCP servers and models of one's own.
+
+mod lines;
+
+pub use lines::{LineError, Lines, Rest, Stage, target};

@@ -1,0 +1,95 @@
+//! A request and what comes back, by either way: to a model on this machine straight over its own connection, which the
+//! turn itself reads, to all others through reqwest, with its proxies, certificates and HTTP/2.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http_body_util::Full;
+use switchboard_chat::ModelFault;
+use switchboard_near::{Lines, Rest, target};
+use url::Url;
+
+use crate::http_client::{self, HttpClients};
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// The head of an answer, and its body as it comes.
+#[derive(Debug)]
+pub(crate) struct HttpAnswer {
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Near(Rest),
+    Far(Box<reqwest::Response>),
+}
+
+impl Question {
+    pub(crate) async fn send(
+        self,
+        lines: Option<&Arc<Lines>>,
+        clients: &HttpClients,
+    ) -> Result<HttpAnswer, ModelFault> {
+        match (lines, target(&self.url)) {
+            (Some(lines), Some(target)) => self.send_near(lines, target).await,
+            // Boxed: it is large, and what is near does not need it.
+            _ => Box::pin(self.send_far(clients)).await,
+        }
+    }
+
+    async fn send_near(self, lines: &Arc<Lines>, target: Uri) -> Result<HttpAnswer, ModelFault> {
+        let Self { method, url, headers, body } = self;
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = target;
+        *request.headers_mut() = headers;
+        let own = HeaderValue::from_static(http_client::USER_AGENT);
+        request.headers_mut().entry(USER_AGENT).or_insert(own);
+        match lines.send(request).await {
+            Ok((head, rest)) => {
+                let (status, headers) = (head.status, head.headers);
+                Ok(HttpAnswer { url, status, headers, body: Body::Near(rest) })
+            }
+            Err(error) => Err(http_client::line_fault(&error, &url)),
+        }
+    }
+
+    async fn send_far(self, clients: &HttpClients) -> Result<HttpAnswer, ModelFault> {
+        let Self { method, url, headers, body } = self;
+        let client = clients.of(&url)?;
+        match client.request(method, url.clone()).headers(headers).body(body).send().await {
+            Ok(mut response) => {
+                let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+                Ok(HttpAnswer { url, status, headers, body: Body::Far(Box::new(response)) })
+            }
+            Err(error) => Err(http_client::transport_fault(&error, &url)),
+        }
+    }
+}
+
+impl HttpAnswer {
+    /// The next piece of the body, `None` at its end, or why there is none. Dropping the future loses nothing.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        match &mut self.body {
+            Body::Near(rest) => {
+                rest.chunk().await.map_err(|error| http_client::innermost(&*error.cause))
+            }
+            Body::Far(response) => {
+                response.chunk().await.map_err(|error| http_client::innermost(&error))
+            }
+        }
+    }
+}
