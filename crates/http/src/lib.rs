@@ -7,6 +7,7 @@ mod extract;
 mod faces;
 mod health;
 mod history;
+mod if_woken;
 mod inspect;
 mod mcp;
 mod openapi;

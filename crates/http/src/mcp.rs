@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use switchboard_gateway::{HttpRequest, Route};
 
 use crate::faces::FaceBody;
+use crate::if_woken::if_woken;
 use crate::problem::ProblemResponse;
 use crate::ready::still_starting;
 use crate::same_host::{forbidden, hardened};
@@ -81,7 +82,7 @@ where
         Method::POST => {
             let limit = gateway.max_body_bytes();
             match read(body, &asked.headers, limit).await {
-                Some(body) => gateway.post(asked, body).await,
+                Some(body) => if_woken(gateway.post(asked, body)).await,
                 None => return other(too_large(limit)),
             }
         }

@@ -95,7 +95,7 @@ impl<'a> Message<'a> {
 }
 
 pub(crate) fn our_id(number: u64) -> String {
-    format!("{OURS}{number}")
+    [OURS, itoa::Buffer::new().format(number)].concat()
 }
 
 fn number_of(id: &RawValue) -> Option<u64> {

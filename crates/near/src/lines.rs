@@ -129,7 +129,10 @@ impl Lines {
         self: &Arc<Self>,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(response::Parts, Rest), LineError> {
-        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
+        // An entry would make room for one more even where it is there.
+        if !request.headers().contains_key(header::HOST) {
+            request.headers_mut().insert(header::HOST, self.host.clone());
+        }
         loop {
             let (mut line, is_used) = match self.take() {
                 Some(line) => (line, true),

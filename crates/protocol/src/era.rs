@@ -1,5 +1,9 @@
 //! Which era a message belongs to.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::meta::VERSION_KEY;
 use crate::{Members, Message};
 
@@ -46,7 +50,9 @@ pub fn claim(message: &Message<'_>, version: Option<&str>) -> EraClaim {
 
 /// Whether it is worth reading: without an escape, a key stands there as it is spelled.
 fn may_name_a_version(params: &str) -> bool {
-    params.contains(VERSION_KEY) || params.contains('\\')
+    // Made once: it takes longer than looking through a short text.
+    static VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(VERSION_KEY));
+    VERSION.find(params.as_bytes()).is_some() || params.contains('\\')
 }
 
 /// Versions are dates; later ones than ours are of the stateless era too.

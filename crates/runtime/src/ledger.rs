@@ -65,15 +65,17 @@ impl<'a> Ledger<'a> {
         revision: u64,
     ) -> Self {
         let digest = blake3::hash(arguments.as_bytes());
+        let mut id = uuid::Uuid::encode_buffer();
+        let id = uuid::Uuid::now_v7().hyphenated().encode_lower(&mut id).to_owned();
         Self {
             board,
-            id: CallId(uuid::Uuid::now_v7().to_string()),
+            id: CallId(id),
             started_at_ms: jiff::Timestamp::now().as_millisecond(),
             face,
             session: None,
             requested: shortened(requested),
             revision,
-            argument_digest: digest.to_hex().to_string(),
+            argument_digest: digest.to_hex().as_str().to_owned(),
             tool: None,
             meter: None,
             span: Span::none(),

@@ -1,0 +1,87 @@
+//! Keeps a future from being polled for somebody else.
+//!
+//! hyper polls the handler of a request whenever it polls the connection, and it does so once more after the body was
+//! read. A call that waits for its server would look at everything that it waits for, each time.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::task::AtomicWaker;
+
+struct Bell {
+    has_rung: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.has_rung.swap(true, Ordering::AcqRel) {
+            self.task.wake();
+        }
+    }
+}
+
+/// The future, polled at first and when it was woken.
+pub(crate) async fn if_woken<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let bell = Arc::new(Bell { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
+    let waker = Waker::from(bell.clone());
+    std::future::poll_fn(move |context| {
+        // Before the look: who rings after it finds whom to wake.
+        bell.task.register(context.waker());
+        if bell.has_rung.swap(false, Ordering::AcqRel) {
+            future.as_mut().poll(&mut Context::from_waker(&waker))
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_was_not_woken_is_left_alone() {
+        let (polls, kept) = (Cell::new(0), RefCell::new(None::<Waker>));
+        let mut future = pin!(if_woken(std::future::poll_fn(|context| {
+            polls.set(polls.get() + 1);
+            kept.replace(Some(context.waker().clone()));
+            if polls.get() == 3 { Poll::Ready(()) } else { Poll::Pending }
+        })));
+        let count = Arc::<Count>::default();
+        let waker = Waker::from(count.clone());
+        let context = &mut Context::from_waker(&waker);
+        let woken = || count.0.load(Ordering::Relaxed);
+        assert!(future.as_mut().poll(context).is_pending());
+        assert!(future.as_mut().poll(context).is_pending());
+        assert_eq!((polls.get(), woken()), (1, 0));
+        let ring = || kept.borrow().as_ref().unwrap().wake_by_ref();
+        ring();
+        ring();
+        assert_eq!(woken(), 1, "once until it was looked at");
+        assert!(future.as_mut().poll(context).is_pending());
+        ring();
+        assert!(future.as_mut().poll(context).is_ready());
+        assert_eq!((polls.get(), woken()), (3, 2));
+    }
+}
