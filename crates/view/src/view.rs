@@ -471,5 +471,8 @@ pub(crate) fn push_names<'a>(json: &mut String, names: impl Iterator<Item = &'a 
 }
 
 #[cfg(test)]
+#[path = "meta_tools_tests.rs"]
+mod meta_tools_tests;
+#[cfg(test)]
 #[path = "view_tests.rs"]
 mod tests;

@@ -35,14 +35,14 @@ const SETS: [(&str, &[&str]); 5] = [
     ("trade", &["placeOrder", "getQuote"]),
 ];
 
-const ALL_SETS: [&str; 7] =
+pub(super) const ALL_SETS: [&str; 7] =
     ["quotes", "company", "calendar", "earnings", "trade", "market", "notes"];
 
-fn owned(names: &[&str]) -> Vec<String> {
+pub(super) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
+pub(super) fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
     let descriptor = ToolDescriptor {
         description: Some(format!("Does {name}")),
         annotations: is_read_only.then(|| JsonText::from(&json!({"readOnlyHint": true}))),
@@ -51,7 +51,7 @@ fn tool(server: &str, name: &str, is_read_only: bool) -> Arc<CatalogTool> {
     catalog_tool(server, descriptor)
 }
 
-fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
+pub(super) fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
     Arc::new(CatalogTool {
         name: CanonicalName::new(&ServerName::new(server), &descriptor.name),
         descriptor,
@@ -66,7 +66,7 @@ fn catalog_tool(server: &str, descriptor: ToolDescriptor) -> Arc<CatalogTool> {
     })
 }
 
-fn server(name: &str) -> ServerPlan {
+pub(super) fn server(name: &str) -> ServerPlan {
     let endpoint = Endpoint::Stdio {
         command: "true".into(),
         args: Vec::new(),
@@ -113,7 +113,7 @@ fn catalog() -> Catalog {
     Catalog::new(7, tools.collect())
 }
 
-fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
+pub(super) fn index(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
     let mut plan = plan();
     change(&mut plan);
     Arc::new(Index::new(&catalog(), &plan))
@@ -130,127 +130,31 @@ fn view_in(index: &Arc<Index>, exposure: &Exposure, scope: Scope, enabled: &[&st
     View::new(index.clone(), exposure, &key)
 }
 
-fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
+pub(super) fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
     view_in(index, &exposure(ExposureMode::Dynamic, &[]), Scope::default(), enabled)
 }
 
-fn scoped(scope: Scope) -> View {
+pub(super) fn scoped(scope: Scope) -> View {
     view_in(&index(|_| {}), &Exposure::default(), scope, &[])
 }
 
-fn names(view: &View) -> Vec<&str> {
+pub(super) fn names(view: &View) -> Vec<&str> {
     view.tools().filter_map(|entry| entry.name.as_deref()).collect()
 }
 
-fn arguments(value: &Value) -> Map<String, Value> {
+pub(super) fn arguments(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-fn named(set: &str) -> Map<String, Value> {
+pub(super) fn named(set: &str) -> Map<String, Value> {
     arguments(&json!({ "toolsetName": set }))
 }
 
-fn again(view: &View, selection: &Selection) -> View {
+pub(super) fn again(view: &View, selection: &Selection) -> View {
     let enabled: Vec<&str> = selection.switched_on().collect();
     dynamic(view.index(), &enabled)
 }
 
-#[test]
-fn enabled_sets_are_counted_where_they_share_tools() {
-    let index = index(|_| {});
-    for (enabled, shown) in [
-        (&[][..], &[][..]),
-        (&["quotes"], &["market__getQuote"]),
-        (&["earnings"], &["market__listDividends"]),
-        (&["calendar"], &["market__listDividends", "market__getSplits"]),
-        (&["calendar", "earnings"], &["market__listDividends", "market__getSplits"]),
-        (&["notes"], &["notes__readNote", "notes__writeNote"]),
-        (&["quotes", "trade"], &["market__getQuote", "market__placeOrder"]),
-        (&["nowhere"], &[]),
-    ] {
-        assert_eq!(names(&dynamic(&index, enabled)), shown, "{enabled:?}");
-    }
-}
-
-#[test]
-fn switching_says_what_comes_and_what_really_goes() {
-    let first = dynamic(&index(|_| {}), &["calendar"]);
-    let both = first.enable(&named("earnings")).unwrap();
-    assert_eq!(both.message, "Toolset 'earnings' is enabled; it has 1 tools.");
-    let view = again(&first, &both.selection);
-    let one = view.disable(&named("earnings")).unwrap();
-    assert_eq!(one.tools, Vec::<String>::new());
-    assert_eq!(
-        one.message,
-        "Toolset 'earnings' is disabled; 0 tools are gone. 1 stay, because other enabled toolsets have them."
-    );
-    let none = again(&first, &one.selection).disable(&named("calendar")).unwrap();
-    assert_eq!(none.tools, ["market__listDividends", "market__getSplits"]);
-    assert_eq!(none.message, "Toolset 'calendar' is disabled; 2 tools are gone.");
-    assert!(none.selection.toolsets.is_empty());
-}
-
-#[test]
-fn a_set_is_named_in_one_of_three_arguments() {
-    let view = dynamic(&index(|_| {}), &[]);
-    for good in [
-        json!({"toolsetName": "quotes"}),
-        json!({"name": " quotes "}),
-        json!({"toolset": "quotes", "else": 1}),
-        json!({"toolsetName": "quotes", "name": "company"}),
-    ] {
-        let switched = view.enable(&arguments(&good)).unwrap();
-        assert_eq!(switched.tools, ["market__getQuote"], "{good}");
-    }
-}
-
-#[test]
-fn a_refused_switch_says_why_and_what_there_is() {
-    let view = dynamic(&index(|_| {}), &["quotes"]);
-    let known = ALL_SETS.join(", ");
-    let unsaid = format!("say which toolset in `toolsetName`; there are: {known}");
-    for bad in [json!({}), json!({"toolsetName": ""}), json!({"name": 7}), json!({"toolset": null})]
-    {
-        assert_eq!(view.enable(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
-        assert_eq!(view.disable(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
-        assert_eq!(view.toolset_text(&arguments(&bad)), Err(unsaid.clone()), "{bad}");
-    }
-    let unknown = format!("there is no toolset 'Quotes' here; there are: {known}");
-    assert_eq!(view.enable(&named("Quotes")), Err(unknown.clone()));
-    assert_eq!(view.disable(&named("Quotes")), Err(unknown.clone()));
-    assert_eq!(view.toolset_text(&named("Quotes")), Err(unknown));
-    let already = view.enable(&named("quotes"));
-    assert_eq!(already, Err("toolset 'quotes' is already enabled".into()));
-    let inactive = view.disable(&named("company"));
-    assert_eq!(inactive, Err("toolset 'company' is not enabled; enabled: quotes".into()));
-    let inactive = dynamic(view.index(), &[]).disable(&named("company"));
-    assert_eq!(inactive, Err("toolset 'company' is not enabled; enabled: none".into()));
-}
-
-#[test]
-fn at_most_so_many_sets_are_active() {
-    let index = index(|plan| plan.gateway.max_active_toolsets = Some(2));
-    let view = dynamic(&index, &["calendar", "quotes"]);
-    assert_eq!(
-        view.enable(&named("company")),
-        Err("toolset 'company' cannot be enabled: at most 2 may be active (max_active_toolsets), and calendar, \
-             quotes are: disable one first"
-            .into())
-    );
-    let fewer = view.disable(&named("quotes")).unwrap();
-    assert!(again(&view, &fewer.selection).enable(&named("company")).is_ok());
-}
-
-#[test]
-fn a_set_that_is_gone_takes_no_place() {
-    let index = index(|plan| plan.gateway.max_active_toolsets = Some(1));
-    let view = dynamic(&index, &["removed-by-a-reload"]);
-    assert_eq!(view.enable(&named("quotes")).unwrap().tools, ["market__getQuote"]);
-    let full = dynamic(&index, &["removed-by-a-reload", "company"]).enable(&named("quotes"));
-    assert!(full.unwrap_err().contains("and company are: disable one first"));
-}
-
-/// No way leads to a tool that policy hides.
 fn unreachable(view: &View, canonical: &str, exposed: &str) {
     assert!(!names(view).contains(&exposed));
     for name in [canonical, exposed] {
@@ -419,27 +323,6 @@ fn the_mode_and_the_first_sets_of_a_connection() {
 }
 
 #[test]
-fn a_tool_that_is_switched_off_names_its_sets() {
-    let view = dynamic(&index(|_| {}), &["company"]);
-    for (name, expected) in [
-        ("market__getQuote", &["quotes", "trade", "market"][..]),
-        ("market__listDividends", &["calendar", "earnings", "market"]),
-        ("notes__readNote", &["notes"]),
-    ] {
-        let Found::Disabled { entry, sets } = view.find(name) else { panic!("{name}") };
-        assert_eq!((entry.name.as_deref(), sets.as_slice()), (Some(name), expected));
-    }
-    assert!(matches!(view.find("market__getCompanyProfile"), Found::Tool(_)));
-    assert!(matches!(view.find("call_tool"), Found::Meta(MetaTool::CallTool)));
-    // Only the meta-tools take canonical names.
-    assert!(matches!(view.find("market.getCompanyProfile"), Found::Unknown { .. }));
-    let Found::Unknown { nearest } = view.find("market__getCompanyProfil") else { panic!() };
-    assert_eq!(nearest, ["market__getCompanyProfile"]);
-    let all = scoped(Scope::default());
-    assert!(matches!(all.find("call_tool"), Found::Unknown { .. }), "only dynamic views have them");
-}
-
-#[test]
 fn names_of_meta_tools_and_taken_names_lead_where_they_should() {
     let tools = vec![tool("a", "call_tool", true), tool("a", "get", true), tool("b", "get", true)];
     let mut plan = Plan { servers: vec![server("a"), server("b")], ..Plan::default() };
@@ -488,97 +371,6 @@ fn sets_are_made_by_servers_too_and_a_written_one_replaces_them() {
         }];
     });
     assert_eq!(described(&written)[0], "market 7 Mine");
-}
-
-fn search_view() -> View {
-    let tool = |name: &str, description: &str, schema: &Value| {
-        let descriptor = ToolDescriptor {
-            description: Some(description.into()),
-            input_schema: JsonText::from(schema),
-            ..ToolDescriptor::named(name)
-        };
-        catalog_tool("s", descriptor)
-    };
-    let empty = json!({"type": "object"});
-    let isin = json!({"type": "object", "properties": {"isin": {"type": "string", "description": "securities identifier"}}});
-    let tools = vec![
-        tool("getHistoricalQuote", "A quote of the past, for one quote date", &empty),
-        tool("getQuote", "The price now", &empty),
-        tool("listCompanies", "Everybody who is listed", &empty),
-        tool("lookUp", "Finds a paper", &isin),
-        tool("deleteAll", "Mentions the quote only here", &empty),
-    ];
-    let plan = Plan { servers: vec![server("s")], ..Plan::default() };
-    dynamic(&Arc::new(Index::new(&Catalog::new(1, tools), &plan)), &[])
-}
-
-#[test]
-fn search_ranks_names_over_descriptions_and_knows_words() {
-    let view = search_view();
-    let found = |query: &str| -> Vec<&str> {
-        view.search(query, 50).into_iter().map(|(entry, _)| entry.tool.name.tool()).collect()
-    };
-    for (query, first) in [
-        ("getQuote", "getQuote"),
-        ("get quote", "getQuote"),
-        ("s__getQuote", "getQuote"),
-        ("historical quotes", "getHistoricalQuote"),
-        ("company", "listCompanies"),
-        ("COMPANIES", "listCompanies"),
-        ("isin", "lookUp"),
-        ("security identifiers", "lookUp"),
-        ("identifier of a security", "lookUp"),
-    ] {
-        assert_eq!(found(query).first(), Some(&first), "{query}: {:?}", found(query));
-    }
-    assert_eq!(found("quote").last(), Some(&"deleteAll"));
-    assert_eq!(found("xyzzy"), Vec::<&str>::new());
-    let scores: Vec<f32> = view.search("quote", 50).into_iter().map(|(_, score)| score).collect();
-    assert!(scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| *score > 0.0));
-}
-
-#[test]
-fn search_takes_a_query_and_a_limit_and_nothing_else() {
-    let view = search_view();
-    let search = |given: Value| view.search_text(&arguments(&given));
-    let found: Value =
-        serde_json::from_str(&search(json!({"query": "quote", "limit": 1})).unwrap()).unwrap();
-    let found = found["matches"].as_array().unwrap();
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["toolsets"], json!(["s"]));
-    assert_eq!(found[0]["enabled"], json!(false));
-    for bad in [json!({}), json!({"query": " "}), json!({"query": 1}), json!({"query": null})] {
-        assert_eq!(search(bad), Err("say in `query` what the tool should do".into()));
-    }
-    for limit in [json!(0), json!(51), json!("3"), json!(1.5), json!(-1)] {
-        let told = search(json!({"query": "quote", "limit": limit}));
-        assert_eq!(told, Err("`limit` must be a whole number from 1 to 50".into()), "{limit}");
-    }
-    assert!(search(json!({"query": "quote", "limit": null})).is_ok());
-}
-
-#[test]
-fn toolsets_and_tools_are_described() {
-    let view = dynamic(&index(|_| {}), &["calendar"]);
-    insta::assert_snapshot!(view.toolsets_text());
-    insta::assert_snapshot!(view.toolset_text(&named("calendar")).unwrap());
-    insta::assert_snapshot!(view.toolset_text(&named("quotes")).unwrap());
-    let told = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Legacy);
-    insta::assert_snapshot!(told.unwrap());
-    let told = view.tool_text(&arguments(&json!({"name": "getQuot"})), ListEra::Legacy);
-    assert_eq!(told, Err("there is no tool 'getQuot' here; did you mean market__getQuote?".into()));
-    assert_eq!(
-        view.tool_text(&Map::new(), ListEra::Legacy),
-        Err("say which tool in `name`".into())
-    );
-}
-
-#[test]
-fn what_switching_answers() {
-    let view = dynamic(&index(|_| {}), &[]);
-    let switched = view.enable(&named("quotes")).unwrap();
-    insta::assert_snapshot!(view.switched_text(&switched, None));
-    insta::assert_snapshot!(view.switched_text(&switched, Some(ListEra::Modern)));
 }
 
 fn text(view: &View, era: ListEra) -> String {
