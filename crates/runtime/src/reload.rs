@@ -122,7 +122,8 @@ fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send + use<
             let _one_is_waiting = changed.try_send(());
         }
     };
-    let mut debouncer = new_debouncer(SETTLE, None, on_change)
+    // It looks for what has settled as often as this, also while nothing happens; by default four times as often.
+    let mut debouncer = new_debouncer(SETTLE, Some(SETTLE), on_change)
         .inspect_err(|error| tracing::warn!(%error, "the configuration file is not watched"))
         .ok()?;
     for directory in watched_directories(path) {
