@@ -84,4 +84,30 @@ mod tests {
         assert!(future.as_mut().poll(context).is_ready());
         assert_eq!((polls.get(), woken()), (3, 2));
     }
+
+    #[test]
+    fn who_wakes_itself_while_it_runs_is_polled_again() {
+        let polls = Cell::new(0);
+        let mut future = pin!(if_woken(std::future::poll_fn(|context| {
+            polls.set(polls.get() + 1);
+            context.waker().wake_by_ref();
+            if polls.get() == 2 { Poll::Ready(()) } else { Poll::Pending }
+        })));
+        let count = Arc::<Count>::default();
+        let waker = Waker::from(count.clone());
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nobody_who_rings_from_another_thread_is_overheard() {
+        let tasks = tokio_util::task::TaskTracker::new();
+        for _ in 0..2000 {
+            let (tell, told) = tokio::sync::oneshot::channel();
+            let ringing = tasks.spawn(async move { tell.send(7) });
+            assert_eq!(if_woken(told).await, Ok(7));
+            ringing.await.unwrap().unwrap();
+        }
+    }
 }

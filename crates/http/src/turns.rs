@@ -26,7 +26,7 @@ use crate::extract::{FromBody, FromPath};
 use crate::problem::ProblemResponse;
 use crate::sessions::{Asker, Meant, SessionId};
 
-/// So that nobody between takes a quiet stream for a dead one.
+/// So that nobody between takes a quiet stream for a dead one. One that is not quiet has such comments, too.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
 

@@ -1,11 +1,11 @@
 //! The HTTP clients that all servers share.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder};
 use switchboard_model::{EgressPolicy, is_on_this_machine};
+use switchboard_near::LONGEST_CONNECT;
 use url::Url;
 
 use crate::egress::EgressGuard;
@@ -13,8 +13,6 @@ use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 use crate::http_sender::HttpSender;
 
 pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
-
-const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 
 /// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
 /// of a start. It keeps no cookies, and its connections are kept apart by host.

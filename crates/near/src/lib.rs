@@ -2,4 +2,4 @@
 
 mod lines;
 
-pub use lines::{LineError, Lines, Rest, Stage, target};
+pub use lines::{LONGEST_CONNECT, LineError, Lines, Rest, Stage, target};

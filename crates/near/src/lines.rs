@@ -18,12 +18,15 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use switchboard_model::is_on_this_machine;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use url::Url;
 
 /// A dead server is not waited for.
-const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+pub const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+/// One of several addresses of a name, such as those of `localhost`, less long.
+const FIRST_TRY: Duration = Duration::from_millis(300);
 /// How long a connection that nobody uses is kept.
 const KEPT: Duration = Duration::from_secs(90);
 /// How many of them are kept. Each answers one request at a time.
@@ -139,7 +142,9 @@ impl Lines {
                 // Boxed: it is large, and most requests find a connection.
                 None => (Box::pin(self.dial()).await?, false),
             };
-            let answering = line.sender.try_send_request(request);
+            // Unconstrained: a task that has used up its budget would be told to come back later, and nobody would wake
+            // it, for it is asked quietly.
+            let answering = unconstrained(line.sender.try_send_request(request));
             match line.drive(answering).await {
                 Ok(answer) => {
                     let (head, body) = Response::into_parts(answer);
@@ -182,13 +187,16 @@ impl Lines {
     /// How often somebody should look for what nobody uses.
     pub const TIDY_EVERY: Duration = Duration::from_secs(KEPT.as_secs() / 3);
 
-    /// Closes what nobody has used for long.
+    /// Closes what nobody has used for long, and what the server has closed.
     pub fn close_unused(&self) {
         let now = Instant::now();
         let closed: Vec<Idle> = {
             let mut idle = self.idle();
-            let fresh = idle.partition_point(|idle| now - idle.since >= KEPT);
-            idle.drain(..fresh).collect()
+            let is_closed = |idle: &mut Idle| {
+                idle.line.step(&mut Context::from_waker(Waker::noop()));
+                idle.line.driver.is_none() || now - idle.since >= KEPT
+            };
+            idle.extract_if(.., is_closed).collect()
         };
         // Outside of the lock.
         drop(closed);
@@ -204,9 +212,17 @@ impl Lines {
 
     async fn dial(&self) -> Result<Box<Line>, LineError> {
         let cannot = |error: io::Error| LineError::new(Stage::Connecting, error);
-        let dialing = tokio::time::timeout(LONGEST_CONNECT, TcpStream::connect(&self.address));
-        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        let stream = dialing.await.map_err(late).and_then(|dialed| dialed).map_err(cannot)?;
+        let mut addresses = lookup_host(&self.address).await.map_err(cannot)?.peekable();
+        let mut dialed = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
+        while let Some(address) = addresses.next() {
+            let limit = if addresses.peek().is_some() { FIRST_TRY } else { LONGEST_CONNECT };
+            let dialing = tokio::time::timeout(limit, TcpStream::connect(address)).await;
+            dialed = dialing.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            if dialed.is_ok() {
+                break;
+            }
+        }
+        let stream = dialed.map_err(cannot)?;
         // Small requests on kept connections would wait for the peer's delayed acknowledgement.
         stream.set_nodelay(true).map_err(cannot)?;
         let shaken = http1::handshake(TokioIo::new(stream)).await;
@@ -249,17 +265,21 @@ impl Line {
 }
 
 impl Rest {
-    /// The next piece; `None` at the end, and after it. Dropping the future loses nothing.
+    /// The next piece; `None` at the end, and after it or a failure. Dropping the future loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, LineError> {
         let chunk = std::future::poll_fn(|context| match &mut self.coming {
             Some(coming) => coming.poll_chunk(context),
             None => Poll::Ready(Ok(None)),
         });
         let chunk = chunk.await;
-        if let Ok(None) = chunk
-            && let Some(read) = self.coming.take()
-        {
-            self.lines.keep(read);
+        match &chunk {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                if let Some(read) = self.coming.take() {
+                    self.lines.keep(read);
+                }
+            }
+            Err(_) => self.coming = None,
         }
         chunk
     }
@@ -347,6 +367,17 @@ mod tests {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nchu\r\n",
         "3\r\nnks\r\n0\r\n\r\n",
     ];
+    const CONTINUED: &[&str] = &[
+        "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nc",
+    ];
+    const TRAILED: &[&str] = &[
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x\r\n\r\n1\r\nt\r\n",
+        "0\r\nx: y\r\n\r\n",
+    ];
+    const CLOSING: &[&str] =
+        &["HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\nclosing"];
+    const OLD: &[&str] = &["HTTP/1.0 200 OK\r\n\r\nol", "d"];
     const BROKEN: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbro"];
 
     async fn start(answers: &'static [&'static [&'static str]]) -> (Arc<Lines>, TaskTracker) {
@@ -363,6 +394,49 @@ mod tests {
         for expected in ["whole", "parts", "chunks"] {
             assert_eq!(read(&lines).await.unwrap(), expected);
             assert_eq!(lines.idle().len(), 1, "after {expected}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_of_every_shape_are_read_to_their_end() {
+        let shapes: [(&'static [&'static [&'static str]], &str, usize); 4] = [
+            (&[CONTINUED, WHOLE], "c", 1),
+            (&[TRAILED, WHOLE], "t", 1),
+            (&[CLOSING], "closing", 0),
+            (&[OLD], "old", 0),
+        ];
+        for (answers, expected, kept) in shapes {
+            let (lines, _server) = start(answers).await;
+            assert_eq!(read(&lines).await.unwrap(), expected);
+            assert_eq!(lines.idle().len(), kept, "after {expected}");
+        }
+    }
+
+    /// A task that does much at once is told to come back later; then the answer must not be waited for in vain.
+    #[tokio::test]
+    async fn an_answer_is_seen_by_a_task_that_has_used_up_its_budget() {
+        const AT_ONCE: &[&str] =
+            &["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nnow\r\n0\r\n\r\n"];
+        for answers in [&[AT_ONCE][..], &[CLOSING]] {
+            for spent in 120..=127 {
+                let (lines, _server) = start(answers).await;
+                let mut reading = std::pin::pin!(read(&lines));
+                let reading = std::future::poll_fn(|context| {
+                    for _ in 0..spent {
+                        // Spends one unit where there is one.
+                        let mut spending = std::pin::pin!(tokio::task::coop::consume_budget());
+                        let _spent =
+                            spending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    }
+                    reading.as_mut().poll(context)
+                });
+                tokio::select! {
+                    // First: when it ends the wait, what was waited for is there at the next look.
+                    biased;
+                    () = tokio::time::sleep(Duration::from_secs(5)) => panic!("{spent} spent"),
+                    read = reading => assert!(read.is_ok(), "{spent} spent: {read:?}"),
+                }
+            }
         }
     }
 
@@ -439,6 +513,17 @@ mod tests {
         tokio::time::advance(KEPT / 2).await;
         lines.close_unused();
         assert!(lines.idle().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_the_server_has_closed_is_closed() {
+        let (lines, _server) = start(&[WHOLE]).await;
+        read(&lines).await.unwrap();
+        assert_eq!(lines.idle().len(), 1);
+        while !lines.idle().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            lines.close_unused();
+        }
     }
 
     #[test]

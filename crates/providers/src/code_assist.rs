@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -183,6 +183,7 @@ async fn exchange<T: DeserializeOwned>(
     let clock = Clock::start(plan);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     credentials::authorize(&mut headers, plan)?;
     credentials::configure(&mut headers, plan)?;
     let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();

@@ -58,6 +58,11 @@ impl Endpoint {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn by_the_long_way(self) -> Self {
+        Self { lines: None, ..self }
+    }
+
     /// What the configuration and the environment say of it.
     pub fn plan(&self) -> &ProviderPlan {
         &self.plan

@@ -1,4 +1,4 @@
-//! The HTTP clients that all providers share.
+//! The HTTP clients that all providers share to which there is no shorter way.
 
 use std::error::Error;
 use std::io;
@@ -9,11 +9,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::is_on_this_machine;
-use switchboard_near::{LineError, Stage};
+use switchboard_near::{LONGEST_CONNECT, LineError, Stage};
 use url::Url;
 
-/// A dead host is not waited for.
-const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 /// A peer that is gone without a word is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 

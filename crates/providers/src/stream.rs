@@ -59,6 +59,11 @@ impl Clock {
         self.heard = Instant::now();
     }
 
+    /// Whether it went on talking for too long. Who always has more to say is never waited for, so no timer ends it.
+    fn is_over(&self) -> bool {
+        self.heard >= self.end
+    }
+
     pub(crate) fn next_deadline(&self) -> Instant {
         let silent = self.heard.checked_add(self.idle).unwrap_or(self.end);
         silent.min(self.end)
@@ -89,6 +94,9 @@ impl Alarm {
 
     /// What is awaited, or `None` when it does not come before the deadline.
     async fn unless_late<F: Future>(&mut self, clock: &Clock, awaited: F) -> Option<F::Output> {
+        if clock.is_over() {
+            return None;
+        }
         let mut awaited = std::pin::pin!(awaited);
         std::future::poll_fn(|context| {
             if let Poll::Ready(there) = awaited.as_mut().poll(context) {
@@ -250,5 +258,39 @@ async fn play(
         if wake.is_none() {
             return events;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_model::ProviderKind;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_alarm_rings_when_nothing_was_heard_for_long_or_the_end_has_come() {
+        let plan = ProviderPlan {
+            idle_timeout: Duration::from_secs(10),
+            total_timeout: Duration::from_secs(25),
+            ..ProviderPlan::new("p", ProviderKind::OpenAi)
+        };
+        let mut clock = Clock::start(&plan);
+        let mut alarm = Alarm::new(&clock);
+        let began = Instant::now();
+        // The timer was set for 10 s, and is not moved when something is heard.
+        advance(Duration::from_secs(6)).await;
+        assert_eq!(alarm.unless_late(&clock, async { 7 }).await, Some(7));
+        clock.hear();
+        assert_eq!(alarm.unless_late(&clock, std::future::pending::<()>()).await, None);
+        assert_eq!(began.elapsed().as_secs(), 16, "10 s after it was heard");
+        assert!(clock.fault("it").message.contains("idle_timeout"));
+        clock.hear();
+        assert_eq!(alarm.unless_late(&clock, std::future::pending::<()>()).await, None);
+        assert_eq!(began.elapsed().as_secs(), 25);
+        assert!(clock.fault("it").message.contains("total_timeout"));
+        assert_eq!(alarm.unless_late(&clock, async { 7 }).await, Some(7), "what is there is given");
+        clock.hear();
+        assert_eq!(alarm.unless_late(&clock, async { 7 }).await, None, "but not for ever");
     }
 }

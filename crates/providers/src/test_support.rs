@@ -14,10 +14,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use url::Url;
 
+use crate::built_in::Completed;
 use crate::stream::Reads;
-use crate::{Endpoint, ModelStream, Providers};
+use crate::{Endpoint, ModelStream, Origin, Providers};
 
-/// Says every piece of bytes as text, and is done when one ends with `END`.
+/// Says every piece of bytes as text, but for zeros, and is done when one ends with `END`.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
     is_done: bool,
@@ -25,6 +26,9 @@ pub(crate) struct Plain {
 
 impl Reads for Plain {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) {
+        if bytes.first() == Some(&0) {
+            return;
+        }
         let text = String::from_utf8_lossy(bytes);
         if let Some(fault) = text.strip_prefix("FAIL ") {
             let fault = ModelFault::new(FaultKind::Provider, fault);
@@ -169,4 +173,11 @@ pub(crate) fn plan(kind: ProviderKind, base: &str) -> ProviderPlan {
 
 pub(crate) fn endpoint(plan: ProviderPlan) -> Arc<Endpoint> {
     Providers::new(&[plan], &|_| None).find("test").unwrap()
+}
+
+/// The same provider by both ways: straight, as what is on this machine, and through reqwest, as all others.
+pub(crate) fn endpoints(plan: &ProviderPlan) -> [Arc<Endpoint>; 2] {
+    let completed = Completed { plan: plan.clone(), missing: None, unreadable: None };
+    let far = Endpoint::new(Origin::Configured, completed, Arc::default()).by_the_long_way();
+    [endpoint(plan.clone()), Arc::new(far)]
 }

@@ -1,6 +1,8 @@
 //! Providers that answer well, badly and not at all, over real sockets.
 
 use std::convert::Infallible;
+use std::io::{Read as _, Write as _};
+use std::thread;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -17,7 +19,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::test_support::{KEY, Plain, Question, Server, all, endpoint, fault, plan, reply};
+use crate::test_support::{
+    KEY, Plain, Question, Server, all, endpoint, endpoints, fault, plan, reply,
+};
 use crate::{Endpoint, ModelStream, Providers};
 
 fn event_stream(pieces: Vec<&'static str>) -> Response {
@@ -86,8 +90,10 @@ async fn open(endpoint: &Endpoint, path: &str) -> Result<ModelStream, ModelFault
 /// Asks a server of its own for a path that is no stream.
 async fn refused(path: &str) -> ModelFault {
     let server = Server::start(answers).await;
-    let fault = open(&endpoint(plan(ProviderKind::OpenAi, &server.base)), path).await.unwrap_err();
+    let [near, far] = endpoints(&plan(ProviderKind::OpenAi, &server.base));
+    let fault = open(&near, path).await.unwrap_err();
     assert!(!format!("{fault} {fault:?}").contains("s3cret"), "{fault:?}");
+    assert_eq!(open(&far, path).await.unwrap_err(), fault, "by the long way");
     fault
 }
 
@@ -102,21 +108,51 @@ fn texts(events: &[ModelEvent]) -> String {
 #[tokio::test]
 async fn a_stream_is_read_to_its_end_and_no_further() {
     let server = Server::start(answers).await;
-    let endpoint = endpoint(plan(ProviderKind::ChatGpt, &format!("{}/", server.base)));
-    let mut stream = open(&endpoint, "/good").await.unwrap();
-    let first = stream.next().await.unwrap();
-    assert_eq!(first, [ModelEvent::Text("one ".into())], "it comes while the rest is on its way");
-    let rest = all(stream).await;
-    assert_eq!(texts(&rest), "two END");
-    reply(&rest);
-    let seen = server.seen().remove(0);
-    assert_eq!((seen.path.as_str(), seen.body.as_str()), ("/good", "{}"));
-    let header = |name: &str| seen.headers[name].to_str().unwrap();
-    assert_eq!(header("authorization"), format!("Bearer {KEY}"));
-    assert_eq!((header("accept"), header("x-format")), ("text/event-stream", "1"));
-    assert_eq!(header("originator"), "switchboard");
-    assert!(header("user-agent").starts_with("switchboard/"));
-    reply(&all(open(&endpoint, "/nameless").await.unwrap()).await);
+    for endpoint in endpoints(&plan(ProviderKind::ChatGpt, &format!("{}/", server.base))) {
+        let mut stream = open(&endpoint, "/good").await.unwrap();
+        let first = stream.next().await.unwrap();
+        assert_eq!(
+            first,
+            [ModelEvent::Text("one ".into())],
+            "it comes while the rest is on its way"
+        );
+        let rest = all(stream).await;
+        assert_eq!(texts(&rest), "two END");
+        reply(&rest);
+        let seen = server.seen().pop().unwrap();
+        assert_eq!((seen.path.as_str(), seen.body.as_str()), ("/good", "{}"));
+        let header = |name: &str| seen.headers[name].to_str().unwrap();
+        assert_eq!(header("authorization"), format!("Bearer {KEY}"));
+        assert_eq!((header("accept"), header("x-format")), ("text/event-stream", "1"));
+        assert_eq!(header("originator"), "switchboard");
+        assert_eq!(header("host"), server.base.trim_start_matches("http://"));
+        assert!(header("user-agent").starts_with("switchboard/"));
+        reply(&all(open(&endpoint, "/nameless").await.unwrap()).await);
+    }
+}
+
+/// Answers two requests on the first connection, and takes no other.
+#[tokio::test]
+async fn a_connection_is_used_again_after_a_stream_was_read_to_its_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let plan = plan(ProviderKind::OpenAi, &format!("http://{}", listener.local_addr().unwrap()));
+    for endpoint in endpoints(&plan) {
+        let asking = async {
+            for _ in 0..2 {
+                reply(&all(open(&endpoint, "/x").await.unwrap()).await);
+            }
+        };
+        let serving = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            for _ in 0..2 {
+                assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nEND";
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        let both = timeout(Duration::from_secs(10), future::join(asking, serving)).await;
+        both.expect("the second request came on another connection");
+    }
 }
 
 #[tokio::test]
@@ -152,13 +188,41 @@ async fn silence_and_slowness_end_in_a_timeout() {
     let short = Duration::from_secs(1);
     let impatient =
         ProviderPlan { idle_timeout: short, ..plan(ProviderKind::OpenAi, &server.base) };
-    let events = all(open(&endpoint(impatient), "/hangs").await.unwrap()).await;
-    assert_eq!((texts(&events).as_str(), fault(&events).kind), ("one ", FaultKind::Timeout));
-    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` was silent for 1s (`idle_timeout`)");
     let busy = ProviderPlan { total_timeout: short, ..plan(ProviderKind::OpenAi, &server.base) };
-    let events = all(open(&endpoint(busy), "/drips").await.unwrap()).await;
-    assert!(texts(&events).contains("drip drip"), "{events:?}");
-    insta::assert_snapshot!(fault(&events), @"timeout: the provider `test` did not finish within 1s (`total_timeout`)");
+    for (impatient, busy) in endpoints(&impatient).into_iter().zip(endpoints(&busy)) {
+        let events = all(open(&impatient, "/hangs").await.unwrap()).await;
+        assert_eq!((texts(&events).as_str(), fault(&events).kind), ("one ", FaultKind::Timeout));
+        let said = fault(&events).to_string();
+        assert_eq!(said, "timeout: the provider `test` was silent for 1s (`idle_timeout`)");
+        let events = all(open(&busy, "/drips").await.unwrap()).await;
+        assert!(texts(&events).contains("drip drip"), "{events:?}");
+        let said = fault(&events).to_string();
+        assert_eq!(said, "timeout: the provider `test` did not finish within 1s (`total_timeout`)");
+    }
+}
+
+/// Who always has more to say is never waited for, so no timer would end it.
+#[tokio::test]
+async fn a_flood_of_nothing_ends_in_a_timeout() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    // Ends with the connections, which is after this test.
+    thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut socket, _) = listener.accept().unwrap();
+            assert!(socket.read(&mut [0; 4096]).unwrap() > 0);
+            let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+            while socket.write_all(&bytes).is_ok() {
+                bytes = vec![0; 1 << 20];
+            }
+        }
+    });
+    let total_timeout = Duration::from_millis(300);
+    let short = ProviderPlan { total_timeout, ..plan(ProviderKind::OpenAi, &base) };
+    for endpoint in endpoints(&short) {
+        let events = all(open(&endpoint, "/x").await.unwrap()).await;
+        assert!(fault(&events).message.contains("`total_timeout`"), "{events:?}");
+    }
 }
 
 #[tokio::test]
@@ -192,24 +256,29 @@ async fn a_server_that_takes_the_request_and_says_nothing_times_out() {
 #[tokio::test]
 async fn a_stream_that_breaks_is_an_interrupted_answer() {
     let server = Server::start(answers).await;
-    let ended = endpoint(plan(ProviderKind::OpenAi, &server.base));
-    let events = all(open(&ended, "/cut-short").await.unwrap()).await;
-    assert_eq!((texts(&events).as_str(), fault(&events).kind), ("one ", FaultKind::Interrupted));
+    for ended in endpoints(&plan(ProviderKind::OpenAi, &server.base)) {
+        let events = all(open(&ended, "/cut-short").await.unwrap()).await;
+        let (said, kind) = (texts(&events), fault(&events).kind);
+        assert_eq!((said.as_str(), kind), ("one ", FaultKind::Interrupted));
+    }
     // In the middle of a chunk, without an end.
     let (base, _tasks) = raw(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
          4\r\none \r\nff\r\ntwo",
     )
     .await;
-    let events = all(open(&endpoint(plan(ProviderKind::OpenAi, &base)), "/x").await.unwrap()).await;
-    assert!(texts(&events).starts_with("one "), "{events:?}");
-    assert_eq!(fault(&events).kind, FaultKind::Interrupted);
-    let (base, _tasks) = raw("").await;
-    let fault = open(&endpoint(plan(ProviderKind::OpenAi, &base)), "/x").await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Interrupted, "{fault}");
-    let (base, _tasks) = raw("SSH-2.0-nonsense\r\n\r\n").await;
-    let fault = open(&endpoint(plan(ProviderKind::OpenAi, &base)), "/x").await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Interrupted, "{fault}");
+    for broken in endpoints(&plan(ProviderKind::OpenAi, &base)) {
+        let events = all(open(&broken, "/x").await.unwrap()).await;
+        assert!(texts(&events).starts_with("one "), "{events:?}");
+        assert_eq!(fault(&events).kind, FaultKind::Interrupted);
+    }
+    for answer in ["", "SSH-2.0-nonsense\r\n\r\n"] {
+        let (base, _tasks) = raw(answer).await;
+        for nonsense in endpoints(&plan(ProviderKind::OpenAi, &base)) {
+            let fault = open(&nonsense, "/x").await.unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Interrupted, "{fault}");
+        }
+    }
 }
 
 /// Reads a request, writes these bytes and hangs up.
@@ -233,11 +302,14 @@ async fn what_cannot_be_reached_is_named_by_host_and_port() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let base = format!("http://127.0.0.1:{port}/v1");
-    let fault = open(&endpoint(plan(ProviderKind::OpenAi, &base)), "/x?key=hunter2-s3cret").await;
-    let fault = fault.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Unreachable);
-    let shown = fault.to_string().replace(&port.to_string(), "PORT");
-    insta::assert_snapshot!(shown, @"unreachable: 127.0.0.1:PORT cannot be reached: Connection refused (os error 111)");
+    for endpoint in endpoints(&plan(ProviderKind::OpenAi, &base)) {
+        let fault = open(&endpoint, "/x?key=hunter2-s3cret").await.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Unreachable);
+        let shown = fault.to_string().replace(&port.to_string(), "PORT");
+        let refused =
+            "unreachable: 127.0.0.1:PORT cannot be reached: Connection refused (os error 111)";
+        assert_eq!(shown, refused);
+    }
     let nowhere = plan(ProviderKind::OpenAi, "https://no-such-host.invalid/v1");
     let fault = open(&endpoint(nowhere), "/x").await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Unreachable, "{fault}");
@@ -248,20 +320,21 @@ async fn what_cannot_be_reached_is_named_by_host_and_port() {
 async fn dropping_a_stream_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let endpoint = endpoint(plan(ProviderKind::OpenAi, &base));
-    let opening = open(&endpoint, "/x");
-    let serving = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut buffer = [0; 4096];
-        assert!(socket.read(&mut buffer).await.unwrap() > 0);
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-        socket.write_all(head.as_bytes()).await.unwrap();
-        socket
-    };
-    let (stream, mut socket) = future::join(opening, serving).await;
-    drop(stream.unwrap());
-    let read = timeout(Duration::from_secs(5), socket.read(&mut [0; 16])).await;
-    assert!(matches!(read, Ok(Ok(0) | Err(_))), "{read:?}");
+    for endpoint in endpoints(&plan(ProviderKind::OpenAi, &base)) {
+        let opening = open(&endpoint, "/x");
+        let serving = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 4096];
+            assert!(socket.read(&mut buffer).await.unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            socket.write_all(head.as_bytes()).await.unwrap();
+            socket
+        };
+        let (stream, mut socket) = future::join(opening, serving).await;
+        drop(stream.unwrap());
+        let read = timeout(Duration::from_secs(5), socket.read(&mut [0; 16])).await;
+        assert!(matches!(read, Ok(Ok(0) | Err(_))), "{read:?}");
+    }
 }
 
 #[tokio::test]

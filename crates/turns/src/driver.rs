@@ -121,7 +121,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = &mut stopped => self.turn.on(Input::Cancel),
-                Some(mut wishes) = &mut wished => {
+                mut wishes = &mut wished => {
                     granted = self.grant(&mut wishes, granted);
                     wished.set(next_wish(wishes));
                 }
@@ -369,9 +369,12 @@ impl Driver {
     }
 }
 
-/// Waits until somebody wants something; `None` where nobody can any more.
-async fn next_wish(mut wishes: watch::Receiver<Wishes>) -> Option<watch::Receiver<Wishes>> {
-    wishes.changed().await.is_ok().then_some(wishes)
+/// Waits until somebody wants something; for ever where nobody can any more.
+async fn next_wish(mut wishes: watch::Receiver<Wishes>) -> watch::Receiver<Wishes> {
+    if wishes.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    wishes
 }
 
 /// Text that came in one piece is told in one piece: many words cost no more than one.
