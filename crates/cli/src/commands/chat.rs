@@ -115,12 +115,17 @@ impl Chat<'_> {
     /// Message by message, until there are no more.
     async fn talk(&mut self) -> Result<ExitCode, Failure> {
         self.greet();
+        let mut has_failed = false;
         while let Some(line) = self.line().await? {
             let done = match Typed::read(&line, self.partner.answerer()) {
                 Typed::Quit => break,
                 Typed::Say(text) => match self.turn(text).await {
                     Ok(Outcome::Given) => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
-                    Ok(Outcome::Ended(_)) => Ok(()),
+                    // One that was cancelled is what somebody wanted.
+                    Ok(Outcome::Ended(status)) => {
+                        has_failed |= matches!(status, Status::Failed | Status::Limited);
+                        Ok(())
+                    }
                     Err(failure) => Err(failure),
                 },
                 typed => self.act(typed).await,
@@ -131,7 +136,9 @@ impl Chat<'_> {
                 done => done?,
             }
         }
-        Ok(ExitCode::SUCCESS)
+        // A person has seen what went wrong, a script has not.
+        let is_failure = has_failed && !self.lines.is_terminal;
+        Ok(ExitCode::from(if is_failure { EXIT_TOOL_ERROR } else { 0 }))
     }
 
     fn greet(&self) {
