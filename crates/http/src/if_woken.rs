@@ -47,18 +47,9 @@ pub(crate) async fn if_woken<F: Future>(future: F) -> F::Output {
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::self_waking::tests::Count;
 
     #[test]
     fn who_was_not_woken_is_left_alone() {

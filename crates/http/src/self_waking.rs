@@ -77,14 +77,15 @@ impl<F: Future> Future for SelfWaking<F> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
     use super::*;
 
+    /// A task that counts how often it is woken.
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    pub(crate) struct Count(pub(crate) AtomicUsize);
 
     impl Wake for Count {
         fn wake(self: Arc<Self>) {

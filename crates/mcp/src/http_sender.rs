@@ -7,7 +7,6 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use http_body_util::Full;
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_near::{Lines, Rest, target};
@@ -37,19 +36,6 @@ impl Plain {
     fn new(url: &Url) -> Option<Self> {
         Some(Self { lines: Lines::to(url)?, target: target(url)? })
     }
-
-    fn request(
-        &self,
-        method: Method,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> http::Request<Full<Bytes>> {
-        let mut request = http::Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = self.target.clone();
-        *request.headers_mut() = headers;
-        request
-    }
 }
 
 impl HttpSender {
@@ -77,8 +63,8 @@ impl HttpSender {
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
         if let Some(plain) = &self.plain {
-            let request = plain.request(method.clone(), headers(), body.clone());
-            let sent = plain.lines.send(request).await;
+            let (method, target) = (method.clone(), plain.target.clone());
+            let sent = plain.lines.send(method, target, headers(), body.clone()).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
             // Where a redirection may lead is for the other client to judge.
             if !head.status.is_redirection() {

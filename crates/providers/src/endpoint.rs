@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
-use crate::http_answer::{HttpAnswer, Question};
+use crate::http_answer::{HttpAnswer, HttpQuestion};
 use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
 use crate::{Origin, answer, credentials};
@@ -128,7 +128,7 @@ impl Endpoint {
     ) -> Result<HttpAnswer, ModelFault> {
         let url = self.address(path)?;
         let place = place(&url);
-        let question = Question { method, url, headers, body };
+        let question = HttpQuestion { method, url, headers, body };
         let sending = question.send(self.lines.as_ref(), &self.clients);
         match timeout_at(clock.next_deadline(), sending).await {
             Ok(answer) => answer.map_err(|fault| self.scrubbed(fault)),

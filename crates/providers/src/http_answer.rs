@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use http_body_util::Full;
 use switchboard_chat::ModelFault;
 use switchboard_near::{Lines, Rest, target};
 use url::Url;
@@ -15,7 +14,7 @@ use crate::http_client::{self, HttpClients};
 
 /// One request.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct HttpQuestion {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
@@ -37,7 +36,7 @@ enum Body {
     Far(Box<reqwest::Response>),
 }
 
-impl Question {
+impl HttpQuestion {
     pub(crate) async fn send(
         self,
         lines: Option<&Arc<Lines>>,
@@ -51,14 +50,10 @@ impl Question {
     }
 
     async fn send_near(self, lines: &Arc<Lines>, target: Uri) -> Result<HttpAnswer, ModelFault> {
-        let Self { method, url, headers, body } = self;
-        let mut request = http::Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = target;
-        *request.headers_mut() = headers;
+        let Self { method, url, mut headers, body } = self;
         let own = HeaderValue::from_static(http_client::USER_AGENT);
-        request.headers_mut().entry(USER_AGENT).or_insert(own);
-        match lines.send(request).await {
+        headers.entry(USER_AGENT).or_insert(own);
+        match lines.send(method, target, headers, body).await {
             Ok((head, rest)) => {
                 let (status, headers) = (head.status, head.headers);
                 Ok(HttpAnswer { url, status, headers, body: Body::Near(rest) })
