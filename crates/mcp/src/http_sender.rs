@@ -1,15 +1,16 @@
-//! Sends one HTTP request and reads its answer in pieces: straight over hyper to what is on this machine, which
-//! costs a fraction of the time, and over reqwest, with its proxies and certificates, to everything else.
+//! Sends one HTTP request and reads its answer in pieces: straight to what is on this machine, which costs a
+//! fraction of the time, and over reqwest, with its proxies and certificates, to everything else.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
-use switchboard_near::{Lines, Rest, target};
+use switchboard_near::{LineRequest, Lines, Rest, target};
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
@@ -29,7 +30,7 @@ pub(crate) struct HttpSender {
 #[derive(Debug)]
 struct Plain {
     lines: Arc<Lines>,
-    target: Uri,
+    target: PathAndQuery,
 }
 
 impl Plain {
@@ -45,26 +46,26 @@ impl HttpSender {
         Self { plain, full, url: url.clone() }
     }
 
-    /// The host that requests name, where they are sent straight. Who sets it beforehand saves the looking.
-    pub(crate) fn host(&self) -> Option<&HeaderValue> {
-        self.plain.as_ref().map(|plain| plain.lines.host())
-    }
-
     /// The connections that want to be looked after, where there are any.
     pub(crate) fn lines(&self) -> Option<Arc<Lines>> {
         self.plain.as_ref().map(|plain| plain.lines.clone())
     }
 
-    /// `headers` is asked again when the request is.
     pub(crate) async fn send(
         &self,
         method: Method,
-        headers: impl Fn() -> HeaderMap,
+        headers: &Headers,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
         if let Some(plain) = &self.plain {
-            let (method, target) = (method.clone(), plain.target.clone());
-            let sent = plain.lines.send(method, target, headers(), body.clone()).await;
+            let request = LineRequest {
+                method: &method,
+                target: &plain.target,
+                headers: &headers.shared,
+                more_headers: &headers.own,
+                body: &body,
+            };
+            let sent = plain.lines.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
             // Where a redirection may lead is for the other client to judge.
             if !head.status.is_redirection() {
@@ -73,23 +74,41 @@ impl HttpSender {
             }
         }
         // Boxed: it is large, and what is near does not need it.
-        Box::pin(self.send_in_full(method, headers(), body)).await
+        Box::pin(self.send_in_full(method, headers.all(), body)).await
     }
 
     async fn send_in_full(
         &self,
         method: Method,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        // What we wrote there ourselves is only true of the first address.
-        if headers.get(header::HOST).is_some_and(|host| Some(host) == self.host()) {
-            headers.remove(header::HOST);
-        }
         let request = self.full.request(method, self.url.clone()).headers(headers).body(body);
         let mut response = request.send().await.map_err(|error| describe_failure(&error))?;
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
         Ok(Answer { status, headers, body: Body::Full(Box::new(response)) })
+    }
+}
+
+/// The headers of a request: those of its session, which are put together once, and its own, none of which is among
+/// the others.
+#[derive(Debug, Default)]
+pub(crate) struct Headers {
+    pub(crate) shared: Arc<HeaderMap>,
+    pub(crate) own: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Headers {
+    pub(crate) fn all(&self) -> HeaderMap {
+        let mut all = HeaderMap::clone(&self.shared);
+        all.extend(self.own.iter().cloned());
+        all
+    }
+}
+
+impl From<HeaderMap> for Headers {
+    fn from(all: HeaderMap) -> Self {
+        Self { shared: Arc::new(all), own: Vec::new() }
     }
 }
 

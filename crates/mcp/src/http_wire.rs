@@ -32,7 +32,7 @@ use crate::http_faults::{
     CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault,
 };
 use crate::http_pool::USER_AGENT;
-use crate::http_sender::{Answer, HttpSender};
+use crate::http_sender::{Answer, Headers, HttpSender};
 use crate::oauth::{Attempt, Authorization, Verdict};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -109,11 +109,11 @@ impl HttpWire {
         fixed.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED));
         fixed.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         fixed.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
-        if let Some(host) = sender.host() {
-            fixed.entry(header::HOST).or_insert_with(|| host.clone());
-        }
         if era == Era::Modern {
             fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
+            // Each request says its own.
+            fixed.remove(METHOD);
+            fixed.remove(NAME);
         }
         let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
         let prepared = Mutex::default();
@@ -155,7 +155,8 @@ impl HttpWire {
     /// Sends a message that has no answer of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         let session = self.session.get();
-        let answer = self.dispatch(Method::POST, || self.headers(&session), text.into()).await?;
+        let headers = Headers { shared: self.prepared(&session), own: Vec::new() };
+        let answer = self.dispatch(Method::POST, &headers, text.into()).await?;
         if answer.status.is_success() {
             // Read to its end, so that the connection is used again; what it says interests nobody.
             let _unread = answer.read(QUOTED_BYTES).await;
@@ -164,15 +165,7 @@ impl HttpWire {
         Err(describe(answer).await)
     }
 
-    /// The headers of a session, without those that are about one request.
-    fn headers(&self, session: &Arc<Session>) -> HeaderMap {
-        let mut headers = HeaderMap::clone(&self.prepared(session));
-        headers.remove(METHOD);
-        headers.remove(NAME);
-        headers
-    }
-
-    /// The headers of a session, with places for those that are about one request: a clone has no room for more.
+    /// The headers of a session.
     fn prepared(&self, session: &Arc<Session>) -> Arc<HeaderMap> {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prepared) = prepared.as_ref().filter(|old| Arc::ptr_eq(&old.session, session)) {
@@ -185,24 +178,21 @@ impl HttpWire {
         if let Some(version) = &session.version {
             headers.insert(VERSION, version.clone());
         }
-        if self.era == Era::Modern {
-            headers.insert(METHOD, HeaderValue::from_static(""));
-            headers.insert(NAME, HeaderValue::from_static(""));
-        }
         let headers = Arc::new(headers);
         *prepared = Some(Prepared { session: session.clone(), headers: headers.clone() });
         headers
     }
 
-    fn headers_for(&self, ask: &Ask, session: &Arc<Session>) -> HeaderMap {
-        let mut headers = HeaderMap::clone(&self.prepared(session));
+    fn headers_for(&self, ask: &Ask, session: &Arc<Session>) -> Headers {
+        let mut headers = Headers { shared: self.prepared(session), own: Vec::new() };
         if self.era == Era::Modern {
-            headers.insert(METHOD, HeaderValue::from_static(ask.method));
-            match &ask.name {
-                Some(name) => drop(headers.insert(NAME, encode_header(name))),
-                None => drop(headers.remove(NAME)),
+            headers.own.push((METHOD, HeaderValue::from_static(ask.method)));
+            headers.own.extend(ask.name.as_ref().map(|name| (NAME, encode_header(name))));
+            headers.own.extend(ask.mirrored.iter().cloned());
+            // What a request mirrors stands above what is set for all of them.
+            if ask.mirrored.iter().any(|(name, _)| headers.shared.contains_key(name)) {
+                return headers.all().into();
             }
-            headers.extend(ask.mirrored.iter().cloned());
         }
         headers
     }
@@ -213,20 +203,20 @@ impl HttpWire {
         session: &Arc<Session>,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        self.dispatch(Method::POST, || self.headers_for(ask, session), body).await
+        self.dispatch(Method::POST, &self.headers_for(ask, session), body).await
     }
 
     async fn dispatch(
         &self,
         method: Method,
-        headers: impl Fn() -> HeaderMap,
+        headers: &Headers,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
         match &self.authorization {
             None => self.sender.send(method, headers, body).await,
             // Boxed: it is large, and few servers need it.
             Some(authorization) => {
-                Box::pin(self.dispatch_signed_in(authorization, method, headers(), body)).await
+                Box::pin(self.dispatch_signed_in(authorization, method, headers.all(), body)).await
             }
         }
     }
@@ -246,7 +236,8 @@ impl HttpWire {
             if let Some(value) = token.as_ref().and_then(|token| token.header()) {
                 headers.insert(header::AUTHORIZATION, value);
             }
-            let answer = self.sender.send(method.clone(), || headers.clone(), body.clone()).await?;
+            let signed = headers.clone().into();
+            let answer = self.sender.send(method.clone(), &signed, body.clone()).await?;
             let (status, said) = (answer.status, answer.headers());
             match authorization.judge(token.as_ref(), status, said, attempt).await? {
                 Verdict::Fine => return Ok(answer),
@@ -319,11 +310,11 @@ impl HttpWire {
     /// Asks for the rest of an answer.
     async fn resume(&self, last_event: &str) -> Result<Events, ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
-        let mut headers = self.headers(&self.session.get());
+        let mut headers = HeaderMap::clone(&self.prepared(&self.session.get()));
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
-        let answer = self.dispatch(Method::GET, || headers.clone(), Bytes::new()).await?;
+        let answer = self.dispatch(Method::GET, &headers.into(), Bytes::new()).await?;
         if answer.status.is_success() && answer.is_event_stream() {
             return Ok(answer.events());
         }

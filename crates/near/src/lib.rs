@@ -1,5 +1,8 @@
 //! HTTP to what runs on this machine: MCP servers and models of one's own.
 
+mod answer;
+mod line;
 mod lines;
 
-pub use lines::{LONGEST_CONNECT, LineError, Lines, Rest, Stage, target};
+pub use answer::Head;
+pub use lines::{LONGEST_CONNECT, LineError, LineRequest, Lines, Rest, Stage, target};

@@ -1,28 +1,27 @@
 //! Connections to a server on this machine, each driven by the request that uses it.
 //!
-//! A client with tasks of its own has every answer cross two of them, and each crossing costs as much as reading the
-//! answer. Here the task that waits for an answer reads it from the socket itself. A connection that nobody uses is
-//! read by nobody; that its server has closed it is seen when it is used again, before anything is sent, or when somebody
-//! tidies up.
+//! HTTP/1.1 is spoken here by hand. A client with tasks of its own has every answer cross two of them, and each crossing
+//! costs as much as reading the answer; and hyper's connection, driven by the request itself, took a sixth of all
+//! instructions of a call through the gateway, most of them to be ready for what one request at a time does not need.
+//! Here the task that waits for an answer writes the request and reads the answer, and that is all. A connection that
+//! nobody uses is read by nobody; that its server has closed it is seen when it is used again, before anything is
+//! sent, or when somebody tidies up.
 
 use std::error::Error;
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, response};
-use http_body_util::Full;
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use switchboard_model::is_on_this_machine;
 use tokio::net::{TcpStream, lookup_host};
-use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use url::Url;
+
+use crate::answer::{Begun, Body, Head};
+use crate::line::{Line, LineFault, Unanswered};
 
 /// A dead server is not waited for.
 pub const LONGEST_CONNECT: Duration = Duration::from_secs(10);
@@ -32,8 +31,8 @@ const FIRST_TRY: Duration = Duration::from_millis(300);
 const KEPT: Duration = Duration::from_secs(90);
 /// How many of them are kept. Each answers one request at a time.
 const MAX_IDLE: usize = 1024;
-
-type Driver = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+/// What is ours to say.
+const OURS: [HeaderName; 2] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
 /// The connections to one server.
 #[derive(Debug)]
@@ -47,18 +46,20 @@ pub struct Lines {
 
 #[derive(Debug)]
 struct Idle {
-    line: Box<Line>,
+    line: Line,
     since: Instant,
 }
 
-/// One connection.
-#[derive(Debug)]
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-    /// Gone when the connection has ended; with it goes what was not sent, to be sent elsewhere.
-    driver: Option<Driver>,
-    /// Whether the driver knows whom to wake.
-    wakes: bool,
+/// A request to one of them.
+#[derive(Debug, Clone, Copy)]
+pub struct LineRequest<'a> {
+    pub method: &'a Method,
+    /// See [`target`].
+    pub target: &'a PathAndQuery,
+    pub headers: &'a HeaderMap,
+    /// Headers of this request alone, none of which is among the others.
+    pub more_headers: &'a [(HeaderName, HeaderValue)],
+    pub body: &'a [u8],
 }
 
 /// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
@@ -70,8 +71,9 @@ pub struct Rest {
 
 #[derive(Debug)]
 struct Coming {
-    body: Incoming,
-    line: Box<Line>,
+    body: Body,
+    is_kept: bool,
+    line: Line,
 }
 
 /// How far a request came that failed.
@@ -97,10 +99,18 @@ impl LineError {
     fn new(stage: Stage, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { stage, cause: cause.into() }
     }
+
+    /// What lies below says it best.
+    fn from_line(stage: Stage, fault: LineFault) -> Self {
+        match fault {
+            LineFault::Io(error) => Self::new(stage, error),
+            fault => Self::new(stage, fault),
+        }
+    }
 }
 
 /// The path and the query of an address, as a request names them.
-pub fn target(url: &Url) -> Option<Uri> {
+pub fn target(url: &Url) -> Option<PathAndQuery> {
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}{query}", url.path()).parse().ok()
 }
@@ -123,64 +133,40 @@ impl Lines {
         }))
     }
 
-    /// The host that requests name. Who sets it beforehand saves the looking.
-    pub fn host(&self) -> &HeaderValue {
-        &self.host
-    }
-
-    /// Sends a request to a [`target`]. One that a closing connection did not take is sent on another.
+    /// Sends a request. One that a closing connection did not take is sent on another.
     pub async fn send(
         self: &Arc<Self>,
-        method: Method,
-        target: Uri,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(response::Parts, Rest), LineError> {
-        // An entry would make room for one more even where it is there.
-        if !headers.contains_key(header::HOST) {
-            headers.insert(header::HOST, self.host.clone());
-        }
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = target;
-        *request.headers_mut() = headers;
+        request: LineRequest<'_>,
+    ) -> Result<(Head, Rest), LineError> {
+        let head = request.head(&self.host);
+        let LineRequest { method, body, .. } = request;
         loop {
             let (mut line, is_used) = match self.take() {
                 Some(line) => (line, true),
                 // Boxed: it is large, and most requests find a connection.
                 None => (Box::pin(self.dial()).await?, false),
             };
-            // Unconstrained: a task that has used up its budget would be told to come back later, and nobody would wake
-            // it, for it is asked quietly.
-            let answering = unconstrained(line.sender.try_send_request(request));
-            match line.drive(answering).await {
-                Ok(answer) => {
-                    let (head, body) = Response::into_parts(answer);
-                    let coming = Some(Coming { body, line });
-                    return Ok((head, Rest { coming, lines: self.clone() }));
+            match line.ask(method, &head, body).await {
+                Ok(Begun { head, body, is_kept }) => {
+                    let mut rest =
+                        Rest { coming: Some(Coming { body, is_kept, line }), lines: self.clone() };
+                    rest.let_go();
+                    return Ok((head, rest));
                 }
-                Err(mut error) => match error.take_message().filter(|_| is_used) {
-                    Some(unsent) => request = unsent,
-                    None => return Err(LineError::new(Stage::Waiting, error.into_error())),
-                },
+                Err(Unanswered::Unsent(_)) if is_used => {}
+                Err(Unanswered::Unsent(fault) | Unanswered::Sent(fault)) => {
+                    return Err(LineError::from_line(Stage::Waiting, fault));
+                }
             }
         }
     }
 
-    /// Has the connection used again if it can be.
-    fn keep(&self, coming: Coming) {
-        let Coming { body, mut line } = coming;
-        drop(body);
-        if line.wakes || !line.sender.is_ready() {
-            // Takes note that the answer has ended, and forgets whom to wake: this task is no longer concerned.
-            line.step(&mut Context::from_waker(Waker::noop()));
-        }
-        if line.driver.is_some() && line.sender.is_ready() {
-            let since = Instant::now();
-            let mut idle = self.idle();
-            if idle.len() < MAX_IDLE {
-                idle.push(Idle { line, since });
-            }
+    /// Has a connection used again.
+    fn keep(&self, line: Line) {
+        let since = Instant::now();
+        let mut idle = self.idle();
+        if idle.len() < MAX_IDLE {
+            idle.push(Idle { line, since });
         }
     }
 
@@ -198,14 +184,8 @@ impl Lines {
     /// Closes what nobody has used for long, and what the server has closed.
     pub fn close_unused(&self) {
         let now = Instant::now();
-        let closed: Vec<Idle> = {
-            let mut idle = self.idle();
-            let is_closed = |idle: &mut Idle| {
-                idle.line.step(&mut Context::from_waker(Waker::noop()));
-                idle.line.driver.is_none() || now - idle.since >= KEPT
-            };
-            idle.extract_if(.., is_closed).collect()
-        };
+        let is_closed = |idle: &mut Idle| now - idle.since >= KEPT || !idle.line.is_quiet();
+        let closed: Vec<Idle> = self.idle().extract_if(.., is_closed).collect();
         // Outside of the lock.
         drop(closed);
     }
@@ -214,11 +194,18 @@ impl Lines {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<Box<Line>> {
-        self.idle().pop().map(|idle| idle.line)
+    /// The one that was used last, of those that are still good.
+    fn take(&self) -> Option<Line> {
+        loop {
+            // Let go of the lock first: closing is a system call.
+            let last = self.idle().pop()?;
+            if last.line.is_quiet() {
+                return Some(last.line);
+            }
+        }
     }
 
-    async fn dial(&self) -> Result<Box<Line>, LineError> {
+    async fn dial(&self) -> Result<Line, LineError> {
         let cannot = |error: io::Error| LineError::new(Stage::Connecting, error);
         let mut addresses = lookup_host(&self.address).await.map_err(cannot)?.peekable();
         let mut dialed = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
@@ -233,103 +220,69 @@ impl Lines {
         let stream = dialed.map_err(cannot)?;
         // Small requests on kept connections would wait for the peer's delayed acknowledgement.
         stream.set_nodelay(true).map_err(cannot)?;
-        let shaken = http1::handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = shaken.map_err(|error| LineError::new(Stage::Connecting, error))?;
-        Ok(Box::new(Line { sender, driver: Some(driver), wakes: false }))
+        Ok(Line::new(stream))
     }
 }
 
-impl Line {
-    /// Moves bytes as far as the socket lets it.
-    fn step(&mut self, context: &mut Context<'_>) {
-        self.wakes = !context.waker().will_wake(Waker::noop());
-        if let Some(driver) = &mut self.driver
-            && Pin::new(driver).poll(context).is_ready()
-        {
-            self.driver = None;
+impl LineRequest<'_> {
+    /// All of it up to its body.
+    fn head(&self, host: &HeaderValue) -> Vec<u8> {
+        let mut head = Vec::with_capacity(512);
+        let mut say = |parts: &[&[u8]]| parts.iter().for_each(|part| head.extend_from_slice(part));
+        let (method, target) = (self.method.as_str(), self.target.as_str());
+        say(&[method.as_bytes(), b" ", target.as_bytes(), b" HTTP/1.1\r\n"]);
+        if !self.headers.contains_key(header::HOST) {
+            say(&[b"host: ", host.as_bytes(), b"\r\n"]);
         }
-    }
-
-    /// Drives the connection until `awaited` is there. Nothing but the driver can bring it, and it is looked at after
-    /// each of its steps, so it wakes nobody: that would be this very task, once too often. For the same reason the
-    /// driver only learns whom to wake when there is something left to wait for.
-    async fn drive<F: Future>(&mut self, awaited: F) -> F::Output {
-        let mut awaited = std::pin::pin!(awaited);
-        let mut is_sent = false;
-        std::future::poll_fn(move |context| {
-            let mut quietly = Context::from_waker(Waker::noop());
-            // At first there is nothing to be read yet.
-            if std::mem::replace(&mut is_sent, true) {
-                self.step(&mut quietly);
-                if let Poll::Ready(there) = awaited.as_mut().poll(&mut quietly) {
-                    return Poll::Ready(there);
-                }
+        let more = self.more_headers.iter().map(|(name, value)| (name, value));
+        for (name, value) in self.headers.iter().chain(more) {
+            if !OURS.contains(name) {
+                say(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
             }
-            self.step(context);
-            awaited.as_mut().poll(&mut quietly)
-        })
-        .await
+        }
+        let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(self.method);
+        if has_body || !self.body.is_empty() {
+            let length = self.body.len();
+            say(&[b"content-length: ", itoa::Buffer::new().format(length).as_bytes(), b"\r\n"]);
+        }
+        say(&[b"\r\n"]);
+        head
     }
 }
 
 impl Rest {
     /// The next piece; `None` at the end, and after it or a failure. Dropping the future loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, LineError> {
-        let chunk = std::future::poll_fn(|context| match &mut self.coming {
-            Some(coming) => coming.poll_chunk(context),
-            None => Poll::Ready(Ok(None)),
-        });
-        let chunk = chunk.await;
-        match &chunk {
-            Ok(Some(_)) => {}
+        let Some(coming) = &mut self.coming else { return Ok(None) };
+        let piece = coming.line.piece(&mut coming.body).await;
+        match &piece {
+            // The last piece may already be known to be the last one.
+            Ok(Some(_)) => self.let_go(),
             Ok(None) => {
-                if let Some(read) = self.coming.take() {
-                    self.lines.keep(read);
-                }
+                self.let_go();
+                self.coming = None;
             }
             Err(_) => self.coming = None,
         }
-        chunk
-    }
-}
-
-impl Coming {
-    /// As in [`Line::drive`]: what is there already is taken without this task being woken for it once more.
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LineError>> {
-        let mut quietly = Context::from_waker(Waker::noop());
-        // Asking is what makes the driver read on.
-        let mut taken = self.take(&mut quietly);
-        if taken.is_pending() {
-            self.line.step(&mut quietly);
-            taken = self.take(&mut quietly);
-        }
-        if taken.is_pending() {
-            self.line.step(context);
-            taken = self.take(&mut quietly);
-        }
-        taken
+        piece.map_err(|fault| LineError::from_line(Stage::Reading, fault))
     }
 
-    fn take(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LineError>> {
-        while !self.body.is_end_stream() {
-            match std::task::ready!(Pin::new(&mut self.body).poll_frame(context)) {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Poll::Ready(Ok(Some(data)));
-                    }
-                }
-                Some(Err(error)) => {
-                    return Poll::Ready(Err(LineError::new(Stage::Reading, error)));
-                }
-                None => break,
-            }
+    /// Gives back the connection of an answer that was read to its end.
+    fn let_go(&mut self) {
+        if let Some(Coming { line, is_kept, .. }) = self.coming.take_if(|read| read.body.is_over())
+            && is_kept
+            && line.is_empty()
+        {
+            self.lines.keep(line);
         }
-        Poll::Ready(Ok(None))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+    use std::task::{Context, Waker};
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio_util::task::TaskTracker;
@@ -357,9 +310,20 @@ mod tests {
         Lines::to(&Url::parse(&url).unwrap()).unwrap()
     }
 
-    async fn ask(lines: &Arc<Lines>) -> Result<(response::Parts, Rest), LineError> {
-        let body = Bytes::from_static(b"{}");
-        lines.send(Method::POST, Uri::from_static("/"), HeaderMap::new(), body).await
+    async fn ask(lines: &Arc<Lines>) -> Result<(Head, Rest), LineError> {
+        lines.send(request()).await
+    }
+
+    fn request() -> LineRequest<'static> {
+        static NONE: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+        static ROOT: PathAndQuery = PathAndQuery::from_static("/");
+        LineRequest {
+            method: &Method::POST,
+            target: &ROOT,
+            headers: &NONE,
+            more_headers: &[],
+            body: b"{}",
+        }
     }
 
     async fn read(lines: &Arc<Lines>) -> Result<String, LineError> {
@@ -484,6 +448,78 @@ mod tests {
         assert!(lines.idle().is_empty());
     }
 
+    /// What a server makes of a request that is larger than what fits on the way.
+    async fn send_much(serve: impl AsyncFnOnce(TcpStream)) -> (Result<String, LineError>, usize) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let lines = lines_to(&listener);
+        let body = vec![b'x'; 32 << 20];
+        let asking = async {
+            let (head, mut rest) = lines.send(LineRequest { body: &body, ..request() }).await?;
+            let mut text = head.status.to_string();
+            while let Some(piece) = rest.chunk().await? {
+                text.push_str(std::str::from_utf8(&piece).unwrap());
+            }
+            Ok(text)
+        };
+        let serving = async { serve(listener.accept().await.unwrap().0).await };
+        let (asked, ()) = tokio::join!(asking, serving);
+        (asked, lines.idle().len())
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_before_it_has_read_everything_is_heard() {
+        const REFUSAL: &[u8] = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
+        let (asked, kept) = send_much(async |mut stream: TcpStream| {
+            let mut some = [0; 100];
+            stream.read_exact(&mut some).await.unwrap();
+            stream.write_all(REFUSAL).await.unwrap();
+            // It reads no more, and waits until the client has gone.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        })
+        .await;
+        assert_eq!((asked.unwrap().as_str(), kept), ("413 Payload Too Largebig", 0));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_begins_to_answer_early_gets_the_rest() {
+        let (asked, kept) = send_much(async |mut stream: TcpStream| {
+            let begin = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
+            stream.write_all(begin).await.unwrap();
+            let mut read = vec![0; 32 << 20];
+            stream.read_exact(&mut read).await.unwrap();
+            stream.write_all(b"1\r\nb\r\n0\r\n\r\n").await.unwrap();
+        })
+        .await;
+        assert_eq!((asked.unwrap().as_str(), kept), ("200 OKab", 1));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_goes_away_amid_a_request_is_a_failure() {
+        let (asked, kept) = send_much(async |mut stream: TcpStream| {
+            let mut some = [0; 100];
+            stream.read_exact(&mut some).await.unwrap();
+        })
+        .await;
+        assert_eq!((asked.unwrap_err().stage, kept), (Stage::Waiting, 0));
+    }
+
+    #[test]
+    fn a_request_says_what_it_must_and_nothing_twice() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-a", HeaderValue::from_static("b"));
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("99"));
+        headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        let host = HeaderValue::from_static("here:81");
+        let request = LineRequest { headers: &headers, ..request() };
+        let said = |request: LineRequest<'_>| String::from_utf8(request.head(&host)).unwrap();
+        let expected = "POST / HTTP/1.1\r\nhost: here:81\r\nx-a: b\r\ncontent-length: 2\r\n\r\n";
+        assert_eq!(said(request), expected);
+        let more = [(header::HOST, HeaderValue::from_static("else"))];
+        let headers = HeaderMap::from_iter(more);
+        let request = LineRequest { headers: &headers, method: &Method::GET, body: b"", ..request };
+        assert_eq!(said(request), "GET / HTTP/1.1\r\nhost: else\r\n\r\n");
+    }
+
     #[tokio::test]
     async fn nobody_there_is_said_so() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -543,7 +579,7 @@ mod tests {
             let lines = Lines::to(&url);
             let target = target(&url).unwrap().to_string();
             let shown = lines.as_ref().map(|lines| {
-                (lines.address.as_str(), lines.host().to_str().unwrap(), target.as_str())
+                (lines.address.as_str(), lines.host.to_str().unwrap(), target.as_str())
             });
             assert_eq!(shown, expected, "{text}");
         };

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use switchboard_chat::ModelFault;
-use switchboard_near::{Lines, Rest, target};
+use switchboard_near::{LineRequest, Lines, Rest, target};
 use url::Url;
 
 use crate::http_client::{self, HttpClients};
@@ -43,17 +44,28 @@ impl HttpQuestion {
         clients: &HttpClients,
     ) -> Result<HttpAnswer, ModelFault> {
         match (lines, target(&self.url)) {
-            (Some(lines), Some(target)) => self.send_near(lines, target).await,
+            (Some(lines), Some(target)) => self.send_near(lines, &target).await,
             // Boxed: it is large, and what is near does not need it.
             _ => Box::pin(self.send_far(clients)).await,
         }
     }
 
-    async fn send_near(self, lines: &Arc<Lines>, target: Uri) -> Result<HttpAnswer, ModelFault> {
+    async fn send_near(
+        self,
+        lines: &Arc<Lines>,
+        target: &PathAndQuery,
+    ) -> Result<HttpAnswer, ModelFault> {
         let Self { method, url, mut headers, body } = self;
         let own = HeaderValue::from_static(http_client::USER_AGENT);
         headers.entry(USER_AGENT).or_insert(own);
-        match lines.send(method, target, headers, body).await {
+        let request = LineRequest {
+            method: &method,
+            target,
+            headers: &headers,
+            more_headers: &[],
+            body: &body,
+        };
+        match lines.send(request).await {
             Ok((head, rest)) => {
                 let (status, headers) = (head.status, head.headers);
                 Ok(HttpAnswer { url, status, headers, body: Body::Near(rest) })

@@ -90,7 +90,7 @@ fn replies() -> Vec<(&'static str, Reply, &'static str, &'static str)> {
         (
             "broken_off",
             Reply::CloseMidBody,
-            "unavailable: the answer broke off: unexpected EOF during chunk size line",
+            "unavailable: the answer broke off: the server closed the connection",
             "unavailable: the connection closed before the answer was complete",
         ),
         same(

@@ -16,6 +16,8 @@ const PATH: &str = "check the path of `url`; many servers answer at /mcp, \
 const NOT_JSON: &str = "protocol: the answer is not a JSON-RPC message \
     (key must be a string at line 1 column 3): { this is not JSON at all";
 const BROKEN_OFF: &str = "unreachable: the answer broke off: unexpected EOF during chunk size line";
+/// What does not go through rmcp.
+const CLOSED: &str = "unreachable: the answer broke off: the server closed the connection";
 const REDIRECT: &str = "protocol: HTTP 307 Temporary Redirect \
     -> the server redirects elsewhere; put the final address into `url`";
 const REFUSED: &str = "unreachable: cannot connect: Connection refused (os error 111) \
@@ -99,10 +101,11 @@ async fn something_else_than_an_answer_is_shown_for_what_it_is() {
     let elsewhere = ScriptedServer::builder().legacy().start().await;
     for stage in [Stage::Any, Stage::Initialize, Stage::List] {
         let redirect = Fault::Redirect(stage, elsewhere.url());
+        let broken_off = if matches!(stage, Stage::List) { CLOSED } else { BROKEN_OFF };
         for (fault, expected) in [
             (Fault::LoginPage(stage), LOGIN),
             (Fault::NotJson(stage), NOT_JSON),
-            (Fault::CloseMidBody(stage), BROKEN_OFF),
+            (Fault::CloseMidBody(stage), broken_off),
             (redirect, REDIRECT),
         ] {
             cases.push(Case("legacy", legacy(), fault, expected.into()));
