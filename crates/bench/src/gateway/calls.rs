@@ -102,14 +102,14 @@ pub(crate) async fn many_connections(cast: &Cast<'_>, out: &mut impl Write) -> a
     )?;
     writeln!(
         out,
-        "{:<30} {:>10} {:>10} {:>12} {:>12} {:>12}",
-        "", "calls/s", "p50 µs", "sleeps/call", "CPU µs/call", "x proxy CPU"
+        "{:<30} {:>10} {:>10} {:>12} {:>12} {:>10} {:>12}",
+        "", "calls/s", "p50 µs", "sleeps/call", "CPU µs/call", "in kernel", "x proxy CPU"
     )?;
     for (part, this) in parts.iter().zip(&measured) {
         write!(
             out,
-            "{:<30} {:>10.0} {:>10.0} {:>12.2} {:>12.1}",
-            this.name, this.per_second, this.p50, this.sleeps, this.cpu
+            "{:<30} {:>10.0} {:>10.0} {:>12.2} {:>12.1} {:>10.1}",
+            this.name, this.per_second, this.p50, this.sleeps, this.cpu, this.system
         )?;
         match measured.get(part.proxy).filter(|_| part.is_compared()) {
             Some(proxy) => writeln!(out, " {:>12.2}", this.cpu / proxy.cpu)?,

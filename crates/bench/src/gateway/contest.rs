@@ -27,6 +27,8 @@ pub(crate) struct Measured {
     pub(crate) p99: f64,
     pub(crate) per_second: f64,
     pub(crate) cpu: f64,
+    /// The part of it that is spent in the kernel.
+    pub(crate) system: f64,
     /// How often a thread of the process went to sleep, per call.
     pub(crate) sleeps: f64,
 }
@@ -56,7 +58,7 @@ impl Contestant<'_> {
             self.clients.push(client);
             times.extend(its_times);
         }
-        let (cpu, wall) = (self.process.cpu_time()?.saturating_sub(cpu), start.elapsed());
+        let (cpu, wall) = (self.process.cpu_time()?.since(cpu), start.elapsed());
         let sleeps = self.process.sleeps()?.saturating_sub(sleeps);
         times.sort_unstable();
         #[expect(clippy::cast_precision_loss, reason = "no round has that many calls")]
@@ -70,7 +72,8 @@ impl Contestant<'_> {
             p50: at(50),
             p99: at(99),
             per_second: calls / wall.as_secs_f64(),
-            cpu: micros(cpu) / calls,
+            cpu: micros(cpu.total()) / calls,
+            system: micros(cpu.system) / calls,
             sleeps: sleeps / calls,
         })
     }
@@ -101,6 +104,7 @@ impl Measured {
             p99: of(|round| round.p99),
             per_second: of(|round| round.per_second),
             cpu: of(|round| round.cpu),
+            system: of(|round| round.system),
             sleeps: of(|round| round.sleeps),
         }
     }

@@ -14,6 +14,27 @@ pub(crate) struct Process {
     pub(crate) address: String,
 }
 
+/// What a process has used of the processors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuTime {
+    pub(crate) user: Duration,
+    /// In the kernel: what a program asks of it is mostly not for the program to make cheaper.
+    pub(crate) system: Duration,
+}
+
+impl CpuTime {
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+
+    pub(crate) fn total(self) -> Duration {
+        self.user + self.system
+    }
+}
+
 impl Process {
     /// Another mode of this very program.
     pub(crate) fn peer(arguments: &[&str]) -> anyhow::Result<Self> {
@@ -56,18 +77,19 @@ impl Process {
         Ok(process)
     }
 
-    /// User and system time of all threads, those that have ended included.
-    pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
+    /// What all threads have used, those that have ended included.
+    pub(crate) fn cpu_time(&self) -> anyhow::Result<CpuTime> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name of the program stands in brackets and may hold spaces.
         let (_, fields) = stat.rsplit_once(')').context("no such stat")?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
-        let ticks = |index: usize| -> anyhow::Result<u64> {
-            Ok(fields.get(index).context("too few fields")?.parse()?)
-        };
-        let per_second = rustix::param::clock_ticks_per_second();
+        let per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;
         ensure!(per_second > 0, "no clock ticks");
-        Ok(Duration::from_secs(ticks(11)? + ticks(12)?) / u32::try_from(per_second)?)
+        let time = |index: usize| -> anyhow::Result<Duration> {
+            let ticks = fields.get(index).context("too few fields")?.parse()?;
+            Ok(Duration::from_secs(ticks) / per_second)
+        };
+        Ok(CpuTime { user: time(11)?, system: time(12)? })
     }
 
     /// How often the threads that live now have gone to sleep of their own accord.

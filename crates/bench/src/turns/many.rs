@@ -38,7 +38,7 @@ pub(super) async fn measure(models: &Process, board: &Process) -> anyhow::Result
         ended??;
         completed += 1;
     }
-    let (took, cpu) = (start.elapsed(), board.cpu_time()?.saturating_sub(cpu));
+    let (took, cpu) = (start.elapsed(), board.cpu_time()?.since(cpu).total());
     let seen = Client::open(&models.address).await?.get("/_fake/seen").await?;
     let peak = seen.get("peak_streams").and_then(Value::as_u64).unwrap_or_default();
     let broken = seen.get("violations").and_then(Value::as_array).map_or(0, Vec::len);
