@@ -42,9 +42,9 @@ generate: ## Write the files that are made from the code
 	@cargo xtask generate
 
 .PHONY: dist
-dist: ## Build the small binary that is handed out (target/dist/switchboard); takes minutes
+dist: ## Build the binary that is handed out (target/dist/switchboard); takes half an hour
 	@scripts/need-build-tools
-	@cargo build --quiet --profile dist --package switchboard-cli --bin switchboard
+	@scripts/dist
 
 .PHONY: bench
 bench: dist ## Print what starting, idling and calling cost

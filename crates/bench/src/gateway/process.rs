@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal};
 
 /// A server that ends with this value.
 pub(crate) struct Process {
@@ -128,7 +129,17 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself, which the requests to it have told already.
+        // Asked first: one that counts what it does (see `scripts/dist`) writes that down when it ends. It may have
+        // ended by itself, which the requests to it have told already.
+        let asked = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let mut looks = if asked.is_ok() { 1_000 } else { 0 };
+        while looks > 0 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            looks -= 1;
+        }
         let _ended = self.child.kill().and_then(|()| self.child.wait());
     }
 }
