@@ -8,7 +8,7 @@ use httparse::{ParserConfig, Response, Status};
 
 const MAX_HEADERS: usize = 100;
 /// A head, or what follows the last chunk of a body.
-const MAX_HEAD: usize = 256 << 10;
+const MAX_HEAD: usize = 64 << 10;
 /// The line before a chunk, with everything that servers may add to it.
 const MAX_CHUNK_LINE: usize = 4 << 10;
 /// Up to here a piece is copied, and the room that it was read into is used again at once.
@@ -18,7 +18,7 @@ const COPIED: usize = 2 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("the answer is not HTTP/1.1: {0}")]
-    Head(#[from] httparse::Error),
+    Head(httparse::Error),
     #[error("the head of the answer is larger than {MAX_HEAD} bytes")]
     LongHead,
     #[error("the answer has a header that is none")]
@@ -102,7 +102,8 @@ fn take_any_head(buffer: &mut BytesMut, method: &Method) -> Result<Option<Begun>
     let mut room = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = Response::new(&mut []);
     let config = ParserConfig::default();
-    let parsed = config.parse_response_with_uninit_headers(&mut response, buffer, &mut room)?;
+    let parsed = config.parse_response_with_uninit_headers(&mut response, buffer, &mut room);
+    let parsed = parsed.map_err(Malformed::Head)?;
     let Status::Complete(length) = parsed else { return Ok(None) };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(Malformed::Status)?;
@@ -119,7 +120,9 @@ fn take_any_head(buffer: &mut BytesMut, method: &Method) -> Result<Option<Begun>
     let is_current = response.version == Some(1);
     buffer.advance(length);
     let body = body_of(status, &headers, method)?;
-    let is_kept = body != Body::Open && stays_open(&headers, is_current);
+    // Who does not know chunks cannot mean them.
+    let is_odd = !is_current && matches!(body, Body::Chunks(_));
+    let is_kept = body != Body::Open && !is_odd && stays_open(&headers, is_current);
     Ok(Some(Begun { head: Head { status, headers }, body, is_kept }))
 }
 
@@ -332,6 +335,11 @@ mod tests {
             "HTTP/1.1 200 OK|content-length: 1|connection: x, Close||a",
             r#"200 "a" over closed """#,
         );
+        check(
+            "HTTP/1.0 200 OK|transfer-encoding: chunked|connection: keep-alive||1|a|0||",
+            r#"200 "a" over closed """#,
+        );
+        check("HTTP/1.1 200 OK|a:|b: \t|content-length: 1||a", r#"200 "a" over kept """#);
         check("HTTP/1.1 100 x||HTTP/1.1 103 y|link: z||HTTP/1.1 204 n||", r#"204 "" over kept """#);
         let chunked = "HTTP/1.1 200 OK|transfer-encoding: chunked|";
         let check_chunks =
@@ -417,9 +425,16 @@ mod tests {
 
         #[test]
         fn nothing_that_comes_is_too_much(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            for start in [&b""[..], b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"] {
+            const STARTS: [&[u8]; 4] = [
+                b"",
+                b"HTTP/1.1 200 OK\r\n",
+                b"HTTP/1.1 200 OK\r\na:",
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+            ];
+            for start in STARTS {
                 let mut buffer = BytesMut::from(start);
                 buffer.extend_from_slice(&bytes);
+                buffer.extend_from_slice(b"\r\n\r\n");
                 let Ok(Some(mut begun)) = take_head(&mut buffer, &Method::GET) else { continue };
                 while let Ok(Taken::Piece(_)) = begun.body.take(&mut buffer) {}
             }

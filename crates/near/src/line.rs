@@ -1,7 +1,8 @@
 //! One connection, which carries one request at a time.
 
-use std::io;
+use std::io::{self, Cursor};
 
+use bytes::buf::Chain;
 use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +18,12 @@ const MOST_READ: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Line {
     stream: TcpStream,
+    /// What was not sent yet: a head, and the body to it.
+    unsent: Chain<Cursor<Vec<u8>>, Bytes>,
+    /// Whether some of it was sent.
+    is_begun: bool,
+    /// Why the rest of it will never be sent.
+    refused: Option<io::Error>,
     /// What was read and not yet taken.
     buffer: BytesMut,
     reading: usize,
@@ -41,18 +48,16 @@ pub(crate) enum Unanswered {
     Sent(LineFault),
 }
 
-/// How a request went out.
-enum Sending {
-    Whole,
-    /// The answer came before all of it was sent.
-    Answered(Begun),
-    /// The server wants no more of it, and may have said why.
-    Refused(LineFault),
-}
-
 impl Line {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, buffer: BytesMut::new(), reading: LEAST_READ }
+        Self {
+            stream,
+            unsent: Buf::chain(Cursor::default(), Bytes::new()),
+            is_begun: false,
+            refused: None,
+            buffer: BytesMut::new(),
+            reading: LEAST_READ,
+        }
     }
 
     /// Whether nothing has come since the last answer, not even the end. Asks nobody: a connection of which no news came
@@ -62,74 +67,27 @@ impl Line {
         read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends a request and reads the head of its answer.
+    /// Sends a request and reads the head of its answer. A server may answer before it has read everything; then the
+    /// rest is sent while the body is read.
     pub(crate) async fn ask(
         &mut self,
         method: &Method,
-        head: &[u8],
-        body: &[u8],
+        head: Vec<u8>,
+        body: Bytes,
     ) -> Result<Begun, Unanswered> {
-        let refused = match self.send(method, Buf::chain(head, body)).await? {
-            Sending::Answered(begun) => return Ok(begun),
-            Sending::Refused(fault) => Some(fault),
-            Sending::Whole => None,
-        };
+        self.unsent = Buf::chain(Cursor::new(head), body);
+        self.is_begun = false;
         loop {
+            if let Err(fault) = self.fill().await {
+                let unanswered = if self.is_begun { Unanswered::Sent } else { Unanswered::Unsent };
+                return Err(unanswered(fault));
+            }
             match take_head(&mut self.buffer, method) {
-                Ok(Some(mut begun)) => {
-                    begun.is_kept &= refused.is_none();
-                    return Ok(begun);
-                }
+                Ok(Some(begun)) => return Ok(begun),
                 Ok(None) => {}
                 Err(fault) => return Err(Unanswered::Sent(fault.into())),
             }
-            if let Err(fault) = self.fill().await {
-                return Err(Unanswered::Sent(refused.unwrap_or(fault)));
-            }
         }
-    }
-
-    /// A server may answer before it has read everything. One that refuses will not read on; the others are sent the
-    /// rest all the same.
-    async fn send(
-        &mut self,
-        method: &Method,
-        mut request: impl Buf,
-    ) -> Result<Sending, Unanswered> {
-        let length = request.remaining();
-        let (reader, mut writer) = self.stream.split();
-        let mut answered = None;
-        while request.has_remaining() {
-            let moved = tokio::select! {
-                biased;
-                written = writer.write_buf(&mut request) => written.map(drop).map_err(LineFault::Io),
-                news = reader.readable(), if answered.is_none() => {
-                    match news.and_then(|()| reader.try_read_buf(&mut self.buffer)) {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-                        Ok(0) => Err(LineFault::Closed),
-                        Ok(_) => {
-                            let head = take_head(&mut self.buffer, method);
-                            answered = head.map_err(|fault| Unanswered::Sent(fault.into()))?;
-                            Ok(())
-                        }
-                        Err(error) => Err(error.into()),
-                    }
-                }
-            };
-            let refusal =
-                answered.take_if(|begun| !begun.head.status.is_success() || moved.is_err());
-            match (moved, refusal) {
-                (_, Some(begun)) => {
-                    return Ok(Sending::Answered(Begun { is_kept: false, ..begun }));
-                }
-                (Ok(()), None) => {}
-                (Err(fault), None) if request.remaining() == length => {
-                    return Err(Unanswered::Unsent(fault));
-                }
-                (Err(fault), None) => return Ok(Sending::Refused(fault)),
-            }
-        }
-        Ok(answered.map_or(Sending::Whole, Sending::Answered))
     }
 
     /// The next piece of a body, or nothing at its end. Dropping the future loses nothing.
@@ -147,20 +105,53 @@ impl Line {
         }
     }
 
-    /// Whether there is nothing in it that belongs to nobody.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
+    /// Whether it can carry another request: everything was sent, and everything that came was taken. Room for much is
+    /// given back.
+    pub(crate) fn make_ready(&mut self) -> bool {
+        if self.buffer.capacity() > 2 * LEAST_READ {
+            self.buffer = BytesMut::from(&*self.buffer);
+        }
+        !self.unsent.has_remaining() && self.refused.is_none() && self.buffer.is_empty()
     }
 
+    /// Reads, and sends meanwhile what is left to send.
     async fn fill(&mut self) -> Result<(), LineFault> {
         self.buffer.reserve(self.reading);
         let room = self.buffer.capacity() - self.buffer.len();
-        let read = self.stream.read_buf(&mut self.buffer).await?;
+        let read = match self.exchange().await {
+            Ok(read) => read,
+            Err(error) => return Err(self.refused.take().unwrap_or(error).into()),
+        };
         if read == room {
             self.reading = (self.reading * 2).min(MOST_READ);
         } else if read < self.reading / 4 {
             self.reading = LEAST_READ;
         }
-        if read == 0 { Err(LineFault::Closed) } else { Ok(()) }
+        match (read, self.refused.take()) {
+            (0, Some(refused)) => Err(refused.into()),
+            (0, None) => Err(LineFault::Closed),
+            (_, refused) => {
+                self.refused = refused;
+                Ok(())
+            }
+        }
+    }
+
+    async fn exchange(&mut self) -> io::Result<usize> {
+        while self.unsent.has_remaining() && self.refused.is_none() {
+            let (mut reader, mut writer) = self.stream.split();
+            let written = tokio::select! {
+                biased;
+                written = writer.write_buf(&mut self.unsent) => written,
+                read = reader.read_buf(&mut self.buffer) => return read,
+            };
+            match written {
+                Ok(_) => self.is_begun = true,
+                // It wants no more, and may have said why.
+                Err(error) if self.is_begun => self.refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        self.stream.read_buf(&mut self.buffer).await
     }
 }

@@ -59,7 +59,7 @@ pub struct LineRequest<'a> {
     pub headers: &'a HeaderMap,
     /// Headers of this request alone, none of which is among the others.
     pub more_headers: &'a [(HeaderName, HeaderValue)],
-    pub body: &'a [u8],
+    pub body: &'a Bytes,
 }
 
 /// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
@@ -138,15 +138,13 @@ impl Lines {
         self: &Arc<Self>,
         request: LineRequest<'_>,
     ) -> Result<(Head, Rest), LineError> {
-        let head = request.head(&self.host);
-        let LineRequest { method, body, .. } = request;
         loop {
             let (mut line, is_used) = match self.take() {
                 Some(line) => (line, true),
                 // Boxed: it is large, and most requests find a connection.
                 None => (Box::pin(self.dial()).await?, false),
             };
-            match line.ask(method, &head, body).await {
+            match line.ask(request.method, request.head(&self.host), request.body.clone()).await {
                 Ok(Begun { head, body, is_kept }) => {
                     let mut rest =
                         Rest { coming: Some(Coming { body, is_kept, line }), lines: self.clone() };
@@ -269,9 +267,9 @@ impl Rest {
 
     /// Gives back the connection of an answer that was read to its end.
     fn let_go(&mut self) {
-        if let Some(Coming { line, is_kept, .. }) = self.coming.take_if(|read| read.body.is_over())
-            && is_kept
-            && line.is_empty()
+        let read = self.coming.take_if(|coming| coming.body.is_over());
+        if let Some(Coming { mut line, is_kept: true, .. }) = read
+            && line.make_ready()
         {
             self.lines.keep(line);
         }
@@ -317,12 +315,13 @@ mod tests {
     fn request() -> LineRequest<'static> {
         static NONE: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
         static ROOT: PathAndQuery = PathAndQuery::from_static("/");
+        static BODY: Bytes = Bytes::from_static(b"{}");
         LineRequest {
             method: &Method::POST,
             target: &ROOT,
             headers: &NONE,
             more_headers: &[],
-            body: b"{}",
+            body: &BODY,
         }
     }
 
@@ -449,10 +448,12 @@ mod tests {
     }
 
     /// What a server makes of a request that is larger than what fits on the way.
-    async fn send_much(serve: impl AsyncFnOnce(TcpStream)) -> (Result<String, LineError>, usize) {
+    async fn send_much(
+        serve: impl AsyncFnOnce(&mut TcpStream),
+    ) -> (Result<String, LineError>, usize) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let lines = lines_to(&listener);
-        let body = vec![b'x'; 32 << 20];
+        let body = Bytes::from(vec![b'x'; 32 << 20]);
         let asking = async {
             let (head, mut rest) = lines.send(LineRequest { body: &body, ..request() }).await?;
             let mut text = head.status.to_string();
@@ -461,43 +462,91 @@ mod tests {
             }
             Ok(text)
         };
-        let serving = async { serve(listener.accept().await.unwrap().0).await };
-        let (asked, ()) = tokio::join!(asking, serving);
+        let serving = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            serve(&mut stream).await;
+            stream
+        };
+        let (asked, _stream_that_was_open_until_now) = tokio::join!(asking, serving);
         (asked, lines.idle().len())
     }
 
     #[tokio::test]
-    async fn a_server_that_refuses_before_it_has_read_everything_is_heard() {
-        const REFUSAL: &[u8] = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
-        let (asked, kept) = send_much(async |mut stream: TcpStream| {
-            let mut some = [0; 100];
-            stream.read_exact(&mut some).await.unwrap();
-            stream.write_all(REFUSAL).await.unwrap();
-            // It reads no more, and waits until the client has gone.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        })
-        .await;
-        assert_eq!((asked.unwrap().as_str(), kept), ("413 Payload Too Largebig", 0));
+    async fn a_server_that_answers_before_it_has_read_everything_is_heard() {
+        for status in ["413 Payload Too Large", "200 OK"] {
+            let said = "no".repeat(10_000);
+            let answer =
+                format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{said}", said.len());
+            let (asked, kept) = send_much(async |stream: &mut TcpStream| {
+                let mut some = [0; 100];
+                stream.read_exact(&mut some).await.unwrap();
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                // It reads no more, but stays.
+            })
+            .await;
+            assert_eq!((asked.unwrap(), kept), (format!("{status}{said}"), 0));
+        }
     }
 
     #[tokio::test]
     async fn a_server_that_begins_to_answer_early_gets_the_rest() {
-        let (asked, kept) = send_much(async |mut stream: TcpStream| {
-            let begin = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
-            stream.write_all(begin).await.unwrap();
-            let mut read = vec![0; 32 << 20];
-            stream.read_exact(&mut read).await.unwrap();
+        let much = "m".repeat(16 << 20);
+        let (asked, kept) = send_much(async |stream: &mut TcpStream| {
+            let begin = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            stream.write_all(begin.as_bytes()).await.unwrap();
+            // More than fits on the way, before it reads on.
+            let chunk = format!("{:x}\r\n{much}\r\n", much.len());
+            stream.write_all(chunk.as_bytes()).await.unwrap();
+            let mut rest = vec![0; 32 << 20];
+            stream.read_exact(&mut rest).await.unwrap();
             stream.write_all(b"1\r\nb\r\n0\r\n\r\n").await.unwrap();
         })
         .await;
-        assert_eq!((asked.unwrap().as_str(), kept), ("200 OKab", 1));
+        assert!(asked.unwrap() == format!("200 OK{much}b"), "the answer is another");
+        assert_eq!(kept, 1);
+    }
+
+    /// Small heads without end, while it reads nothing: whoever waits must still be able to give up.
+    #[tokio::test]
+    async fn a_server_that_only_ever_announces_can_be_given_up() {
+        let sending = send_much(async |stream: &mut TcpStream| {
+            let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1000);
+            while stream.write_all(hints.as_bytes()).await.is_ok() {}
+        });
+        let late = tokio::time::timeout(Duration::from_millis(200), sending).await;
+        assert!(late.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_connection_with_more_on_it_than_was_asked_for_is_not_used_again() {
+        const TOO_MUCH: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwholeand more"];
+        const LATER: &[&str] = &["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwhole", "and more"];
+        for (answers, kept) in [(&[TOO_MUCH, BROKEN][..], 0), (&[LATER, BROKEN], 1)] {
+            let (lines, _server) = start(answers).await;
+            assert_eq!(read(&lines).await.unwrap(), "whole");
+            assert_eq!(lines.idle().len(), kept);
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            assert_eq!(read(&lines).await.unwrap(), "whole", "on another one");
+        }
+    }
+
+    /// It may have been carried out.
+    #[tokio::test]
+    async fn a_request_that_was_sent_is_not_sent_again() {
+        const NOTHING: &[&str] = &[];
+        let (lines, _server) = start(&[WHOLE, NOTHING]).await;
+        assert_eq!(read(&lines).await.unwrap(), "whole");
+        let error = read(&lines).await.unwrap_err();
+        assert_eq!(error.stage, Stage::Waiting, "{error:?}");
+        assert_eq!(error.to_string(), "the server closed the connection");
     }
 
     #[tokio::test]
     async fn a_server_that_goes_away_amid_a_request_is_a_failure() {
-        let (asked, kept) = send_much(async |mut stream: TcpStream| {
+        let (asked, kept) = send_much(async |stream: &mut TcpStream| {
             let mut some = [0; 100];
             stream.read_exact(&mut some).await.unwrap();
+            stream.shutdown().await.unwrap();
         })
         .await;
         assert_eq!((asked.unwrap_err().stage, kept), (Stage::Waiting, 0));
@@ -516,7 +565,8 @@ mod tests {
         assert_eq!(said(request), expected);
         let more = [(header::HOST, HeaderValue::from_static("else"))];
         let headers = HeaderMap::from_iter(more);
-        let request = LineRequest { headers: &headers, method: &Method::GET, body: b"", ..request };
+        let request =
+            LineRequest { headers: &headers, method: &Method::GET, body: &Bytes::new(), ..request };
         assert_eq!(said(request), "GET / HTTP/1.1\r\nhost: else\r\n\r\n");
     }
 

@@ -132,7 +132,7 @@ impl Drop for Process {
         // Asked first: one that counts what it does (see `scripts/dist`) writes that down when it ends. It may have
         // ended by itself, which the requests to it have told already.
         let asked = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let mut looks = if asked.is_ok() { 1_000 } else { 0 };
+        let mut looks = if asked.is_ok() { 3_000 } else { 0 };
         while looks > 0 {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
