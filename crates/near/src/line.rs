@@ -48,11 +48,15 @@ pub(crate) enum Unanswered {
     Sent(LineFault),
 }
 
+fn nothing() -> Chain<Cursor<Vec<u8>>, Bytes> {
+    Buf::chain(Cursor::default(), Bytes::new())
+}
+
 impl Line {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
-            unsent: Buf::chain(Cursor::default(), Bytes::new()),
+            unsent: nothing(),
             is_begun: false,
             refused: None,
             buffer: BytesMut::new(),
@@ -83,7 +87,10 @@ impl Line {
                 return Err(unanswered(fault));
             }
             match take_head(&mut self.buffer, method) {
-                Ok(Some(begun)) => return Ok(begun),
+                Ok(Some(begun)) => {
+                    self.forget_what_was_sent();
+                    return Ok(begun);
+                }
                 Ok(None) => {}
                 Err(fault) => return Err(Unanswered::Sent(fault.into())),
             }
@@ -105,9 +112,17 @@ impl Line {
         }
     }
 
+    /// A request may be large, and its answer long.
+    fn forget_what_was_sent(&mut self) {
+        if !self.unsent.has_remaining() {
+            self.unsent = nothing();
+        }
+    }
+
     /// Whether it can carry another request: everything was sent, and everything that came was taken. Room for much is
     /// given back.
     pub(crate) fn make_ready(&mut self) -> bool {
+        self.forget_what_was_sent();
         if self.buffer.capacity() > 2 * LEAST_READ {
             self.buffer = BytesMut::from(&*self.buffer);
         }
@@ -153,5 +168,43 @@ impl Line {
             }
         }
         self.stream.read_buf(&mut self.buffer).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_waits_holds_nothing_large() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stream, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (mut server, _) = accepted.unwrap();
+        let (mut line, body) = (Line::new(stream.unwrap()), Bytes::from(vec![b'x'; 10_000]));
+        let serving = async {
+            let mut request = vec![0; 10_004];
+            server.read_exact(&mut request).await.unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
+            server.write_all(head).await.unwrap();
+            server.write_all(&vec![b'y'; 1_000_000]).await.unwrap();
+        };
+        let asking = async {
+            let asked = line.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
+            let mut begun = asked.unwrap();
+            assert!(body.is_unique(), "what was sent is kept while the answer comes");
+            while line.piece(&mut begun.body).await.unwrap().is_some() {
+                // Until the next ones have come, so that much is read at once.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::join!(asking, serving);
+        assert!(line.reading > LEAST_READ, "little was read at once");
+        assert!(line.make_ready());
+        assert!(line.buffer.capacity() <= 2 * LEAST_READ);
     }
 }
