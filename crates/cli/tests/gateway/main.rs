@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod bad_arguments;
+mod batches;
 mod board;
 mod changes;
 mod continuity;
