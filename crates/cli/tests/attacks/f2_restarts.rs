@@ -38,7 +38,11 @@ async fn f2_a_restart_during_a_call_is_told_and_the_next_call_works() {
             (!session.call("one__echo", json!({})).await.is_refusal()).then_some(())
         })
         .await;
-        assert!(!peer.call("one__echo", json!({})).await.is_refusal());
+        // A connection that has just been found broken is replaced, and calls in that moment are told so.
+        wait_until(PATIENCE, async || {
+            (!peer.call("one__echo", json!({})).await.is_refusal()).then_some(())
+        })
+        .await;
     }
 }
 
