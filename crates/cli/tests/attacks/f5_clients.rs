@@ -251,7 +251,8 @@ async fn f5_ten_thousand_abandoned_sessions_leave_nothing_behind() {
     .await;
     // For the report of a run: what it cost and what stayed.
     eprintln!("before {before:?}\npeak   {peak:?} after {took:?}\nafter  {after:?}");
-    assert!(after.rss_kb < before.rss_kb + 16 * 1024, "{before:?} {peak:?} {after:?}");
+    // Sessions that stayed would take 35 MB; what the allocator keeps depends on how many threads were at work.
+    assert!(after.rss_kb < before.rss_kb + 24 * 1024, "{before:?} {peak:?} {after:?}");
     assert_eq!(
         upstream.open_sessions(),
         1,
