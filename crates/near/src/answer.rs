@@ -27,7 +27,7 @@ pub(crate) enum Malformed {
     Status,
     #[error("the server wants to speak another protocol")]
     Upgrade,
-    #[error("the answer does not say how long it is")]
+    #[error("the answer has a content-length that is none")]
     Length,
     #[error("the answer is cut into chunks that do not fit")]
     Chunk,
@@ -180,7 +180,10 @@ impl Body {
         let piece = match self {
             Self::Length(left) => take_piece(buffer, left),
             Self::Chunks(chunk) => return chunk.take(buffer),
-            Self::Open => take_piece(buffer, &mut u64::MAX.clone()),
+            Self::Open => {
+                let mut endless = u64::MAX;
+                take_piece(buffer, &mut endless)
+            }
         };
         Ok(match piece {
             Some(piece) => Taken::Piece(piece),

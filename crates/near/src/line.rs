@@ -83,6 +83,8 @@ impl Line {
         self.is_begun = false;
         loop {
             if let Err(fault) = self.fill().await {
+                // That it took no more comes before that it said nothing.
+                let fault = self.refused.take().map_or(fault, LineFault::Io);
                 let unanswered = if self.is_begun { Unanswered::Sent } else { Unanswered::Unsent };
                 return Err(unanswered(fault));
             }
@@ -133,23 +135,13 @@ impl Line {
     async fn fill(&mut self) -> Result<(), LineFault> {
         self.buffer.reserve(self.reading);
         let room = self.buffer.capacity() - self.buffer.len();
-        let read = match self.exchange().await {
-            Ok(read) => read,
-            Err(error) => return Err(self.refused.take().unwrap_or(error).into()),
-        };
+        let read = self.exchange().await?;
         if read == room {
             self.reading = (self.reading * 2).min(MOST_READ);
         } else if read < self.reading / 4 {
             self.reading = LEAST_READ;
         }
-        match (read, self.refused.take()) {
-            (0, Some(refused)) => Err(refused.into()),
-            (0, None) => Err(LineFault::Closed),
-            (_, refused) => {
-                self.refused = refused;
-                Ok(())
-            }
-        }
+        if read == 0 { Err(LineFault::Closed) } else { Ok(()) }
     }
 
     async fn exchange(&mut self) -> io::Result<usize> {

@@ -447,9 +447,10 @@ mod tests {
         assert!(lines.idle().is_empty());
     }
 
-    /// What a server makes of a request that is larger than what fits on the way.
-    async fn send_much(
-        serve: impl AsyncFnOnce(&mut TcpStream),
+    /// What a server makes of a request that is larger than what fits on the way. The connection stays open if it gives
+    /// it back.
+    async fn send_much<Kept>(
+        serve: impl AsyncFnOnce(TcpStream) -> Kept,
     ) -> (Result<String, LineError>, usize) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let lines = lines_to(&listener);
@@ -463,9 +464,8 @@ mod tests {
             Ok(text)
         };
         let serving = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            serve(&mut stream).await;
-            stream
+            let (stream, _) = listener.accept().await.unwrap();
+            serve(stream).await
         };
         let (asked, _stream_that_was_open_until_now) = tokio::join!(asking, serving);
         (asked, lines.idle().len())
@@ -477,21 +477,38 @@ mod tests {
             let said = "no".repeat(10_000);
             let answer =
                 format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{said}", said.len());
-            let (asked, kept) = send_much(async |stream: &mut TcpStream| {
+            let (asked, kept) = send_much(async |mut stream: TcpStream| {
                 let mut some = [0; 100];
                 stream.read_exact(&mut some).await.unwrap();
                 stream.write_all(answer.as_bytes()).await.unwrap();
                 // It reads no more, but stays.
+                stream
             })
             .await;
             assert_eq!((asked.unwrap(), kept), (format!("{status}{said}"), 0));
         }
     }
 
+    /// The request cannot be sent to its end then, which is no fault of the answer.
+    #[tokio::test]
+    async fn a_server_that_answers_and_closes_is_heard_whole() {
+        for length in ["", "content-length: 20000\r\n"] {
+            let said = "no".repeat(10_000);
+            let answer = format!("HTTP/1.1 413 Payload Too Large\r\n{length}\r\n{said}");
+            let (asked, kept) = send_much(async |mut stream: TcpStream| {
+                let mut some = [0; 100];
+                stream.read_exact(&mut some).await.unwrap();
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            })
+            .await;
+            assert_eq!((asked.unwrap(), kept), (format!("413 Payload Too Large{said}"), 0));
+        }
+    }
+
     #[tokio::test]
     async fn a_server_that_begins_to_answer_early_gets_the_rest() {
         let much = "m".repeat(16 << 20);
-        let (asked, kept) = send_much(async |stream: &mut TcpStream| {
+        let (asked, kept) = send_much(async |mut stream: TcpStream| {
             let begin = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
             stream.write_all(begin.as_bytes()).await.unwrap();
             // More than fits on the way, before it reads on.
@@ -500,6 +517,7 @@ mod tests {
             let mut rest = vec![0; 32 << 20];
             stream.read_exact(&mut rest).await.unwrap();
             stream.write_all(b"1\r\nb\r\n0\r\n\r\n").await.unwrap();
+            stream
         })
         .await;
         assert!(asked.unwrap() == format!("200 OK{much}b"), "the answer is another");
@@ -509,7 +527,7 @@ mod tests {
     /// Small heads without end, while it reads nothing: whoever waits must still be able to give up.
     #[tokio::test]
     async fn a_server_that_only_ever_announces_can_be_given_up() {
-        let sending = send_much(async |stream: &mut TcpStream| {
+        let sending = send_much(async |mut stream: TcpStream| {
             let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1000);
             while stream.write_all(hints.as_bytes()).await.is_ok() {}
         });
@@ -543,10 +561,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_goes_away_amid_a_request_is_a_failure() {
-        let (asked, kept) = send_much(async |stream: &mut TcpStream| {
+        let (asked, kept) = send_much(async |mut stream: TcpStream| {
             let mut some = [0; 100];
             stream.read_exact(&mut some).await.unwrap();
             stream.shutdown().await.unwrap();
+            stream
         })
         .await;
         assert_eq!((asked.unwrap_err().stage, kept), (Stage::Waiting, 0));
