@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 /// A directory of its own for everything that a run of the program leaves behind.
 #[derive(Debug)]
 pub(crate) struct Home {
-    directory: tempfile::TempDir,
+    directory: Arc<tempfile::TempDir>,
     variables: HashMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Outcome {
 
 impl Home {
     pub(crate) fn empty() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = Arc::new(tempfile::tempdir().unwrap());
         Self { directory, variables: HashMap::new() }
     }
 
@@ -128,7 +128,8 @@ impl Home {
         let stdout = Gathered::from(child.stdout.take().unwrap());
         let stderr = Gathered::from(child.stderr.take().unwrap());
         let http = Client::builder().no_proxy().build().unwrap();
-        Serve { child, stdout, stderr, http, start: Value::Null, url: String::new() }
+        let (start, url, directory) = (Value::Null, String::new(), self.directory.clone());
+        Serve { child, stdout, stderr, http, start, url, _directory: directory }
     }
 }
 
@@ -203,6 +204,8 @@ pub(crate) struct Serve {
     /// What it printed when it was ready.
     pub(crate) start: Value,
     pub(crate) url: String,
+    /// What it writes must outlive it, also where a test has let go of its home.
+    _directory: Arc<tempfile::TempDir>,
 }
 
 impl Drop for Serve {
