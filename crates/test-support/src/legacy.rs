@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::frame::{self, Frame, Frames, received};
 use crate::http::{call_response, header_text, single_response, unknown_tool};
 use crate::listing::{page, rpc_error, server_info};
+use crate::shelf::{self, Interests};
 use crate::state::{LEGACY_VERSIONS, Sessions, Shared, Wire};
 
 const SESSION: &str = "mcp-session-id";
@@ -62,7 +63,12 @@ pub(crate) fn stream_or_end(shared: &Arc<Shared>, parts: &Parts) -> Response {
         Err(refusal) => return refusal.into(),
     };
     match parts.method {
-        Method::GET => frame::as_events(received(shared.open_stream(Some(session), None, None))),
+        Method::GET => frame::as_events(received(shared.open_stream(
+            Some(session),
+            None,
+            Interests::all_lists(),
+            None,
+        ))),
         Method::DELETE => {
             shared.recorder.count(|stats| stats.delete_count += 1);
             shared.close_session(&session);
@@ -84,7 +90,7 @@ pub(crate) fn initialize(shared: &Shared, message: &Value) -> Value {
     let version = if LEGACY_VERSIONS.contains(&asked) { asked } else { newest };
     let mut result = json!({
         "protocolVersion": version,
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": shelf::capabilities(shared),
         "serverInfo": server_info(shared),
     });
     if let Some(instructions) = &shared.script.instructions {
@@ -112,7 +118,18 @@ pub(crate) fn handle(shared: &Arc<Shared>, session: &str, message: &Value) -> Ha
                 Err(error) => Handled::Answer(error.into()),
             }
         }
-        Some(_) => Handled::Answer(rpc_error(id, -32601, "Method not found").into()),
+        Some(method @ ("resources/subscribe" | "resources/unsubscribe"))
+            if shared.script.has_resources =>
+        {
+            let uri = params["uri"].as_str().unwrap_or_default();
+            shared.watch(session, uri, method == "resources/subscribe");
+            Handled::Answer(json!({"jsonrpc": "2.0", "id": id, "result": {}}).into())
+        }
+        Some(_) => {
+            let answer = shelf::answer(shared, Wire::Legacy, id, message);
+            let unknown = || rpc_error(id, -32601, "Method not found");
+            Handled::Answer(answer.unwrap_or_else(unknown).into())
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod office;
 mod own_runtime;
 pub mod peers;
 mod server;
+mod shelf;
 mod sse_transport;
 mod state;
 mod stats;

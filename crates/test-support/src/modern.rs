@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::frame::{self, Frame, received};
 use crate::http::{call_response, header_text, meta_version, single_response, unknown_tool};
 use crate::listing::{page, rpc_error, server_info};
+use crate::shelf::{self, Interests};
 use crate::state::{MODERN_VERSION, Shared, Subscriptions, Wire, subscription_meta};
 
 const HEADER_MISMATCH: i64 = -32020;
@@ -46,9 +47,10 @@ pub(crate) async fn post(shared: &Arc<Shared>, parts: &Parts, message: &Value) -
         Some("subscriptions/listen") if shared.script.subscriptions == Subscriptions::Served => {
             listen(shared, id, params)
         }
-        Some(_) | None => {
-            frame::json(StatusCode::NOT_FOUND, &rpc_error(id, -32601, "Method not found"))
-        }
+        Some(_) | None => match shelf::answer(shared, Wire::Modern, id, message) {
+            Some(answer) => single_response(shared, answer).await,
+            None => frame::json(StatusCode::NOT_FOUND, &rpc_error(id, -32601, "Method not found")),
+        },
     }
 }
 
@@ -58,7 +60,7 @@ fn discover(shared: &Shared, id: &Value) -> Value {
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN_VERSION],
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": shelf::capabilities(shared),
         "ttlMs": script.ttl_ms,
         "cacheScope": script.cache_scope,
         "_meta": {"io.modelcontextprotocol/serverInfo": server_info(shared)},
@@ -70,18 +72,17 @@ fn discover(shared: &Shared, id: &Value) -> Value {
 }
 
 fn listen(shared: &Shared, id: &Value, params: &Value) -> Response {
-    let wanted = params["notifications"]["toolsListChanged"] == true;
-    let honoured = if wanted { json!({"toolsListChanged": true}) } else { json!({}) };
+    let wanted = Interests::read(&params["notifications"]);
     let acknowledged = json!({
         "jsonrpc": "2.0",
         "method": "notifications/subscriptions/acknowledged",
-        "params": {"notifications": honoured, "_meta": subscription_meta(id)},
+        "params": {"notifications": wanted.honoured(), "_meta": subscription_meta(id)},
     });
     let first = Frame::from(acknowledged);
-    if !wanted {
+    if wanted.is_empty() {
         return frame::as_events(stream::iter([first]).chain(stream::pending()).boxed());
     }
-    frame::as_events(received(shared.open_stream(None, Some(id.clone()), Some(first))))
+    frame::as_events(received(shared.open_stream(None, Some(id.clone()), wanted, Some(first))))
 }
 
 /// The rules every request has to keep; the error is answered with status 400.

@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::http::router;
 use crate::listener::ScriptedListener;
 use crate::own_runtime::serve;
+use crate::shelf::{Interests, Shelf};
 use crate::state::{Answers, Era, Script, Sessions, Shared, Subscriptions, Transport};
 use crate::stats::Stats;
 use crate::tool::Tool;
@@ -22,6 +23,7 @@ const NOTIFY_PATIENCE: Duration = Duration::from_secs(10);
 pub struct ScriptedServerBuilder {
     script: Script,
     tools: Vec<Tool>,
+    shelf: Shelf,
     fault: Option<Fault>,
 }
 
@@ -45,6 +47,22 @@ impl ScriptedServerBuilder {
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Offers prompts of these names.
+    #[must_use]
+    pub fn prompts<const N: usize>(mut self, names: [&str; N]) -> Self {
+        self.script.has_prompts = true;
+        self.shelf.prompts = names.map(str::to_owned).into();
+        self
+    }
+
+    /// Offers resources at these addresses, which can be subscribed to.
+    #[must_use]
+    pub fn resources<const N: usize>(mut self, uris: [&str; N]) -> Self {
+        self.script.has_resources = true;
+        self.shelf.resources = uris.map(str::to_owned).into();
         self
     }
 
@@ -117,7 +135,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// What modern lists say about caching; 0 and `private` otherwise.
+    /// What modern lists, prompts and resources say about caching; 0 and `private` otherwise.
     #[must_use]
     pub fn cache(mut self, ttl_ms: u64, scope: impl Into<String>) -> Self {
         self.script.ttl_ms = ttl_ms;
@@ -150,7 +168,7 @@ impl ScriptedServerBuilder {
         let listener = StdTcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
         let address = listener.local_addr().expect("a bound listener has an address");
         let refuses = self.fault == Some(Fault::Refuse);
-        let shared = Arc::new(Shared::new(self.script, self.tools, self.fault));
+        let shared = Arc::new(Shared::new(self.script, self.tools, self.shelf, self.fault));
         let server = ScriptedServer { shared, address, engine: Mutex::new(None) };
         if !refuses {
             server.run(listener).await;
@@ -174,8 +192,10 @@ impl ScriptedServer {
             tools_per_page: None,
             generated_pages: 0,
             subscriptions: Subscriptions::Served,
+            has_prompts: false,
+            has_resources: false,
         };
-        ScriptedServerBuilder { script, tools: Vec::new(), fault: None }
+        ScriptedServerBuilder { script, tools: Vec::new(), shelf: Shelf::default(), fault: None }
     }
 
     /// The address to give a client. It stays the same over a restart.
@@ -247,6 +267,32 @@ impl ScriptedServer {
             delivered
         };
         tokio::time::timeout(NOTIFY_PATIENCE, storm).await.expect("clients read notifications")
+    }
+
+    /// Replaces the prompts and says so. Gives the number of streams that were told.
+    pub async fn set_prompts<const N: usize>(&self, names: [&str; N]) -> usize {
+        self.shared.change_shelf(|shelf| shelf.prompts = names.map(str::to_owned).into());
+        let is_told = |_: Option<&str>, interests: &Interests| interests.prompts;
+        let method = "notifications/prompts/list_changed";
+        self.shared.notify(method, &serde_json::json!({}), is_told).await
+    }
+
+    /// Replaces the resources and says so. Gives the number of streams that were told.
+    pub async fn set_resources<const N: usize>(&self, uris: [&str; N]) -> usize {
+        self.shared.change_shelf(|shelf| shelf.resources = uris.map(str::to_owned).into());
+        let is_told = |_: Option<&str>, interests: &Interests| interests.resources;
+        let method = "notifications/resources/list_changed";
+        self.shared.notify(method, &serde_json::json!({}), is_told).await
+    }
+
+    /// Says that a resource was updated, to who watches it. Gives the number of streams that were told.
+    pub async fn update_resource(&self, uri: &str) -> usize {
+        self.shared.notify_updated(uri).await
+    }
+
+    /// The resources that somebody watches now.
+    pub fn watched(&self) -> Vec<String> {
+        self.shared.watched().into_iter().collect()
     }
 
     /// Streams of notifications that are open now.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::frame::{self, Frame, Frames, received};
 use crate::legacy::{self, Handled};
+use crate::shelf::Interests;
 use crate::state::Shared;
 
 pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, message: &Value) -> Response {
@@ -19,7 +20,7 @@ pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, message: &Value) -> Re
         (&Method::GET, "/sse") => {
             let session = shared.open_session();
             let endpoint = format!("/messages?session={session}");
-            let receiver = shared.open_stream(Some(session), None, None);
+            let receiver = shared.open_stream(Some(session), None, Interests::all_lists(), None);
             frame::as_endpoint_events(&endpoint, received(receiver))
         }
         (&Method::POST, "/messages") => post(shared, parts, message),

@@ -1,6 +1,6 @@
 //! What the requests of one server share: its script, its sessions and its open streams.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::fault::Fault;
 use crate::frame::{Frame, QUEUE};
+use crate::shelf::{Interests, Shelf};
 use crate::stats::Recorder;
 use crate::tool::Tool;
 
@@ -73,6 +74,8 @@ pub(crate) struct Script {
     pub(crate) tools_per_page: Option<usize>,
     pub(crate) generated_pages: usize,
     pub(crate) subscriptions: Subscriptions,
+    pub(crate) has_prompts: bool,
+    pub(crate) has_resources: bool,
 }
 
 #[derive(Debug)]
@@ -81,6 +84,7 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) tracker: TaskTracker,
     tools: Mutex<Vec<Tool>>,
+    shelf: Mutex<Shelf>,
     fault: Mutex<Option<ActiveFault>>,
     live: Mutex<Live>,
     next_session: AtomicU64,
@@ -98,6 +102,8 @@ struct Live {
     sessions: HashSet<String>,
     streams: Vec<NotificationStream>,
     calls: HashMap<CallKey, CancellationToken>,
+    /// What legacy sessions have subscribed to.
+    watched: HashMap<String, BTreeSet<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -105,6 +111,7 @@ struct NotificationStream {
     session: Option<String>,
     /// Id of the `subscriptions/listen` request that opened it.
     subscription: Option<Value>,
+    interests: Interests,
     queue: mpsc::Sender<Frame>,
 }
 
@@ -112,12 +119,18 @@ struct NotificationStream {
 pub(crate) type CallKey = (String, String);
 
 impl Shared {
-    pub(crate) fn new(script: Script, tools: Vec<Tool>, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(
+        script: Script,
+        tools: Vec<Tool>,
+        shelf: Shelf,
+        fault: Option<Fault>,
+    ) -> Self {
         Self {
             script,
             recorder: Recorder::default(),
             tracker: TaskTracker::new(),
             tools: Mutex::new(tools),
+            shelf: Mutex::new(shelf),
             fault: Mutex::new(fault.map(|fault| ActiveFault { fault, remaining: None })),
             live: Mutex::default(),
             next_session: AtomicU64::new(1),
@@ -130,6 +143,33 @@ impl Shared {
 
     pub(crate) fn set_tools(&self, tools: Vec<Tool>) {
         *self.tools.lock().unwrap() = tools;
+    }
+
+    pub(crate) fn shelf(&self) -> Shelf {
+        self.shelf.lock().unwrap().clone()
+    }
+
+    pub(crate) fn change_shelf(&self, change: impl FnOnce(&mut Shelf)) {
+        change(&mut self.shelf.lock().unwrap());
+    }
+
+    /// A legacy session subscribes to a resource, or no longer.
+    pub(crate) fn watch(&self, session: &str, uri: &str, is_wanted: bool) {
+        let mut live = self.live.lock().unwrap();
+        let watched = live.watched.entry(session.to_owned()).or_default();
+        if is_wanted {
+            watched.insert(uri.to_owned());
+        } else {
+            watched.remove(uri);
+        }
+    }
+
+    /// The resources that anybody watches now, in either way.
+    pub(crate) fn watched(&self) -> BTreeSet<String> {
+        let streams = self.open_streams().into_iter().flat_map(|stream| stream.interests.uris);
+        let live = self.live.lock().unwrap();
+        let of_sessions = live.watched.values().flatten().cloned();
+        of_sessions.chain(streams).collect()
     }
 
     pub(crate) fn current_fault(&self) -> Option<Fault> {
@@ -168,6 +208,7 @@ impl Shared {
     pub(crate) fn close_session(&self, session: &str) -> bool {
         let mut live = self.live.lock().unwrap();
         live.streams.retain(|stream| stream.session.as_deref() != Some(session));
+        live.watched.remove(session);
         live.sessions.remove(session)
     }
 
@@ -199,10 +240,11 @@ impl Shared {
         &self,
         session: Option<String>,
         subscription: Option<Value>,
+        interests: Interests,
         first: Option<Frame>,
     ) -> mpsc::Receiver<Frame> {
         let (queue, receiver) = mpsc::channel(QUEUE);
-        let stream = NotificationStream { session, subscription, queue };
+        let stream = NotificationStream { session, subscription, interests, queue };
         let early = self.strike(|fault| *fault == Fault::ListChangedBeforeList);
         for frame in first.into_iter().chain(early.map(|_| list_changed(&stream))) {
             stream.queue.try_send(frame).expect("a new queue has room");
@@ -224,11 +266,38 @@ impl Shared {
         self.open_streams().len()
     }
 
-    /// Sends one `list_changed` to each open stream and says how many took it.
+    /// Sends one `list_changed` to each stream that wants it and says how many took it.
     pub(crate) async fn notify_list_changed(&self) -> usize {
+        let method = "notifications/tools/list_changed";
+        self.notify(method, &json!({}), |_, interests| interests.tools).await
+    }
+
+    /// Says that a resource was updated, to who watches it.
+    pub(crate) async fn notify_updated(&self, uri: &str) -> usize {
+        let watched = self.live.lock().unwrap().watched.clone();
+        let has_subscribed = |session: Option<&str>| {
+            let own = session.and_then(|session| watched.get(session));
+            own.is_some_and(|uris| uris.contains(uri))
+        };
+        let is_told = |session: Option<&str>, interests: &Interests| {
+            interests.uris.contains(uri) || has_subscribed(session)
+        };
+        self.notify("notifications/resources/updated", &json!({ "uri": uri }), is_told).await
+    }
+
+    /// Sends a notification to the streams that are to be told, and says how many took it.
+    pub(crate) async fn notify(
+        &self,
+        method: &str,
+        params: &Value,
+        is_told: impl Fn(Option<&str>, &Interests) -> bool,
+    ) -> usize {
         let mut delivered = 0;
         for stream in self.open_streams() {
-            delivered += usize::from(stream.queue.send(list_changed(&stream)).await.is_ok());
+            if is_told(stream.session.as_deref(), &stream.interests) {
+                let message = notification(&stream, method, params);
+                delivered += usize::from(stream.queue.send(message).await.is_ok());
+            }
         }
         delivered
     }
@@ -257,9 +326,17 @@ pub(crate) fn subscription_meta(id: &Value) -> Value {
 }
 
 fn list_changed(stream: &NotificationStream) -> Frame {
-    let mut message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    notification(stream, "notifications/tools/list_changed", &json!({}))
+}
+
+fn notification(stream: &NotificationStream, method: &str, params: &Value) -> Frame {
+    let mut params = params.clone();
     if let Some(id) = &stream.subscription {
-        message["params"] = json!({"_meta": subscription_meta(id)});
+        params["_meta"] = subscription_meta(id);
+    }
+    let mut message = json!({"jsonrpc": "2.0", "method": method});
+    if params != json!({}) {
+        message["params"] = params;
     }
     message.into()
 }

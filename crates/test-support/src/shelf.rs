@@ -1,0 +1,121 @@
+//! Prompts and resources of the scripted server: lists, reading, and who watches what.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::listing::rpc_error;
+use crate::state::{Shared, Wire};
+
+/// What is offered beside tools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shelf {
+    /// Names.
+    pub(crate) prompts: Vec<String>,
+    /// Addresses.
+    pub(crate) resources: Vec<String>,
+}
+
+/// What a stream of notifications is told of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interests {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+    pub(crate) uris: BTreeSet<String>,
+}
+
+impl Interests {
+    /// Streams of the legacy era are told of every list; the resources belong to their session.
+    pub(crate) fn all_lists() -> Self {
+        Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+    }
+
+    /// What a `subscriptions/listen` asks for.
+    pub(crate) fn read(wanted: &Value) -> Self {
+        let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
+        Self {
+            tools: wanted["toolsListChanged"] == true,
+            prompts: wanted["promptsListChanged"] == true,
+            resources: wanted["resourcesListChanged"] == true,
+            uris: uris.filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !(self.tools || self.prompts || self.resources) && self.uris.is_empty()
+    }
+
+    /// As the acknowledgement repeats it.
+    pub(crate) fn honoured(&self) -> Value {
+        let mut honoured = json!({});
+        for (is_set, name) in [
+            (self.tools, "toolsListChanged"),
+            (self.prompts, "promptsListChanged"),
+            (self.resources, "resourcesListChanged"),
+        ] {
+            if is_set {
+                honoured[name] = json!(true);
+            }
+        }
+        if !self.uris.is_empty() {
+            honoured["resourceSubscriptions"] = json!(self.uris);
+        }
+        honoured
+    }
+}
+
+/// What the handshake says that there is.
+pub(crate) fn capabilities(shared: &Shared) -> Value {
+    let mut capabilities = json!({"tools": {"listChanged": true}});
+    if shared.script.has_prompts {
+        capabilities["prompts"] = json!({"listChanged": true});
+    }
+    if shared.script.has_resources {
+        capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
+    }
+    capabilities
+}
+
+/// The answer to a request about prompts and resources; `None` when it is about something else, or there are none.
+pub(crate) fn answer(shared: &Shared, wire: Wire, id: &Value, message: &Value) -> Option<Value> {
+    let script = &shared.script;
+    let (method, params) = (message["method"].as_str()?, &message["params"]);
+    let is_offered = (method.starts_with("prompts/") && script.has_prompts)
+        || (method.starts_with("resources/") && script.has_resources);
+    if !is_offered {
+        return None;
+    }
+    let shelf = shared.shelf();
+    let (name, uri) = (params["name"].as_str(), params["uri"].as_str());
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let result = match method {
+        "prompts/list" => {
+            let prompts: Vec<_> = shelf.prompts.iter().map(|name| json!({"name": name})).collect();
+            Some(json!({ "prompts": prompts }))
+        }
+        "prompts/get" => name.filter(|name| shelf.prompts.iter().any(|known| known == name)).map(
+            |name| json!({"messages": [{"role": "user", "content": text(&format!("prompt {name}"))}]}),
+        ),
+        "resources/list" => {
+            let entry = |uri: &String| json!({"uri": uri, "name": uri});
+            let resources: Vec<_> = shelf.resources.iter().map(entry).collect();
+            Some(json!({ "resources": resources }))
+        }
+        "resources/templates/list" => Some(json!({"resourceTemplates": []})),
+        "resources/read" => uri.filter(|uri| shelf.resources.iter().any(|known| known == uri)).map(
+            |uri| json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": format!("text of {uri}")}]}),
+        ),
+        _ => return None,
+    };
+    let Some(mut result) = result else {
+        return Some(rpc_error(id, -32602, "there is no such thing"));
+    };
+    if wire == Wire::Modern {
+        result["resultType"] = json!("complete");
+        // Also where the protocol has no place for it: some servers say it everywhere.
+        result["ttlMs"] = json!(script.ttl_ms);
+        result["cacheScope"] = json!(script.cache_scope);
+    }
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
