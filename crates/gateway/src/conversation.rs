@@ -3,6 +3,7 @@
 //! The eras ask for input in different ways: a legacy server sends a question and waits, a modern one answers
 //! `input_required` and is asked again. A conversation turns either into what its client speaks.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ const MAX_ROUNDS: u32 = 16;
 const MORE_QUESTIONS: Duration = Duration::from_millis(25);
 /// What a server may say before the client has read it; more signs of life are dropped.
 const WAITING_EVENTS: usize = 32;
+
+/// That no cache may give it to anybody else.
+const PRIVATE: (&str, &str) = ("cacheScope", "\"private\"");
 
 /// Who asks, and what it can be asked.
 #[derive(Debug, Clone)]
@@ -417,14 +421,24 @@ impl Conversation {
             Job::Pass { method, .. } => *method,
             Job::Call { .. } => "",
         };
-        match (self.asker.era(), method) {
-            (ListEra::Legacy, _) => Outcome::Result(result.0),
-            (ListEra::Modern, "resources/read") => {
-                let hints = [COMPLETE, ("ttlMs", "0"), ("cacheScope", "\"private\"")];
-                Outcome::text(with_members(result.as_str(), &hints))
+        let hints: &[_] = match (self.asker.era(), method) {
+            (ListEra::Legacy, _) => return Outcome::Result(result.0),
+            (ListEra::Modern, "resources/read") => &[COMPLETE, ("ttlMs", "0"), PRIVATE],
+            (ListEra::Modern, _) => &[COMPLETE],
+        };
+        let Ok(members) = Members::read(result.as_str()) else {
+            let message = format!("the server's answer to {method} cannot be read");
+            return Outcome::error(code::INTERNAL_ERROR, message);
+        };
+        let (scope, private) = PRIVATE;
+        let result = match members.get(scope) {
+            // The server knows only us. Who may see its answer here is not for it to say.
+            Some(said) if said != private => {
+                with_members(&without_member(result.as_str(), scope), &[PRIVATE]).into()
             }
-            (ListEra::Modern, _) => Outcome::text(with_members(result.as_str(), &[COMPLETE])),
-        }
+            Some(_) | None => Cow::Borrowed(result.as_str()),
+        };
+        Outcome::text(with_members(&result, hints))
     }
 
     /// A modern server wants input: a modern client is told, a legacy one is asked.

@@ -47,6 +47,35 @@ async fn a21_lists_are_private_whatever_the_servers_say() {
 }
 
 #[tokio::test]
+async fn a21_what_a_server_calls_public_is_private_here() {
+    let public = ScriptedServer::builder()
+        .modern()
+        .cache(60_000, "public")
+        .tools([Tool::new("a")])
+        .prompts(["p"])
+        .resources(["one://r"])
+        .start()
+        .await;
+    let home = home(&[("one", &public.url())], &[]);
+    let key = key(&home, "alice", "client");
+    let serve = home.serve().await;
+    let peer = Peer::of(&serve).with_key(&key);
+    for (method, params, member) in [
+        ("resources/read", json!({"uri": "one://r"}), "contents"),
+        ("prompts/get", json!({"name": "one__p"}), "messages"),
+    ] {
+        let answer = peer.modern(method, params).await;
+        let result = answer.result();
+        assert_eq!(result["cacheScope"], "private", "{method} {result}");
+        assert_eq!(answer.body.matches("cacheScope").count(), 1, "{method} {}", answer.body);
+        // How long it may be kept is for the server to say.
+        assert_eq!(result["ttlMs"], 60_000, "{method} {result}");
+        assert_eq!(result[member].as_array().unwrap().len(), 1, "{method} {result}");
+        assert_eq!(result["resultType"], "complete", "{method} {result}");
+    }
+}
+
+#[tokio::test]
 async fn a21_two_principals_switch_and_see_only_their_own() {
     let (x, y) = (server([Tool::new("of_x")]).await, server([Tool::new("of_y")]).await);
     let gateway = "gateway: {exposure: dynamic, stateless_state: principal}";
