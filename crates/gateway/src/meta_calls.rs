@@ -28,9 +28,11 @@ impl Gateway {
             return Replying::Now(Vec::new(), Outcome::tool_error(era, message));
         };
         let answer = match meta {
-            MetaTool::EnableToolset => return self.switch(&asker, view, &arguments, View::enable),
+            MetaTool::EnableToolset => {
+                return self.switch(&asker, view, &arguments, View::enable).await;
+            }
             MetaTool::DisableToolset => {
-                return self.switch(&asker, view, &arguments, View::disable);
+                return self.switch(&asker, view, &arguments, View::disable).await;
             }
             MetaTool::CallTool => return self.call_by_name(asker, text, view, request).await,
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
@@ -42,7 +44,7 @@ impl Gateway {
     }
 
     /// Switches toolsets of the asker's session. Who has none gets the definitions and calls by name.
-    fn switch(
+    async fn switch(
         self: &Arc<Self>,
         asker: &Asker,
         view: &View,
@@ -72,6 +74,10 @@ impl Gateway {
                 before
                     .extend(client.take_owed().methods().map(|method| notification(method, None)));
             }
+        }
+        if answer.is_ok() {
+            // What was acknowledged is not lost.
+            self.sessions.keeper.flush().await;
         }
         Replying::Now(before, structured(era, answer))
     }

@@ -135,6 +135,10 @@ impl Gateway {
                 }
             }
         };
+        if answer.is_ok() && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset) {
+            // What was acknowledged is not lost.
+            self.sessions.keeper.flush().await;
+        }
         SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
     }
 }

@@ -30,13 +30,12 @@ async fn a_session_and_its_toolsets_survive_a_restart() {
     client.enable("quotes").await;
     modern.enable("esg").await;
     for signal in ["TERM", "KILL"] {
+        let mut streams = [client.hear().await, modern.hear().await];
         if signal == "KILL" {
-            // What was switched a second ago is on the disk.
+            // What is acknowledged is on the disk, however soon the end comes.
             client.enable("esg").await;
             client.disable("quotes").await;
-            tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        let mut streams = [client.hear().await, modern.hear().await];
         serve = restart(&board.home, serve, signal).await;
         for stream in &mut streams {
             stream.ended().await;
