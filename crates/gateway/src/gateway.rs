@@ -1,16 +1,16 @@
 //! The gateway: who is connected, and what everybody sees.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use switchboard_model::{Exposure, GatewayPlan, Plan};
+use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews};
 use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -61,6 +61,10 @@ pub struct Gateway {
     state_prefix: String,
     /// The most talkative level that anybody asked for.
     log_rank: AtomicU8,
+    /// Somebody is gone, or sees something else: servers may have to be told what is watched.
+    watch_again: Notify,
+    /// How often that was wanted, so that nobody goes home with an older answer.
+    watch_wishes: AtomicU64,
     tasks: TaskTracker,
 }
 
@@ -97,11 +101,14 @@ impl Gateway {
             exposure_rule,
             state_prefix: format!("{}.", random_text()),
             log_rank: AtomicU8::new(u8::MAX),
+            watch_again: Notify::new(),
+            watch_wishes: AtomicU64::new(0),
             tasks,
         });
         gateway.tasks.spawn(follow(gateway.clone()));
         gateway.tasks.spawn(spread_news(gateway.clone()));
         gateway.tasks.spawn(sweep(gateway.clone()));
+        gateway.tasks.spawn(keep_watch(gateway.clone()));
         Ok(gateway)
     }
 
@@ -131,6 +138,11 @@ impl Gateway {
         catalog
             .resolve(tool)
             .is_ok_and(|tool| self.front.load().index().permits(tool.name.as_str()))
+    }
+
+    /// Whether policy leaves clients anything of a configured server, whichever face they use.
+    pub fn permits_server(&self, server: &str) -> bool {
+        self.front.load().stage.servers.iter().any(|known| known == server)
     }
 
     /// The largest message that is read.
@@ -187,6 +199,7 @@ impl Gateway {
     /// Tells everybody whom it concerns that a session has been changed.
     pub fn session_changed(&self, session: &Arc<Session>) {
         self.look_again(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
+        self.watch_soon();
     }
 
     /// Ends a session; its clients are told that it is gone.
@@ -276,10 +289,9 @@ impl Gateway {
         }
     }
 
-    /// Tells servers in the background that some resources are no longer watched.
-    pub(crate) fn unwatch_soon(self: &Arc<Self>) {
-        let gateway = self.clone();
-        self.tasks.spawn(async move { gateway.watch_resources().await });
+    /// Has servers told in the background which resources are watched now.
+    pub(crate) fn watch_soon(&self) {
+        self.watch_again.notify_one();
     }
 
     /// Makes legacy servers talkative enough for everybody who wants to hear them.
@@ -290,22 +302,61 @@ impl Gateway {
         }
     }
 
-    /// Tells servers which resources are watched now.
+    /// Tells servers which resources are watched now, each by who sees that server.
     pub(crate) async fn watch_resources(&self) {
-        let front = self.front.load_full();
-        let mut wanted: HashMap<_, BTreeSet<String>> = HashMap::new();
-        let clients: Vec<_> = self.clients().values().cloned().collect();
-        let of_clients = clients.iter().flat_map(|client| client.subscriptions());
-        let of_listeners = self.listeners.all().into_iter().flat_map(|l| l.uris.clone());
-        for uri in of_clients.chain(of_listeners) {
-            if let Some(server) = front.extras.server_of(&uri, |_| true) {
-                wanted.entry(server.clone()).or_default().insert(uri);
+        self.watch_wishes.fetch_add(1, Ordering::SeqCst);
+        loop {
+            let wishes = self.watch_wishes.load(Ordering::SeqCst);
+            let mut wanted = self.watched();
+            let telling = self.board.offers().into_iter().map(|(server, _)| {
+                let uris = wanted.remove(&server).unwrap_or_default();
+                async move { self.board.watch_resources(&server, uris).await }
+            });
+            // All at once: a server that does not answer holds up nobody else's.
+            futures::future::join_all(telling).await;
+            // Who was overtaken has said what is no longer so.
+            if self.watch_wishes.load(Ordering::SeqCst) == wishes {
+                return;
             }
         }
-        for (server, _) in self.board.offers() {
-            let uris = wanted.remove(&server).unwrap_or_default();
-            self.board.watch_resources(&server, uris).await;
+    }
+
+    /// The resources that somebody watches and sees, by server.
+    fn watched(&self) -> HashMap<ServerName, BTreeSet<String>> {
+        let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
+        let mut add =
+            |scope: &Arc<Scope>, session: Option<&Arc<Session>>, uris: BTreeSet<String>| {
+                if uris.is_empty() {
+                    return;
+                }
+                self.with_sight(scope, session, |front, serves| {
+                    for uri in uris {
+                        if let Some(server) = front.extras.server_of(&uri, serves) {
+                            watched.entry(server.clone()).or_default().insert(uri);
+                        }
+                    }
+                });
+            };
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients {
+            add(&client.scope, Some(&client.session), client.subscriptions());
         }
+        for listener in self.listeners.all() {
+            add(&listener.scope, listener.session.as_ref(), listener.uris.clone());
+        }
+        watched
+    }
+
+    /// What somebody sees now beside tools.
+    pub(crate) fn with_sight<T>(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
+    ) -> T {
+        let front = self.front.load();
+        let view = &self.look_of(scope, session).view;
+        look(&front, &|server| front.serves(view, scope, server))
     }
 }
 
@@ -331,8 +382,17 @@ async fn follow(gateway: Arc<Gateway>) {
             return;
         }
         gateway.renew();
-        gateway.watch_resources().await;
+        gateway.watch_soon();
     }
+}
+
+/// Tells servers what is watched when that may have changed and nobody waits for it.
+async fn keep_watch(gateway: Arc<Gateway>) {
+    let again = async || {
+        gateway.watch_again.notified().await;
+        gateway.watch_resources().await;
+    };
+    while gateway.stop.run_until_cancelled(again()).await.is_some() {}
 }
 
 impl Gateway {
@@ -367,11 +427,12 @@ async fn spread_news(gateway: Arc<Gateway>) {
         };
         match said {
             Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
+                let sees = |scope: &Arc<Scope>, session: Option<&Arc<Session>>| {
+                    gateway.with_sight(scope, session, |_, serves| serves(&server))
+                };
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
                 for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
-                    let front = gateway.front.load();
-                    let look = gateway.look_of(&client.scope, Some(&client.session));
-                    if front.serves(&look.view, &client.scope, &server) {
+                    if sees(&client.scope, Some(&client.session)) {
                         let method = "notifications/resources/updated";
                         client.send(switchboard_protocol::notification(
                             method,
@@ -379,7 +440,9 @@ async fn spread_news(gateway: Arc<Gateway>) {
                         ));
                     }
                 }
-                gateway.listeners.resource_updated(&uri);
+                gateway.listeners.resource_updated(&uri, |listener| {
+                    sees(&listener.scope, listener.session.as_ref())
+                });
             }
             // Nobody can tell whose log message it is, so nobody else may read it.
             Ok(ServerNews::Log { server, .. }) => {
@@ -412,7 +475,6 @@ impl Gateway {
     fn sweep_once(&self, idle: Duration) {
         let now = Instant::now();
         let clients: Vec<_> = self.clients().values().cloned().collect();
-        let mut is_resource_watch_stale = false;
         for client in clients {
             let Some(since) = client.idle_since() else {
                 self.sessions.keeper.touch_client(&client.id);
@@ -424,10 +486,7 @@ impl Gateway {
             } else if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
                 self.sessions.keeper.put_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
-            } else {
-                continue;
             }
-            is_resource_watch_stale = true;
         }
         self.parked.expire(now);
         let gone = self.sessions.let_go();
@@ -440,9 +499,6 @@ impl Gateway {
             });
         }
         self.sessions.keeper.expire(idle);
-        if is_resource_watch_stale {
-            tracing::trace!("idle clients were let go");
-        }
     }
 
     /// Ends a client for good.
@@ -453,5 +509,8 @@ impl Gateway {
             self.sessions.end(&client.session.id);
         }
         client.end();
+        if !client.subscriptions().is_empty() {
+            self.watch_soon();
+        }
     }
 }

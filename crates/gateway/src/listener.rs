@@ -32,7 +32,7 @@ pub(crate) struct Listener {
     is_slow: AtomicBool,
 }
 
-/// What a client wants to hear.
+/// What a client wants to hear, as far as it may.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) changes: Changes,
@@ -118,7 +118,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.gateway.listeners.close(self.number);
         if self.has_uris {
-            self.gateway.unwatch_soon();
+            self.gateway.watch_soon();
         }
     }
 }
@@ -136,9 +136,12 @@ impl Listeners {
         self.open().remove(&number);
     }
 
-    pub(crate) fn resource_updated(&self, uri: &str) {
+    /// Tells who listens for a resource and still sees whose it is.
+    pub(crate) fn resource_updated(&self, uri: &str, sees: impl Fn(&Listener) -> bool) {
         for listener in self.all().iter().filter(|listener| listener.uris.contains(uri)) {
-            listener.tell("notifications/resources/updated", Some(uri));
+            if sees(listener) {
+                listener.tell("notifications/resources/updated", Some(uri));
+            }
         }
         self.drop_slow();
     }

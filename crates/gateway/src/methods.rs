@@ -12,7 +12,6 @@ use switchboard_view::{Entry, Found, ListEra, View, unknown_tool};
 
 use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
 use crate::extras::Kind;
-use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
@@ -77,7 +76,7 @@ impl Gateway {
             ("server/discover", ListEra::Modern) => {
                 Replying::now(Outcome::text(self.discover(&asker)))
             }
-            ("subscriptions/listen", ListEra::Modern) => listen(&request),
+            ("subscriptions/listen", ListEra::Modern) => self.listen_for(&asker, &request),
             ("ping", ListEra::Legacy) => Replying::now(Outcome::text("{}")),
             ("logging/setLevel", ListEra::Legacy) => {
                 Box::pin(self.set_level(&asker, &request)).await
@@ -208,7 +207,7 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which prompt to get");
         };
-        let found = self.with_sight(&asker, |front, serves| {
+        let found = self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
             front
                 .extras
                 .prompt(&name, serves)
@@ -246,7 +245,7 @@ impl Gateway {
         let reference = request.params.object("ref").unwrap_or_default();
         let found = match reference.string("type").as_deref() {
             Some("ref/prompt") => reference.string("name").and_then(|name| {
-                self.with_sight(&asker, |front, serves| {
+                self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
                     let prompt = front.extras.prompt(&name, serves)?;
                     let reference = json!({"type": "ref/prompt", "name": prompt.key});
                     Some((prompt.server.clone(), reference.to_string()))
@@ -275,18 +274,10 @@ impl Gateway {
         self.converse(asker, job, request, &["ref", "_meta"]).await
     }
 
-    fn with_sight<T>(
-        &self,
-        asker: &Asker,
-        look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
-    ) -> T {
-        let front = self.front.load();
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
-        look(&front, &|server| front.serves(view, &asker.scope, server))
-    }
-
     fn server_of(&self, asker: &Asker, uri: &str) -> Option<ServerName> {
-        self.with_sight(asker, |front, serves| front.extras.server_of(uri, serves).cloned())
+        self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
+            front.extras.server_of(uri, serves).cloned()
+        })
     }
 
     async fn set_level(&self, asker: &Asker, request: &Incoming<'_>) -> Replying {
@@ -314,6 +305,36 @@ impl Gateway {
         self.sessions.keeper.put_client(snapshot_of(client));
         self.watch_resources().await;
         Replying::now(Outcome::text("{}"))
+    }
+
+    fn listen_for(&self, asker: &Asker, request: &Incoming<'_>) -> Replying {
+        const MAX_URIS: usize = 256;
+        let Some(filter) = request.params.object("notifications") else {
+            return Replying::error(
+                code::INVALID_PARAMS,
+                "`notifications` must say what to listen for",
+            );
+        };
+        let wants = |key: &str| filter.get(key) == Some("true");
+        let uris = filter.get("resourceSubscriptions").unwrap_or("[]");
+        let Ok(uris) = serde_json::from_str::<Vec<String>>(uris) else {
+            let message = "`resourceSubscriptions` must be a list of addresses";
+            return Replying::error(code::INVALID_PARAMS, message);
+        };
+        if uris.len() > MAX_URIS {
+            let message = format!("more than {MAX_URIS} resources cannot be watched on one stream");
+            return Replying::error(code::INVALID_PARAMS, message);
+        }
+        // What is hidden is not honoured, and so not acknowledged: it is as if it were not there.
+        let is_seen = |uri: &String| self.server_of(asker, uri).is_some();
+        Replying::Listen(Wanted {
+            changes: crate::gaze::Changes {
+                tools: wants("toolsListChanged"),
+                prompts: wants("promptsListChanged"),
+                resources: wants("resourcesListChanged"),
+            },
+            uris: uris.into_iter().filter(is_seen).collect(),
+        })
     }
 
     fn discover(&self, asker: &Asker) -> String {
@@ -417,32 +438,4 @@ fn is_same(parked: &Job, job: &Job) -> bool {
         }
         (Job::Call { .. } | Job::Pass { .. }, _) => false,
     }
-}
-
-fn listen(request: &Incoming<'_>) -> Replying {
-    const MAX_URIS: usize = 256;
-    let Some(filter) = request.params.object("notifications") else {
-        return Replying::error(
-            code::INVALID_PARAMS,
-            "`notifications` must say what to listen for",
-        );
-    };
-    let wants = |key: &str| filter.get(key) == Some("true");
-    let uris = filter.get("resourceSubscriptions").unwrap_or("[]");
-    let Ok(uris) = serde_json::from_str::<Vec<String>>(uris) else {
-        let message = "`resourceSubscriptions` must be a list of addresses";
-        return Replying::error(code::INVALID_PARAMS, message);
-    };
-    if uris.len() > MAX_URIS {
-        let message = format!("more than {MAX_URIS} resources cannot be watched on one stream");
-        return Replying::error(code::INVALID_PARAMS, message);
-    }
-    Replying::Listen(Wanted {
-        changes: crate::gaze::Changes {
-            tools: wants("toolsListChanged"),
-            prompts: wants("promptsListChanged"),
-            resources: wants("resourcesListChanged"),
-        },
-        uris: uris.into_iter().collect(),
-    })
 }

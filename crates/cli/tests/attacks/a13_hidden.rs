@@ -1,12 +1,14 @@
 //! A13: what is hidden cannot be reached by guessing, whichever way leads there.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool};
+use switchboard_test_support::{ScriptedServer, ScriptedServerBuilder, Tool, wait_until};
 
-use crate::client::{Answer, Peer};
+use crate::client::{Answer, Events, Peer};
 use crate::fixture::Fixture;
-use crate::support::{Home, Serve, dynamic, server, with};
+use crate::support::{Home, PATIENCE, Serve, dynamic, server, with};
 use crate::world::{config_with, key};
 
 /// Every way to name a tool that is hidden.
@@ -217,7 +219,7 @@ async fn a13_the_api_hides_denied_toolsets_from_clients_and_not_from_operators()
         let peer = peer(&key, "/api/v1/tools");
         async move { peer.request(Method::GET, &[]).send().await.unwrap().text().await.unwrap() }
     };
-    switchboard_test_support::wait_until(std::time::Duration::from_secs(20), async || {
+    wait_until(Duration::from_secs(20), async || {
         (!listed(client.clone()).await.contains("secret_set")).then_some(())
     })
     .await;
@@ -233,4 +235,97 @@ async fn a13_the_api_hides_denied_toolsets_from_clients_and_not_from_operators()
     }
     let call = peer(&operator, "/api/v1/tools/hidden.secret_set/call");
     assert_eq!(call.post("{\"arguments\":{}}", &[]).await.status, 200);
+}
+
+/// Servers `a`, `b` and `hidden` of one era, each with a tool and the resource `NAME://r`.
+async fn shelves(era: fn(ScriptedServerBuilder) -> ScriptedServerBuilder) -> [ScriptedServer; 3] {
+    let start = |uri: &'static str| {
+        let builder = era(ScriptedServer::builder()).tools([Tool::new("t")]);
+        async move { builder.resources([uri]).start().await }
+    };
+    [start("a://r").await, start("b://r").await, start("hidden://r").await]
+}
+
+fn home_of([a, b, hidden]: &[ScriptedServer; 3], gateway: &str) -> Home {
+    let servers = [("a", &*a.url()), ("b", &b.url()), ("hidden", &hidden.url())];
+    crate::world::home(&servers, &[gateway])
+}
+
+/// Listens for updates; gives the stream, and the addresses that are said to be honoured.
+async fn listen(peer: &Peer, uris: &[&str]) -> (Events, Value) {
+    let wanted = json!({"notifications": {"resourceSubscriptions": uris}});
+    let mut events = Events::of(peer.modern_response("subscriptions/listen", wanted).await);
+    let acknowledged = events.next().await.unwrap();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    (events, acknowledged["params"]["notifications"]["resourceSubscriptions"].clone())
+}
+
+#[tokio::test]
+async fn a13_a_listener_is_promised_and_told_nothing_of_what_it_may_not_see() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let servers = shelves(era).await;
+        let home = home_of(&servers, "gateway: {deny_toolsets: [hidden]}");
+        let serve = home.serve().await;
+        let [a, b, hidden] = &servers;
+        let peer = Peer::of(&serve);
+        let everything = ["a://r", "b://r", "hidden://r", "never://r"];
+        let (mut open, honoured) = listen(&peer, &everything).await;
+        assert_eq!(honoured, json!(["a://r", "b://r"]), "policy hides one server");
+        assert_eq!((a.watched(), b.watched()), (vec!["a://r".into()], vec!["b://r".into()]));
+        assert_eq!(hidden.watched(), [""; 0], "nobody watches there");
+        let narrowed = peer.with("x-mcp-tools", "nothing");
+        let (mut nothing, honoured) = listen(&narrowed, &everything).await;
+        assert_eq!(honoured, Value::Null, "nothing is seen, so nothing is honoured");
+        let (mut only, _) = listen(&peer.at(serve.at("/mcp/servers/a")), &everything).await;
+        // The others make the servers talk; who does not see them does not hear it.
+        for (server, uri) in [(b, "b://r"), (a, "a://r")] {
+            assert!(server.update_resource(uri).await > 0);
+            let told = open.next().await.unwrap();
+            assert_eq!(told["params"]["uri"], uri, "{told}");
+        }
+        let told = only.next().await.unwrap();
+        assert_eq!(told["params"]["uri"], "a://r", "{told}");
+        for stream in [&mut open, &mut nothing, &mut only] {
+            assert!(stream.within(Duration::from_millis(300)).await.is_err());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a13_a_listener_hears_what_its_session_sees_at_that_time() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let servers = shelves(era).await;
+        let home = home_of(&servers, "gateway: {exposure: dynamic}");
+        let serve = home.serve().await;
+        let [a, b, _] = &servers;
+        let session = async |id: &str| {
+            let made = Peer::of(&serve).at(serve.at("/api/v1/sessions"));
+            assert_eq!(made.post(json!({ "id": id }).to_string(), &[]).await.status, 201);
+            let peer = made.at(serve.at(&format!("/mcp/sessions/{id}")));
+            for set in ["a", "b"] {
+                let on = peer.call("enable_toolset", json!({"toolsetName": set})).await;
+                assert!(!on.is_refusal(), "{}", on.body);
+            }
+            peer
+        };
+        let (alice, bob) = (session("alice").await, session("bob").await);
+        let (mut hears, _) = listen(&alice, &["a://r"]).await;
+        let (mut switches, honoured) = listen(&bob, &["a://r", "b://r"]).await;
+        assert_eq!(honoured, json!(["a://r", "b://r"]));
+        for set in ["a", "b"] {
+            let off = bob.call("disable_toolset", json!({"toolsetName": set})).await;
+            assert!(!off.is_refusal(), "{}", off.body);
+        }
+        // Alice still watches one of them, and nobody the other one.
+        wait_until(PATIENCE, async || b.watched().is_empty().then_some(())).await;
+        assert!(a.update_resource("a://r").await > 0);
+        assert_eq!(hears.next().await.unwrap()["params"]["uri"], "a://r");
+        assert!(switches.within(Duration::from_millis(300)).await.is_err());
+        // What comes back is heard of again.
+        let on = bob.call("enable_toolset", json!({"toolsetName": "b"})).await;
+        assert!(!on.is_refusal(), "{}", on.body);
+        wait_until(PATIENCE, async || (!b.watched().is_empty()).then_some(())).await;
+        assert!(b.update_resource("b://r").await > 0);
+        assert_eq!(switches.next().await.unwrap()["params"]["uri"], "b://r");
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_test_support::{ScriptedServer, ScriptedServerBuilder, Tool, wait_until};
 
 use crate::client::{Answer, Events, Peer, Session};
 use crate::fixture::Fixture;
@@ -300,7 +300,7 @@ async fn f9_a_version_that_nobody_speaks_is_told_what_is_spoken() {
 }
 
 #[tokio::test]
-async fn f9_changes_and_updates_reach_listeners_of_both_eras() {
+async fn f9_changes_of_tools_reach_listeners_of_both_eras() {
     let world = world().await;
     let peer = Peer::of(&world.serve);
     let session = peer.open().await;
@@ -322,5 +322,134 @@ async fn f9_changes_and_updates_reach_listeners_of_both_eras() {
     }
     for stream in [&mut legacy, &mut modern] {
         assert!(stream.within(Duration::from_millis(500)).await.is_err());
+    }
+}
+
+/// A server of either era with a prompt and two resources, and a gateway before it.
+async fn shelf(
+    era: fn(ScriptedServerBuilder) -> ScriptedServerBuilder,
+    gateway: &str,
+) -> (ScriptedServer, Home, Serve) {
+    let builder = era(ScriptedServer::builder()).tools([Tool::new("t")]);
+    let server = builder.prompts(["p"]).resources(["one://r", "one://other"]).start().await;
+    let home = home(&[("one", &server.url())], &[gateway]);
+    let serve = home.serve().await;
+    // What it announces is heard from now on.
+    wait_until(PATIENCE, async || (server.open_streams() > 0).then_some(())).await;
+    (server, home, serve)
+}
+
+async fn listening(peer: &Peer, wanted: Value) -> Events {
+    let wanted = json!({ "notifications": wanted });
+    let mut events = Events::of(peer.modern_response("subscriptions/listen", wanted.clone()).await);
+    let acknowledged = events.next().await.unwrap();
+    assert_eq!(acknowledged["params"]["notifications"], wanted["notifications"], "{acknowledged}");
+    events
+}
+
+async fn assert_quiet<const N: usize>(streams: [&mut Events; N]) {
+    for stream in streams {
+        assert!(stream.within(Duration::from_millis(300)).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn f9_updates_of_resources_reach_who_asked_for_them_and_nobody_else() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let (server, _home, serve) = shelf(era, "").await;
+        let peer = Peer::of(&serve);
+        let (session, stranger) = (peer.open().await, peer.open().await);
+        let subscribed = session.ask("resources/subscribe", json!({"uri": "one://r"})).await;
+        assert!(!subscribed.is_refusal(), "{}", subscribed.body);
+        let (mut legacy, mut unasked) = (session.listen().await, stranger.listen().await);
+        let mut modern = listening(&peer, json!({"resourceSubscriptions": ["one://r"]})).await;
+        let mut lists = listening(&peer, json!({"resourcesListChanged": true})).await;
+        let mut other = listening(&peer, json!({"resourceSubscriptions": ["one://other"]})).await;
+        assert_eq!(server.watched(), ["one://other", "one://r"]);
+        assert!(server.update_resource("one://r").await > 0);
+        for stream in [&mut legacy, &mut modern] {
+            let told = stream.next().await.unwrap();
+            assert_eq!(told["method"], "notifications/resources/updated", "{told}");
+            assert_eq!(told["params"]["uri"], "one://r", "{told}");
+        }
+        assert!(server.update_resource("one://other").await > 0);
+        let told = other.next().await.unwrap();
+        assert_eq!(told["params"]["uri"], "one://other", "{told}");
+        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1, "{told}");
+        let streams = [&mut legacy, &mut modern, &mut other, &mut unasked, &mut lists];
+        assert_quiet(streams).await;
+        // Who unsubscribes or stops to listen is not told any more.
+        session.ask("resources/unsubscribe", json!({"uri": "one://r"})).await;
+        drop((modern, other));
+        wait_until(PATIENCE, async || server.watched().is_empty().then_some(())).await;
+        assert_eq!(server.update_resource("one://r").await, 0);
+        assert_quiet([&mut legacy]).await;
+    }
+}
+
+#[tokio::test]
+async fn f9_changes_of_prompts_and_resources_reach_listeners_of_both_eras() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let (server, _home, serve) = shelf(era, "").await;
+        let peer = Peer::of(&serve);
+        let session = peer.open().await;
+        let mut legacy = session.listen().await;
+        let mut prompts = listening(&peer, json!({"promptsListChanged": true})).await;
+        let mut resources = listening(&peer, json!({"resourcesListChanged": true})).await;
+        let mut tools = listening(&peer, json!({"toolsListChanged": true})).await;
+        // Who sees nothing of the server hears nothing of it.
+        let narrowed = peer.with("x-mcp-tools", "none");
+        let everything = json!({"promptsListChanged": true, "resourcesListChanged": true});
+        let mut blind = listening(&narrowed, everything).await;
+        let mut blind_session = narrowed.open().await.listen().await;
+        let told = async |streams: [&mut Events; 2], method: &str| {
+            for stream in streams {
+                assert_eq!(stream.next().await.unwrap()["method"], method);
+            }
+        };
+        assert_eq!(server.set_prompts(["p", "q"]).await, 1);
+        told([&mut legacy, &mut prompts], "notifications/prompts/list_changed").await;
+        assert_eq!(server.set_resources(["one://r", "one://new"]).await, 1);
+        told([&mut legacy, &mut resources], "notifications/resources/list_changed").await;
+        for (method, new) in [("prompts/list", "one__q"), ("resources/list", "one://new")] {
+            assert!(peer.modern(method, json!({})).await.body.contains(new), "{method}");
+            assert!(session.ask(method, json!({})).await.body.contains(new), "{method}");
+        }
+        let streams =
+            [&mut legacy, &mut prompts, &mut resources, &mut tools, &mut blind, &mut blind_session];
+        assert_quiet(streams).await;
+    }
+}
+
+#[tokio::test]
+async fn f9_what_nobody_watches_any_more_is_given_up() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let (server, _home, serve) = shelf(era, "gateway: {session_idle: 3s}").await;
+        let peer = Peer::of(&serve);
+        let given_up = async || {
+            wait_until(PATIENCE, async || server.watched().is_empty().then_some(())).await;
+        };
+        let subscribe = async || {
+            let session = peer.open().await;
+            let subscribed = session.ask("resources/subscribe", json!({"uri": "one://r"})).await;
+            assert!(!subscribed.is_refusal(), "{}", subscribed.body);
+            assert_eq!(server.watched(), ["one://r"]);
+            session
+        };
+        let session = subscribe().await;
+        assert_eq!(session.delete().await.status, 204);
+        given_up().await;
+        // Who goes away without a word is let go after a while.
+        let session = subscribe().await;
+        given_up().await;
+        assert_eq!(session.ask("tools/list", json!({})).await.status, 404);
+        // One of two is not all of them.
+        let listener = listening(&peer, json!({"resourceSubscriptions": ["one://r"]})).await;
+        assert_eq!(subscribe().await.delete().await.status, 204);
+        let other = subscribe().await;
+        assert_eq!(server.watched(), ["one://r"]);
+        drop(listener);
+        assert_eq!(other.delete().await.status, 204);
+        given_up().await;
     }
 }
