@@ -1,15 +1,16 @@
 //! What the gateway shows just now: one catalog, one configuration, one set of prompts and resources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchboard_model::{Exposure, Plan, ServerName};
+use switchboard_model::{CanonicalName, Exposure, Plan, ServerName};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Look, Stage};
 use switchboard_view::{Index, Scope, ScopeFault, View};
 
 use crate::extras::Extras;
 use crate::gaze::Gaze;
+use crate::server_sets::ServerSets;
 
 /// Gazes that are kept although nobody needs them just now.
 const KEPT_GAZES: usize = 1024;
@@ -19,15 +20,21 @@ const KEPT_GAZES: usize = 1024;
 pub(crate) struct Front {
     pub(crate) stage: Arc<Stage>,
     pub(crate) extras: Extras,
+    server_sets: ServerSets,
     /// By the address of what is looked at; each of them keeps that alive.
     gazes: Mutex<HashMap<usize, Arc<Gaze>>>,
 }
 
 impl Front {
     pub(crate) fn new(board: &Board, plan: &Plan, exposure: Exposure) -> Self {
+        let server_sets = ServerSets::new(plan);
+        let mut stage = Stage::new(board.catalog(), plan, exposure);
+        let known = known_servers(&stage.servers, &stage.index, &server_sets);
+        stage.servers = known;
         Self {
-            stage: Arc::new(Stage::new(board.catalog(), plan, exposure)),
+            stage: Arc::new(stage),
             extras: Extras::new(&board.offers(), plan),
+            server_sets,
             gazes: Mutex::default(),
         }
     }
@@ -63,18 +70,27 @@ impl Front {
         self.gazes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether prompts and resources of a server belong to a view: they follow its tools, and those of a server
-    /// without any tool are for everybody who is not narrowed to toolsets.
+    /// Whether prompts and resources of a server belong to a view: they follow its tools, and its toolsets where it has
+    /// no tools.
     pub(crate) fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
         if self.index().has_server(server) {
             return view.has_server(server);
         }
-        let is_narrowed = view.mode() != switchboard_model::ExposureMode::Legacy
-            || scope.tools.is_some()
-            || scope.read_only;
-        let bound = view.selection().servers.as_ref();
-        !is_narrowed
-            && scope.server.as_deref().is_none_or(|only| only == server.as_str())
-            && bound.is_none_or(|bound| bound.contains(server.as_str()))
+        self.server_sets.shows(server, view, scope, &self.stage.exposure)
     }
+}
+
+/// The servers of which policy leaves something. The others are as if they were not configured.
+fn known_servers(all: &[String], index: &Index, server_sets: &ServerSets) -> Vec<String> {
+    let entries = index.entries().iter().map(|entry| &entry.tool.name);
+    let permitted = entries.filter(|name| index.permits(name.as_str()));
+    let with_tools: HashSet<&ServerName> = permitted.map(CanonicalName::server).collect();
+    let is_known = |name: &&String| {
+        let server = ServerName::new(name.as_str());
+        if index.has_server(&server) {
+            return with_tools.contains(&server);
+        }
+        server_sets.may_be_named(&server)
+    };
+    all.iter().filter(is_known).cloned().collect()
 }

@@ -25,6 +25,7 @@ mod modern;
 mod outcome;
 mod parked;
 mod seal;
+mod server_sets;
 mod session_calls;
 mod session_care;
 

@@ -25,7 +25,8 @@ pub(crate) struct ToolName {
 
 /// List the servers
 ///
-/// All configured MCP servers and how they are doing, in the order of the configuration.
+/// All configured MCP servers and how they are doing, in the order of the configuration. A client sees those that
+/// policy leaves it something of, an operator all of them.
 #[utoipa::path(
     get,
     path = "/api/v1/servers",
@@ -33,8 +34,15 @@ pub(crate) struct ToolName {
     tag = "servers",
     responses((status = 200, description = "All servers.", body = ServerList), Guarded)
 )]
-pub(crate) async fn servers(Ready(board): Ready) -> Json<ServerList> {
-    Json(present::servers(&board))
+pub(crate) async fn servers(
+    Ready(board): Ready,
+    ReadyGateway(gateway): ReadyGateway,
+    Extension(principal): Extension<Principal>,
+) -> Json<ServerList> {
+    let mut list = present::servers(&board);
+    let may_see = |name: &str| principal.role >= Role::Operator || gateway.permits_server(name);
+    list.servers.retain(|server| may_see(&server.name));
+    Json(list)
 }
 
 /// List the tools

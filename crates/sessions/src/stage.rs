@@ -20,7 +20,7 @@ pub struct Stage {
     serial: u64,
     pub index: Arc<Index>,
     pub exposure: Exposure,
-    /// Names of all configured servers, connected or not.
+    /// Names of the configured servers, connected or not. Who makes the stage takes those away that policy hides.
     pub servers: Vec<String>,
     catalog: Arc<Catalog>,
     /// Of sessions that brought servers of their own.

@@ -329,3 +329,35 @@ async fn a13_a_listener_hears_what_its_session_sees_at_that_time() {
         assert_eq!(switches.next().await.unwrap()["params"]["uri"], "b://r");
     }
 }
+
+#[tokio::test]
+async fn a13_names_of_denied_servers_are_not_told_to_clients() {
+    let (one, hidden) = (server([Tool::new("open")]).await, server([Tool::new("secret")]).await);
+    let servers = [("one", &*one.url()), ("hidden", &hidden.url())];
+    let home = crate::world::home(&servers, &["gateway: {deny_toolsets: [hidden]}"]);
+    let keys = ["client", "operator"].map(|role| key(&home, role, role));
+    let serve = home.serve().await;
+    let [client, operator] = keys.each_ref().map(|key| Peer::of(&serve).with_key(key));
+    let servers = async |peer: &Peer| {
+        let request = peer.at(serve.at("/api/v1/servers")).request(Method::GET, &[]);
+        let list: Value = request.send().await.unwrap().json().await.unwrap();
+        crate::client::names(&list["servers"])
+    };
+    assert_eq!(servers(&client).await, ["one"]);
+    assert_eq!(servers(&operator).await, ["one", "hidden"]);
+    // What is asked for by name is answered as if it were not configured.
+    let endpoint = async |name: &str| {
+        let peer = client.at(serve.at(&format!("/mcp/servers/{name}")));
+        let answers = [peer.modern("tools/list", json!({})).await, peer.initialize("").await];
+        answers.map(|answer| (answer.status, answer.body.replace(name, "NAME")))
+    };
+    assert_eq!(endpoint("hidden").await, endpoint("never").await);
+    let bound = async |name: &str| {
+        let peer = client.at(serve.at("/api/v1/sessions"));
+        let answer = peer.post(json!({"servers": [name]}).to_string(), &[]).await;
+        (answer.status, answer.body.replace(name, "NAME"))
+    };
+    let (refused, unknown) = (bound("hidden").await, bound("never").await);
+    assert_eq!(refused.0, unknown.0);
+    assert!(refused.0 >= 400 && !unknown.1.contains("hidden"), "{refused:?} {unknown:?}");
+}

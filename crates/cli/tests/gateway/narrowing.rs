@@ -1,12 +1,16 @@
 //! Paths, headers and queries show less, never more.
 
 use pretty_assertions::assert_eq;
-use serde_json::json;
+use serde_json::{Value, json};
+use switchboard_test_support::ScriptedServer;
 
-use crate::board::{NOTES, SHOP, TwoServers, meta_and, two_servers};
-use crate::peer::{BOTH, Era, Peer};
+use crate::board::{NOTES, SHOP, TwoServers, meta_and, shop_tools, two_servers};
+use crate::peer::{BOTH, Era, Peer, new_session};
+use crate::support::{Home, dynamic, server};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
+/// Paths and headers, and whether something is seen there.
+type Places<'a> = &'a [(&'a str, Headers<'a>, bool)];
 
 #[tokio::test]
 async fn each_place_narrows_and_all_of_them_together() {
@@ -85,7 +89,7 @@ async fn nothing_widens_what_is_configured() {
     let TwoServers { home, shop: _shop, notes: _notes } =
         two_servers("deny_toolsets: [notes]").await;
     let serve = home.serve_with(&["--tool-sets", "look"]).await;
-    let refused: [(&str, Headers<'_>, u16); 9] = [
+    let refused: [(&str, Headers<'_>, u16); 10] = [
         ("/mcp", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Toolsets", "look,buy")], 400),
         ("/mcp?toolsets=buy", &[], 400),
@@ -93,6 +97,7 @@ async fn nothing_widens_what_is_configured() {
         ("/mcp/toolsets/buy", &[], 404),
         ("/mcp/toolsets/look,buy", &[], 404),
         ("/mcp/toolsets/notes", &[], 404),
+        ("/mcp/servers/notes", &[], 404),
         ("/mcp/toolsets/look", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Readonly", "perhaps")], 400),
     ];
@@ -102,10 +107,9 @@ async fn nothing_widens_what_is_configured() {
             let (found, body) = answer.unwrap_err();
             assert_eq!(found, status, "{era:?} {path} {headers:?}: {body}");
         }
-        let shown: [(&str, Headers<'_>, &[&str]); 4] = [
+        let shown: [(&str, Headers<'_>, &[&str]); 3] = [
             ("/mcp", &[], &["shop__find", "shop__price"]),
             ("/mcp/servers/shop", &[], &["shop__find", "shop__price"]),
-            ("/mcp/servers/notes", &[], &[]),
             ("/mcp", &[("X-MCP-Tools", "shop__order,shop__price,notes__read")], &["shop__price"]),
         ];
         for (path, headers, expected) in shown {
@@ -164,4 +168,124 @@ async fn a_legacy_session_keeps_the_scope_of_its_handshake() {
     assert_eq!(at("/mcp/toolsets/buy", &narrowed, &[]).await.0, 404);
     assert_eq!(at("/mcp/servers/shop", &narrowed, &[]).await.0, 404);
     assert_eq!(at("/mcp/servers/shop", &open, &[]).await.0, 404);
+}
+
+/// A server that has tools, and one that has a prompt and a resource and no tools, which the set `library` names.
+async fn with_docs(gateway: &str) -> (ScriptedServer, ScriptedServer, Home) {
+    let shop = server(shop_tools()).await;
+    let docs = ScriptedServer::builder().prompts(["guide"]).resources(["docs://guide"]);
+    let docs = docs.start().await;
+    let home = Home::new(format!(
+        "switchboard:\n  gateway: {{{gateway}}}\n  toolsets:\n    \
+         - {{name: library, description: Reads, servers: [docs]}}\n  \
+         toolbox:\n    mcps:\n      - {}\n      - {}\n",
+        dynamic("shop", &shop.url()),
+        dynamic("docs", &docs.url())
+    ));
+    (shop, docs, home)
+}
+
+/// Whether a client sees what `docs` has. Either everything of it is there, or nothing.
+async fn sees_docs(client: &Peer) -> bool {
+    let count = async |method: &str, member: &str| {
+        let answer = client.ask(method, json!({})).await;
+        answer["result"][member].as_array().unwrap_or_else(|| panic!("{answer}")).len()
+    };
+    let prompts = count("prompts/list", "prompts").await;
+    assert_eq!(count("resources/list", "resources").await, prompts);
+    let got = client.ask("prompts/get", json!({"name": "docs__guide"})).await;
+    assert_eq!(got["result"].is_object(), prompts == 1, "{got}");
+    prompts == 1
+}
+
+#[tokio::test]
+async fn what_a_server_without_tools_has_is_seen_by_its_toolsets() {
+    let rows: [(&str, &[&str], Places<'_>); 8] = [
+        (
+            "",
+            &[],
+            &[
+                ("/mcp", &[], true),
+                ("/mcp/servers/docs", &[], true),
+                ("/mcp/servers/shop", &[], false),
+                ("/mcp/toolsets/docs", &[], true),
+                ("/mcp/toolsets/library", &[], true),
+                ("/mcp/toolsets/shop", &[], false),
+                ("/mcp/toolsets/library?toolsets=docs", &[], true),
+                ("/mcp/toolsets/library?toolsets=shop", &[], false),
+                ("/mcp", &[("X-MCP-Toolsets", "docs,shop")], true),
+                ("/mcp", &[("X-MCP-Tools", "shop__find")], false),
+                ("/mcp", &[("X-MCP-Readonly", "true")], false),
+                ("/mcp?dynamic=true", &[], false),
+            ],
+        ),
+        ("", &["--tool-sets", "docs"], &[("/mcp", &[], true), ("/mcp/toolsets/docs", &[], true)]),
+        ("", &["--tool-sets", "shop"], &[("/mcp", &[], false), ("/mcp/servers/docs", &[], false)]),
+        (
+            "deny_toolsets: [docs]",
+            &[],
+            &[("/mcp", &[], false), ("/mcp/toolsets/library", &[], false)],
+        ),
+        (
+            "deny_toolsets: [library]",
+            &[],
+            &[("/mcp", &[], false), ("/mcp/toolsets/docs", &[], false)],
+        ),
+        ("allow_toolsets: [shop]", &[], &[("/mcp", &[], false)]),
+        ("allow_toolsets: [shop, library]", &[], &[("/mcp", &[], true)]),
+        (
+            "exposure: dynamic, tool_sets: [docs]",
+            &[],
+            &[("/mcp", &[], true), ("/mcp/toolsets/shop", &[], false)],
+        ),
+    ];
+    for (gateway, arguments, places) in rows {
+        let (_shop, _docs, home) = with_docs(gateway).await;
+        let serve = home.serve_with(arguments).await;
+        for era in BOTH {
+            for (path, headers, expected) in places {
+                let client = Peer::try_open(era, &serve, path, headers).await.unwrap();
+                let place = format!("{era:?} {gateway} {arguments:?} {path} {headers:?}");
+                assert_eq!(sees_docs(&client).await, *expected, "{place}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_set_without_tools_is_switched_like_any_other() {
+    let (_shop, _docs, home) = with_docs("exposure: dynamic").await;
+    let serve = home.serve().await;
+    let path = new_session(&serve, "s").await;
+    for (era, path) in [(Era::Legacy, "/mcp"), (Era::Modern, path.as_str())] {
+        let client = Peer::open(era, &serve, path).await;
+        assert!(!sees_docs(&client).await, "{era:?}");
+        for set in ["docs", "library"] {
+            client.enable(set).await;
+            assert!(sees_docs(&client).await, "{era:?} {set}");
+            client.disable(set).await;
+            assert!(!sees_docs(&client).await, "{era:?} {set}");
+        }
+        client.enable("shop").await;
+        assert!(!sees_docs(&client).await, "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_policy_hides_is_answered_like_one_that_never_was() {
+    for gateway in ["deny_toolsets: [docs]", "deny_toolsets: [library]", "allow_toolsets: [shop]"] {
+        let (_shop, _docs, home) = with_docs(gateway).await;
+        let serve = home.serve().await;
+        for era in BOTH {
+            let refused = async |server: &str| -> (u16, String) {
+                let path = format!("/mcp/servers/{server}");
+                let (status, body): (_, Value) =
+                    Peer::try_open(era, &serve, &path, &[]).await.unwrap_err();
+                (status.as_u16(), body.to_string().replace(server, "NAME"))
+            };
+            let unknown = refused("never").await;
+            assert_eq!(unknown.0, 404);
+            assert_eq!(refused("docs").await, unknown, "{era:?} {gateway}");
+        }
+    }
 }

@@ -55,9 +55,9 @@ async fn what_policy_hides_is_reachable_in_a_session_by_no_way() {
                 format!("there is no toolset '{set}' here; there are: {}", "look, shop")
             );
         }
-        chat.patch(json!({"servers": ["notes"]})).await;
-        assert_eq!(chat.names().await, [""; 0], "bound to what is hidden it sees nothing");
-        chat.patch(json!({"servers": null, "allow": {"openai": null}})).await;
+        let said = chat.try_patch(json!({"servers": ["notes"]})).await.refused(422, "bad_request");
+        assert_eq!(said, "there is no MCP server 'notes' here; there are: shop");
+        chat.patch(json!({"allow": {"openai": null}})).await;
         for tail in ["/tools", "/toolsets", "/snapshot", "/render?provider=mcp"] {
             let text = chat.get(tail).await.to_string();
             assert!(!text.contains("notes") && !text.contains("order"), "{tail}: {text}");

@@ -1,0 +1,108 @@
+//! Which toolsets have a server as a whole, and what policy leaves of it.
+//!
+//! Where a server has tools, its tools decide who sees its prompts and resources. This decides where it has none, by the
+//! same rules, and which servers may be named at all.
+
+use std::collections::HashMap;
+
+use switchboard_model::{Exposure, ExposureMode, GatewayPlan, Plan, ServerName, ServerPlan};
+use switchboard_view::{Scope, View};
+use wildmatch::WildMatch;
+
+/// What policy leaves of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Permitted,
+    /// Nothing of the server itself, but an allowed set has patterns, and it may come to have a tool that fits.
+    ByPattern,
+    Denied,
+}
+
+/// One server.
+#[derive(Debug, PartialEq, Eq)]
+struct Standing {
+    /// The sets that have it and that may be seen.
+    sets: Vec<String>,
+    policy: Policy,
+}
+
+/// All configured servers.
+#[derive(Debug)]
+pub(crate) struct ServerSets(HashMap<ServerName, Standing>);
+
+impl ServerSets {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let standings = plan.servers.iter().map(|server| {
+            let sets = sets_of(server, plan);
+            (server.spec.name.clone(), Standing::new(sets, plan))
+        });
+        Self(standings.collect())
+    }
+
+    /// Whether a server without tools may be named: whether anything of it can be seen, now or later.
+    pub(crate) fn may_be_named(&self, server: &ServerName) -> bool {
+        self.0.get(server).is_some_and(|standing| standing.policy != Policy::Denied)
+    }
+
+    /// Whether a server without tools belongs to a view: whether it would show a tool that is in no other sets.
+    pub(crate) fn shows(
+        &self,
+        server: &ServerName,
+        view: &View,
+        scope: &Scope,
+        exposure: &Exposure,
+    ) -> bool {
+        let Some(Standing { sets, policy: Policy::Permitted }) = self.0.get(server) else {
+            return false;
+        };
+        let has_set = |names: &Vec<String>| names.iter().any(|name| sets.contains(name));
+        let statics = (exposure.mode == ExposureMode::Static).then_some(&exposure.tool_sets);
+        let selection = view.selection();
+        let switched =
+            |is_on: bool| sets.iter().any(|set| selection.toolsets.get(set) == Some(&is_on));
+        // Who names tools, or wants those that change nothing, wants none of what has no tool.
+        scope.tools.is_none()
+            && !scope.read_only
+            && scope.server.as_deref().is_none_or(|only| only == server.as_str())
+            && selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))
+            && scope.toolsets.iter().all(has_set)
+            && statics.is_none_or(has_set)
+            && (switched(true) || (view.mode() != ExposureMode::Dynamic && !switched(false)))
+    }
+}
+
+impl Standing {
+    fn new(mut sets: Vec<String>, plan: &Plan) -> Self {
+        let GatewayPlan { allow_toolsets, deny_toolsets, .. } = &plan.gateway;
+        if sets.iter().any(|set| deny_toolsets.contains(set)) {
+            return Self { sets: Vec::new(), policy: Policy::Denied };
+        }
+        let Some(allowed) = allow_toolsets else {
+            return Self { sets, policy: Policy::Permitted };
+        };
+        sets.retain(|set| allowed.contains(set));
+        let mut by_pattern = plan.toolsets.iter().filter(|set| allowed.contains(&set.name));
+        let policy = if !sets.is_empty() {
+            Policy::Permitted
+        } else if by_pattern.any(|set| !set.tools.is_empty()) {
+            Policy::ByPattern
+        } else {
+            Policy::Denied
+        };
+        Self { sets, policy }
+    }
+}
+
+/// Its own set, those that name it, and those that have a pattern for whatever it may offer.
+fn sets_of(server: &ServerPlan, plan: &Plan) -> Vec<String> {
+    let name = &server.spec.name;
+    let own = server.toolset.clone().unwrap_or_else(|| name.to_string());
+    let any_tool = format!("{name}.");
+    let others = plan.toolsets.iter().filter(|set| {
+        set.name != own
+            && (set.servers.contains(name)
+                || set.tools.iter().any(|pattern| WildMatch::new(pattern).matches(&any_tool)))
+    });
+    let others: Vec<_> = others.map(|set| set.name.clone()).collect();
+    [own].into_iter().chain(others).collect()
+}
