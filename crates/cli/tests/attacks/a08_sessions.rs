@@ -245,14 +245,22 @@ fn forgeries(one: &str, two: &str) -> Vec<String> {
     };
     let parts = 8;
     let changed = (0..parts).map(|part| changed_at(part * (one.len() - 1) / (parts - 1)));
-    // The beginning of one with the rest of the other: at the first dot, and in the middle.
-    let spliced = [
-        one.find('.').zip(two.find('.')).map(|(a, b)| format!("{}{}", &one[..a], &two[b..])),
-        Some(format!("{}{}", &one[..one.len() / 2], &two[two.len() / 2..])),
+    let (seal, inside) = one.split_once('.').unwrap();
+    let (_, other_inside) = two.split_once('.').unwrap();
+    let (half, _) = one.split_at(one.len() / 2);
+    let (_, other_half) = two.split_at(two.len() / 2);
+    // The beginning of one with the rest of the other, and what is left when something is cut off.
+    let put_together = [
+        format!("{seal}.{other_inside}"),
+        format!("{half}{other_half}"),
+        half.to_owned(),
+        inside.to_owned(),
+        one.chars().skip(1).collect(),
+        one.chars().take(one.len() - 1).collect(),
+        String::new(),
+        format!("{one}{one}"),
     ];
-    let cut = [&one[1..], &one[..one.len() - 1], one.split_once('.').map_or("", |(_, rest)| rest)];
-    let all = changed.chain(spliced.into_iter().flatten()).chain(cut.map(str::to_owned));
-    all.chain([String::new(), format!("{one}{one}")]).collect()
+    changed.chain(put_together).collect()
 }
 
 #[tokio::test]

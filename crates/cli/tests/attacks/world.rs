@@ -30,7 +30,7 @@ pub(crate) async fn tasks(serve: &Serve) -> usize {
     line.unwrap_or_else(|| panic!("no count of tasks in\n{page}")).parse().unwrap()
 }
 
-/// SQLite works in a thread for each connection. There are up to four; they come when they are needed and stay for a
+/// The database works in a thread for each connection. There are up to four; they come when they are needed and stay for a
 /// minute.
 pub(crate) const DATABASE_THREADS: usize = 4;
 

@@ -78,7 +78,7 @@ async fn every_scenario_that_the_suite_has_is_run_or_left_out_with_a_reason() {
         let left_out = LEFT_OUT.iter().filter(|(run, _)| *run == suite);
         let left_out = left_out.map(|(_, left_out)| left_out.scenario);
         let known: Vec<_> = run.chain(left_out).map(str::to_owned).collect();
-        assert_eq!(BTreeSet::from_iter(known.iter().cloned()), has, "{suite:?}");
+        assert_eq!(known.iter().cloned().collect::<BTreeSet<_>>(), has, "{suite:?}");
         assert_eq!(known.len(), has.len(), "{suite:?} names something twice");
     }
 }
