@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use switchboard_api::Readiness;
+use tokio::runtime::Handle;
 
 use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
 use crate::present;
@@ -60,6 +61,7 @@ pub(crate) async fn readyz(Ready(board): Ready) -> Json<Readiness> {
     )
 )]
 pub(crate) async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
+    switchboard_telemetry::tasks_alive(Handle::current().metrics().num_alive_tasks());
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], shared.metrics.render())
 }

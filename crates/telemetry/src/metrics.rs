@@ -22,6 +22,7 @@ const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
 const MODEL_SECONDS: &str = "switchboard_model_request_seconds";
 const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
 const TURNS: &str = "switchboard_turns_total";
+const TASKS: &str = "switchboard_tasks";
 
 /// Looked up once, when counting starts.
 static IN_FLIGHT_GAUGE: OnceLock<Gauge> = OnceLock::new();
@@ -73,6 +74,7 @@ fn describe() {
     describe_histogram!(MODEL_SECONDS, "Seconds that models took to answer, by provider");
     describe_counter!(MODEL_TOKENS, "Tokens by provider and direction, input or output");
     describe_counter!(TURNS, "Turns that have ended, by how");
+    describe_gauge!(TASKS, "Tasks that are alive just now");
 }
 
 /// The outcome that nearly all calls have.
@@ -190,4 +192,10 @@ pub fn model_answered(
 /// Counts a turn that has ended.
 pub fn turn_ended(status: &'static str) {
     counter!(TURNS, "status" => status).increment(1);
+}
+
+/// Shows how many tasks are alive. Nobody counts them as they come and go: who shows the page asks the runtime.
+pub fn tasks_alive(count: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "a count, far below 2^52")]
+    gauge!(TASKS).set(count as f64);
 }

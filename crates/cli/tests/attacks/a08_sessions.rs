@@ -144,7 +144,10 @@ async fn a8_a_session_of_one_server_is_no_key_to_another() {
 
 /// A tool that asks its client a question, and the answer to it.
 async fn asked(peer: &Peer, tool: &str, arguments: &Value) -> (String, Value) {
-    let result = peer.call(tool, arguments.clone()).await.result();
+    question(&peer.call(tool, arguments.clone()).await.result())
+}
+
+fn question(result: &Value) -> (String, Value) {
     assert_eq!(result["resultType"], "input_required", "{result}");
     let state = result["requestState"].as_str().unwrap().to_owned();
     let keys = result["inputRequests"].as_object().unwrap().keys();
@@ -231,4 +234,84 @@ async fn a8_a_state_is_used_once_with_a_legacy_server() {
     assert!(
         !come_back(&peer, "fix__test_elicitation", &arguments, &two, &responses).await.is_refusal()
     );
+}
+
+/// What somebody would try who has states and wants others.
+fn forgeries(one: &str, two: &str) -> Vec<String> {
+    let changed_at = |at: usize| {
+        let mut bytes = one.as_bytes().to_vec();
+        bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+        String::from_utf8(bytes).unwrap()
+    };
+    let parts = 8;
+    let changed = (0..parts).map(|part| changed_at(part * (one.len() - 1) / (parts - 1)));
+    let (seal, inside) = one.split_once('.').unwrap();
+    let (_, other_inside) = two.split_once('.').unwrap();
+    let (half, _) = one.split_at(one.len() / 2);
+    let (_, other_half) = two.split_at(two.len() / 2);
+    // The beginning of one with the rest of the other, and what is left when something is cut off.
+    let put_together = [
+        format!("{seal}.{other_inside}"),
+        format!("{half}{other_half}"),
+        half.to_owned(),
+        inside.to_owned(),
+        one.chars().skip(1).collect(),
+        one.chars().take(one.len() - 1).collect(),
+        String::new(),
+        format!("{one}{one}"),
+    ];
+    changed.chain(put_together).collect()
+}
+
+#[tokio::test]
+async fn a8_a_state_of_a_modern_server_is_worth_nothing_changed_or_elsewhere() {
+    let fixture = Fixture::start("modern");
+    let servers = [("fix", fixture.url.as_str()), ("twin", fixture.url.as_str())];
+    let pair = Pair::new(home(&servers, &[])).await;
+    let (alice, bob) = (pair.alice.able(), pair.bob.able());
+    let (tool, arguments) = ("fix__test_input_required_result_multi_round", json!({}));
+    let (one, answer_one) = asked(&alice, tool, &arguments).await;
+    let next = come_back(&alice, tool, &arguments, &one, &answer_one).await;
+    let (two, answer_two) = question(&next.result());
+    assert_ne!(one, two);
+    let refused = async |peer: &Peer, tool: &str, state: &str| {
+        let answer = come_back(peer, tool, &arguments, state, &answer_two).await;
+        assert!(answer.is_refusal(), "{tool} {state}: {answer:?}");
+    };
+    for forged in forgeries(&two, &one).into_iter().chain(forgeries(&one, &two)) {
+        refused(&alice, tool, &forged).await;
+    }
+    // The same tool of another server, and an endpoint that does not show the tool.
+    refused(&alice, "twin__test_input_required_result_multi_round", &two).await;
+    refused(&alice.at(pair.serve.at("/mcp/servers/twin")), tool, &two).await;
+    refused(&bob, tool, &two).await;
+    let mine = come_back(&alice, tool, &arguments, &two, &answer_two).await;
+    assert_eq!(mine.result()["resultType"], "complete", "{mine:?}");
+    // Once it was used it is no more to others than before. To its owner it is what the server makes of it.
+    refused(&bob, tool, &two).await;
+    let again = come_back(&alice, tool, &arguments, &two, &answer_two).await;
+    assert_eq!(again.result()["resultType"], "complete", "{again:?}");
+}
+
+#[tokio::test]
+async fn a8_a_state_of_a_modern_server_opens_no_session_that_does_not_show_the_tool() {
+    let fixture = Fixture::start("modern");
+    let pair = Pair::new(home(&[("fix", &fixture.url)], &["gateway: {exposure: dynamic}"])).await;
+    let alice = pair.alice.able();
+    let make = async |id: &str| {
+        let body = json!({ "id": id }).to_string();
+        let made = alice.at(pair.serve.at("/api/v1/sessions")).post(body, &[]).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        alice.at(pair.serve.at(made.last()["path"].as_str().unwrap()))
+    };
+    let (open, closed) = (make("open").await, make("closed").await);
+    assert_eq!(open.call("enable_toolset", json!({"toolsetName": "fix"})).await.status, 200);
+    let (tool, arguments) = ("fix__test_input_required_result_request_state", json!({}));
+    let (state, responses) = asked(&open, tool, &arguments).await;
+    for elsewhere in [&closed, &alice] {
+        let answer = come_back(elsewhere, tool, &arguments, &state, &responses).await;
+        assert!(answer.is_refusal(), "{answer:?}");
+    }
+    let mine = come_back(&open, tool, &arguments, &state, &responses).await;
+    assert_eq!(mine.result()["resultType"], "complete", "{mine:?}");
 }

@@ -325,9 +325,11 @@ pub(crate) async fn raw(serve: &Serve, bytes: &[u8]) -> String {
     let _cut_off = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
-    let pause = Duration::from_millis(1500);
-    while let Ok(Ok(read @ 1..)) = tokio::time::timeout(pause, stream.read(&mut buffer)).await {
+    // The first byte may take its time; once it is there, the rest is there or is not going to come.
+    let mut patience = PATIENCE;
+    while let Ok(Ok(read @ 1..)) = tokio::time::timeout(patience, stream.read(&mut buffer)).await {
         answer.extend_from_slice(&buffer[..read]);
+        patience = Duration::from_millis(1500);
     }
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -12,9 +12,9 @@ use crate::client::{Answer, Peer, Session};
 use crate::support::{Home, PATIENCE, Serve};
 use crate::world::config;
 
-/// What a call may take here, and what its answer may take longer.
+/// What a call may take here, and what its answer may take longer on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(1);
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(15);
 
 fn quick(name: &str, url: &str) -> String {
     format!(
@@ -154,7 +154,7 @@ async fn strange_replies(builder: ScriptedServerBuilder) {
         assert!(!answer.is_refusal(), "{}", answer.body);
     }
     // Late answers of the calls above come now; they belong to nobody.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    wait_until(PATIENCE, async || (world.upstream.stats().running_calls == 0).then_some(())).await;
     for (answer, _) in world.both("bad__echo", &json!({"n": 8})).await {
         assert_eq!(answer.result()["structuredContent"]["n"], 8);
     }
@@ -178,7 +178,7 @@ async fn f1_strange_replies_on_streams_reach_only_who_asked() {
 
 #[tokio::test]
 async fn f1_a_flood_of_notifications_neither_stalls_nor_grows() {
-    let flood = Tool::new("flood").sleeps(800).progress_every(1);
+    let flood = Tool::new("flood").sleeps(400).progress_every(1);
     let world = world(ScriptedServer::builder().legacy(), vec![Tool::new("echo"), flood]).await;
     let before = crate::world::Holdings::of(world.serve.pid());
     let peer = world.peer.meta(json!({"progressToken": "t"}));

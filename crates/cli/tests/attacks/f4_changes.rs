@@ -7,7 +7,7 @@ use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
 use crate::client::{Events, Peer};
 use crate::support::PATIENCE;
-use crate::world::{Holdings, home};
+use crate::world::{DATABASE_THREADS, Holdings, home};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -30,7 +30,8 @@ async fn f4_a_storm_of_list_changes_is_one_change_for_clients() {
         assert!(!quiet.is_refusal(), "{}", quiet.body);
         assert!(legacy.within(Duration::from_millis(1_500)).await.is_err());
         let asked = upstream.stats().list_count - lists;
-        assert!(asked <= 20, "the list was asked for {asked} times");
+        // A dozen times; more often where a thousand messages take seconds.
+        assert!(asked <= 100, "the list was asked for {asked} times");
         // Something changed, said a thousand times.
         upstream.set_tools(["a", "b"].map(Tool::new));
         upstream.notify_list_changed(1_000).await;
@@ -44,7 +45,7 @@ async fn f4_a_storm_of_list_changes_is_one_change_for_clients() {
         }
         let after = Holdings::of(serve.pid());
         assert!(after.rss_kb < before.rss_kb + 30 * 1024, "{before:?} {after:?}");
-        assert_eq!(after.threads, before.threads);
+        assert!(after.threads <= before.threads + DATABASE_THREADS, "{before:?} {after:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What several attacks need: configurations, keys, the fixture, and what a process uses.
 
-use crate::support::{Home, dynamic, yaml};
+use crate::support::{Home, Serve, dynamic, yaml};
 
 /// A configuration of these servers with further sections, such as `gateway: {...}`.
 pub(crate) fn config(servers: &[String], sections: &[&str]) -> String {
@@ -22,6 +22,17 @@ pub(crate) fn key(home: &Home, name: &str, role: &str) -> String {
     let made = home.line(&format!("key add {name} --role {role} --json")).expect(0).json();
     made["key"].as_str().unwrap().to_owned()
 }
+
+/// How many tasks the program has just now, by its own account. One of them answers this question.
+pub(crate) async fn tasks(serve: &Serve) -> usize {
+    let page = serve.text("/metrics").await;
+    let line = page.lines().find_map(|line| line.strip_prefix("switchboard_tasks "));
+    line.unwrap_or_else(|| panic!("no count of tasks in\n{page}")).parse().unwrap()
+}
+
+/// The database works in a thread for each connection. There are up to four; they come when they are needed and stay for a
+/// minute.
+pub(crate) const DATABASE_THREADS: usize = 4;
 
 /// What a process holds just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

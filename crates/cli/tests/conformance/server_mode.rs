@@ -2,7 +2,7 @@
 //! of the program, then of the program with the fixture behind it.
 
 use crate::fixture::Fixture;
-use crate::suite::{Excuse, Suite};
+use crate::suite::{LeftOut, Suite, Weight};
 use crate::support::{Home, dynamic};
 
 const ACTIVE: Suite = Suite::Active;
@@ -14,31 +14,64 @@ const ACTIVE_SCENARIOS: usize = 30;
 const LEGACY_SCENARIOS: usize = 33;
 const MODERN_SCENARIOS: usize = 50;
 
-/// What a legacy server has no means for, and no gateway can invent.
-const NEEDS_A_MODERN_SERVER: &[Excuse] = &[
+/// With which server behind the gateway something cannot pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// With any, and with the fixture alone.
+    Any,
+    Legacy,
+}
+
+const NO_TASKS: &str =
+    "tasks are an extension of 2026-07-28 that neither the gateway nor the fixture has";
+
+const fn task(scenario: &'static str) -> (Behind, LeftOut) {
+    (Behind::Any, LeftOut { scenario, weight: Weight::Reported, reason: NO_TASKS })
+}
+
+/// Every scenario that does not pass. All of them are of 2026-07-28; nothing is left out of the two other suites.
+const LEFT_OUT: &[(Behind, LeftOut)] = &[
     (
-        "input-required-result-basic-elicitation",
-        "expects the question under the key `user_name`; a legacy request has no key",
+        Behind::Legacy,
+        LeftOut {
+            scenario: "input-required-result-basic-elicitation",
+            weight: Weight::Scored,
+            reason: "expects the question under the key `user_name`, and a legacy request has no key",
+        },
     ),
-    (
-        "input-required-result-ignore-extra-params",
-        "answers under the key `user_name` before anything was asked",
-    ),
+    task("tasks-lifecycle"),
+    task("tasks-capability-negotiation"),
+    task("tasks-wire-fields"),
+    task("tasks-request-state-removal"),
+    task("tasks-mrtr-input"),
+    task("tasks-request-headers"),
+    task("tasks-dispatch-and-envelope"),
+    task("tasks-required-task-error"),
+    task("tasks-mrtr-composition"),
 ];
+
+fn left_out(suite: Suite, era: &str) -> Vec<LeftOut> {
+    let applies = |behind: Behind| match behind {
+        Behind::Any => true,
+        Behind::Legacy => era == "legacy",
+    };
+    let table = LEFT_OUT.iter().filter(|_| suite == MODERN);
+    table.filter(|(behind, _)| applies(*behind)).map(|(_, left_out)| *left_out).collect()
+}
 
 async fn directly(suite: Suite, era: &str, scenarios: usize) {
     let fixture = Fixture::start(era);
-    suite.test_server(&fixture.url, scenarios, &[]).await;
+    suite.test_server(&fixture.url, scenarios, &left_out(suite, era)).await;
 }
 
-async fn through_the_gateway(suite: Suite, era: &str, scenarios: usize, excused: &[Excuse]) {
+async fn through_the_gateway(suite: Suite, era: &str, scenarios: usize) {
     let fixture = Fixture::start(era);
     let server = dynamic("fixture", &fixture.url);
     let home = Home::new(format!(
         "switchboard:\n  gateway:\n    naming: bare\n  toolbox:\n    max_concurrent: 64\n    mcps:\n      - {server}\n"
     ));
     let serve = home.serve().await;
-    suite.test_server(&serve.at("/mcp"), scenarios, excused).await;
+    suite.test_server(&serve.at("/mcp"), scenarios, &left_out(suite, era)).await;
 }
 
 #[tokio::test]
@@ -60,22 +93,22 @@ async fn the_fixture_passes_the_modern_requirements() {
 }
 
 macro_rules! gateway_passes {
-    ($($name:ident: $suite:expr, $era:literal, $scenarios:expr, $excused:expr;)*) => {
+    ($($name:ident: $suite:expr, $era:literal, $scenarios:expr;)*) => {
         $(#[tokio::test]
         async fn $name() {
-            through_the_gateway($suite, $era, $scenarios, $excused).await;
+            through_the_gateway($suite, $era, $scenarios).await;
         })*
     };
 }
 
 gateway_passes! {
-    old_suite_with_a_modern_server: ACTIVE, "modern", ACTIVE_SCENARIOS, &[];
-    old_suite_with_a_legacy_server: ACTIVE, "legacy", ACTIVE_SCENARIOS, &[];
-    old_suite_with_a_server_of_both_eras: ACTIVE, "dual", ACTIVE_SCENARIOS, &[];
-    legacy_requirements_with_a_modern_server: LEGACY, "modern", LEGACY_SCENARIOS, &[];
-    legacy_requirements_with_a_legacy_server: LEGACY, "legacy", LEGACY_SCENARIOS, &[];
-    legacy_requirements_with_a_server_of_both_eras: LEGACY, "dual", LEGACY_SCENARIOS, &[];
-    modern_requirements_with_a_modern_server: MODERN, "modern", MODERN_SCENARIOS, &[];
-    modern_requirements_with_a_server_of_both_eras: MODERN, "dual", MODERN_SCENARIOS, &[];
-    modern_requirements_with_a_legacy_server: MODERN, "legacy", MODERN_SCENARIOS, NEEDS_A_MODERN_SERVER;
+    old_suite_with_a_modern_server: ACTIVE, "modern", ACTIVE_SCENARIOS;
+    old_suite_with_a_legacy_server: ACTIVE, "legacy", ACTIVE_SCENARIOS;
+    old_suite_with_a_server_of_both_eras: ACTIVE, "dual", ACTIVE_SCENARIOS;
+    legacy_requirements_with_a_modern_server: LEGACY, "modern", LEGACY_SCENARIOS;
+    legacy_requirements_with_a_legacy_server: LEGACY, "legacy", LEGACY_SCENARIOS;
+    legacy_requirements_with_a_server_of_both_eras: LEGACY, "dual", LEGACY_SCENARIOS;
+    modern_requirements_with_a_modern_server: MODERN, "modern", MODERN_SCENARIOS;
+    modern_requirements_with_a_server_of_both_eras: MODERN, "dual", MODERN_SCENARIOS;
+    modern_requirements_with_a_legacy_server: MODERN, "legacy", MODERN_SCENARIOS;
 }

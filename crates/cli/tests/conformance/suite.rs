@@ -1,5 +1,6 @@
 //! One run of the suite, and what it complains about.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,11 +13,8 @@ use tokio::process::Command;
 /// A whole run takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// An extension that neither side of the tests has; the suite does not score it either.
-const NOT_OURS: &str = "tasks-";
-
 /// Which checks are run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
     /// 0.1.16, which knows only the legacy era.
     Active,
@@ -24,8 +22,22 @@ pub(crate) enum Suite {
     Requirements(&'static str),
 }
 
-/// A scenario that cannot work in some setting, and why.
-pub(crate) type Excuse = (&'static str, &'static str);
+/// What a scenario counts for in the suite's own verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// A failure makes the suite end with an error.
+    Scored,
+    /// It is run and reported, such as an extension of the protocol.
+    Reported,
+}
+
+/// A scenario that cannot pass, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeftOut {
+    pub(crate) scenario: &'static str,
+    pub(crate) weight: Weight,
+    pub(crate) reason: &'static str,
+}
 
 impl Suite {
     fn file(self) -> &'static str {
@@ -50,26 +62,65 @@ impl Suite {
         command
     }
 
+    /// The scenarios for clients that the suite has, by its own account.
+    pub(crate) async fn client_scenarios(self) -> BTreeSet<String> {
+        let mut command = self.command("list");
+        command.arg("--client");
+        if let Self::Requirements(revision) = self {
+            command.args(["--requirements", revision]);
+        }
+        let output = command.output().await.unwrap();
+        let words = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{words}");
+        // `- NAME` and perhaps its revisions, below a heading. What a revision requires is listed for both sides,
+        // whatever was asked for, and what is never scored in one list, with the side behind the name.
+        let mut names = BTreeSet::new();
+        let mut is_for_clients = true;
+        for line in words.lines().map(str::trim) {
+            if let Some(entry) = line.strip_prefix("- ") {
+                let (name, side) = entry.split_once(' ').unwrap_or((entry, ""));
+                if is_for_clients && side != "[server]" {
+                    names.insert(name.to_owned());
+                }
+            } else if line.ends_with(':') {
+                is_for_clients = !line.starts_with("Server scenarios");
+            }
+        }
+        names
+    }
+
     /// Lets the suite be a client of the server at this address. At least `scenarios` must have run, and
-    /// all but the excused ones without a complaint.
-    pub(crate) async fn test_server(self, url: &str, scenarios: usize, excused: &[Excuse]) {
+    /// all but those that are left out without a complaint.
+    pub(crate) async fn test_server(self, url: &str, scenarios: usize, left_out: &[LeftOut]) {
         let directory = tempfile::tempdir().unwrap();
         let mut command = self.command("server");
         command.args(["--url", url]).args(self.selection()).arg("-o").arg(directory.path());
-        self.test(command, directory.path(), "server-", scenarios, excused).await;
+        self.test(command, directory.path(), "server-", scenarios, left_out).await;
     }
 
     /// Lets the suite be the server of this command, in one scenario.
     pub(crate) async fn test_client(self, driver: &str, scenario: &str) {
+        self.run_client(driver, scenario, &[]).await;
+    }
+
+    /// The same with a scenario that cannot pass: it is there, and still fails.
+    pub(crate) async fn client_fails(self, driver: &str, left_out: LeftOut) {
+        // One scenario that is named is what a run is about, whatever it counts for in others.
+        let left_out = LeftOut { weight: Weight::Scored, ..left_out };
+        self.run_client(driver, left_out.scenario, &[left_out]).await;
+    }
+
+    async fn run_client(self, driver: &str, scenario: &str, left_out: &[LeftOut]) {
         let directory = tempfile::tempdir().unwrap();
         let mut command = self.command("client");
         command.args(["--command", driver, "--scenario", scenario]);
         command.env("SWITCHBOARD_BIN", env!("CARGO_BIN_EXE_switchboard"));
         if let Self::Requirements(revision) = self {
-            command.args(["--spec-version", revision]);
+            // Extensions belong to no revision, and are run with it all the same.
+            command.args(["--spec-version", revision, "--force"]);
         }
         command.arg("-o").arg(directory.path());
-        self.test(command, directory.path(), "", 1, &[]).await;
+        self.test(command, directory.path(), "", 1, left_out).await;
     }
 
     async fn test(
@@ -78,7 +129,7 @@ impl Suite {
         results: &Path,
         prefix: &str,
         scenarios: usize,
-        excused: &[Excuse],
+        left_out: &[LeftOut],
     ) {
         let ran = tokio::time::timeout(PATIENCE, command.output()).await;
         let output = ran.expect("the suite ends in time").unwrap();
@@ -87,15 +138,25 @@ impl Suite {
         let found = read(results, prefix);
         assert!(found.len() >= scenarios, "{} scenarios ran:\n{words}", found.len());
         let mut complaints = String::new();
-        let counted = found.iter().filter(|(scenario, _)| {
-            !scenario.starts_with(NOT_OURS) && excused.iter().all(|(name, _)| name != scenario)
-        });
-        for (scenario, checks) in counted {
-            complain(&mut complaints, scenario, checks);
+        for (scenario, checks) in &found {
+            let excuse = left_out.iter().find(|left_out| left_out.scenario == scenario);
+            let complained = complaints_of(scenario, checks);
+            match excuse {
+                None => complaints.push_str(&complained),
+                Some(LeftOut { reason, .. }) if complained.is_empty() => {
+                    writeln!(complaints, "{scenario} passes, and is left out: {reason}").unwrap();
+                }
+                Some(_) => {}
+            }
+        }
+        for LeftOut { scenario, .. } in left_out {
+            if found.iter().all(|(name, _)| name != scenario) {
+                writeln!(complaints, "{scenario} is left out, and was not run").unwrap();
+            }
         }
         assert!(complaints.is_empty(), "{self:?}\n{complaints}\n{words}");
-        let all_counted = excused.is_empty();
-        assert!(!all_counted || output.status.success(), "{self:?} ended badly:\n{words}");
+        let should_pass = left_out.iter().all(|left_out| left_out.weight == Weight::Reported);
+        assert_eq!(output.status.success(), should_pass, "{self:?} ended otherwise:\n{words}");
     }
 }
 
@@ -127,7 +188,9 @@ fn read(results: &Path, prefix: &str) -> Vec<(String, Vec<Value>)> {
     found
 }
 
-fn complain(complaints: &mut String, scenario: &str, checks: &[Value]) {
+/// What did not go well in a scenario, line by line.
+fn complaints_of(scenario: &str, checks: &[Value]) -> String {
+    let mut complaints = String::new();
     for check in checks {
         let status = check["status"].as_str().unwrap();
         if matches!(status, "FAILURE" | "WARNING") {
@@ -135,4 +198,5 @@ fn complain(complaints: &mut String, scenario: &str, checks: &[Value]) {
             writeln!(complaints, "{scenario}: {status} {id}: {message}").unwrap();
         }
     }
+    complaints
 }
