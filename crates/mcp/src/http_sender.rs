@@ -10,7 +10,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
-use switchboard_near::{LineRequest, Lines, Rest, target};
+use switchboard_near::{LineRequest, Lines, Repeat, Rest, target};
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
@@ -56,6 +56,7 @@ impl HttpSender {
         method: Method,
         headers: &Headers,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
         if let Some(plain) = &self.plain {
             let request = LineRequest {
@@ -64,6 +65,7 @@ impl HttpSender {
                 headers: &headers.shared,
                 more_headers: &headers.own,
                 body: &body,
+                repeat,
             };
             let sent = plain.lines.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
