@@ -92,8 +92,8 @@ impl HttpSender {
     }
 }
 
-/// The headers of a request: those of its session, which are put together once, and its own, none of which is among
-/// the others.
+/// The headers of a request: those of its session, which are put together once, and its own. Where they are sent apart,
+/// none of its own is among the others.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     pub(crate) shared: Arc<HeaderMap>,
@@ -103,7 +103,10 @@ pub(crate) struct Headers {
 impl Headers {
     pub(crate) fn all(&self) -> HeaderMap {
         let mut all = HeaderMap::clone(&self.shared);
-        all.extend(self.own.iter().cloned());
+        for (name, value) in &self.own {
+            // `extend` would add a second value where one is set for all requests.
+            all.insert(name.clone(), value.clone());
+        }
         all
     }
 }
@@ -200,4 +203,24 @@ impl Answer {
 
 fn starts_with(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_itself_stands_above_what_is_set_for_all() {
+        let tenant = HeaderName::from_static("mcp-param-tenant");
+        let other = HeaderName::from_static("x-other");
+        let shared = HeaderMap::from_iter([
+            (tenant.clone(), HeaderValue::from_static("acme")),
+            (other.clone(), HeaderValue::from_static("kept")),
+        ]);
+        let own = vec![(tenant.clone(), HeaderValue::from_static("mirrored"))];
+        let all = Headers { shared: Arc::new(shared), own }.all();
+        let said: Vec<_> =
+            all.get_all(&tenant).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!((said, &all[other]), (vec!["mirrored"], &HeaderValue::from_static("kept")));
+    }
 }
