@@ -10,7 +10,9 @@ use switchboard_test_support::{
 };
 use tokio::sync::mpsc;
 
-use crate::support::{PATIENCE, assert_rows, call, connect, http, object, open, peer, sse, text};
+use crate::support::{
+    PATIENCE, assert_rows, call, connect, http, object, open, peer, sse, text, with_credentials,
+};
 use crate::typed_call::{CallFailure, CallTool as _};
 
 fn kinds() -> Vec<(&'static str, ScriptedServerBuilder)> {
@@ -171,6 +173,23 @@ async fn a_fault_during_a_call_is_named() {
             server.clear_fault().await;
             assert!(call(&connection, "echo", json!({})).await.is_ok(), "{kind}, after {fault:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_quotes_our_credentials_is_not_quoted_with_them() {
+    for (kind, server) in [kinds().remove(0), kinds().remove(2)] {
+        let server = server.tools([Tool::echo("echo")]).start().await;
+        let spec = with_credentials(http(&server.url()));
+        let (connection, _) = open(&spec).await.unwrap();
+        let quoted = "HTTP 401 Unauthorized: authorization: Bearer ***, x-key: ***";
+        server.set_fault(Fault::Reflect(Stage::Call)).await;
+        let answer = shown(call(&connection, "echo", json!({})).await);
+        assert_eq!(answer, format!("unavailable: {quoted}"), "{kind}");
+        server.set_fault(Fault::Reflect(Stage::List)).await;
+        assert_eq!(connection.list_tools().await.unwrap_err().message, quoted, "{kind}");
+        server.set_fault(Fault::Reflect(Stage::Any)).await;
+        assert_eq!(open(&spec).await.unwrap_err().message, quoted, "{kind}");
     }
 }
 
