@@ -69,8 +69,13 @@ impl HttpSender {
             };
             let sent = plain.lines.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
-            // Where a redirection may lead is for the other client to judge.
-            if !head.status.is_redirection() {
+            // Where a redirection may lead is for the other client to judge. Only these two say that nothing was done
+            // and that the same is to be asked elsewhere.
+            let is_sent_on = matches!(
+                head.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            if !is_sent_on {
                 let (status, headers) = (head.status, head.headers);
                 return Ok(Answer { status, headers, body: Body::Plain(rest) });
             }

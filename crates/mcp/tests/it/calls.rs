@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_mcp::Connection;
 use switchboard_model::ToolResult;
 use switchboard_test_support::{
-    Fault, Reply, ScriptedServer, ScriptedServerBuilder, Stage, Tool, wait_until,
+    Fault, Reply, ScriptedServer, ScriptedServerBuilder, SeenRequest, Stage, Tool, wait_until,
 };
 use tokio::sync::mpsc;
 
@@ -190,6 +190,22 @@ async fn a_server_that_quotes_our_credentials_is_not_quoted_with_them() {
         assert_eq!(connection.list_tools().await.unwrap_err().message, quoted, "{kind}");
         server.set_fault(Fault::Reflect(Stage::Any)).await;
         assert_eq!(open(&spec).await.unwrap_err().message, quoted, "{kind}");
+    }
+}
+
+/// Only 307 and 308 say that the same is to be asked elsewhere.
+#[tokio::test]
+async fn a_call_that_is_answered_with_any_other_redirection_is_made_once() {
+    for (status, said) in [(301, "Moved Permanently"), (302, "Found"), (303, "See Other")] {
+        let (server, connection) =
+            start(ScriptedServer::builder().modern().tools([Tool::echo("echo")])).await;
+        server.set_fault(Fault::Status(Stage::Call, status)).await;
+        let answer = shown(call(&connection, "echo", json!({})).await);
+        let expected = format!("bad answer: HTTP {status} {said}: {{\"error\":\"{said}\"}}");
+        assert_eq!(answer, expected);
+        let stats = server.stats();
+        let is_call = |seen: &&SeenRequest| seen.method.as_deref() == Some("tools/call");
+        assert_eq!(stats.requests.iter().filter(is_call).count(), 1, "{status}");
     }
 }
 
