@@ -470,7 +470,8 @@ impl Conversation {
         let members = Members::read(result).unwrap_or_default();
         match (members.string("requestState"), self.gateway.seal.get()) {
             (Some(state), Some(seal)) => {
-                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state));
+                let now = jiff::Timestamp::now();
+                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state, now));
                 let rest = without_member(result, "requestState");
                 with_members(&rest, &[("requestState", &sealed)])
             }
