@@ -14,7 +14,7 @@ use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt};
 use switchboard_model::{CanonicalName, Face, JsonText, ServerName};
 use switchboard_protocol::{
-    Capabilities, Members, ResultKind, code, notification, params_text, push_string, quoted,
+    Capabilities, Members, Need, ResultKind, code, notification, params_text, push_string, quoted,
     read_result_head, request, with_members, without_member,
 };
 use switchboard_runtime::{
@@ -311,7 +311,11 @@ impl Conversation {
         params: Option<JsonText>,
         reply: oneshot::Sender<Reply>,
     ) -> Option<Step> {
-        let can_answer = self.asker.capabilities.allow(&method);
+        let Some(need) = Need::of(&method, params.as_ref().map(JsonText::as_str)) else {
+            refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
+            return None;
+        };
+        let can_answer = self.asker.capabilities.meet(need);
         match self.asker.client.clone() {
             Some(client) if can_answer && self.asker.can_stream => {
                 match self.ask_client(&client, &method, params.as_ref()) {
@@ -319,7 +323,10 @@ impl Conversation {
                         let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
                         Answered::Question { reply, answer }
                     })),
-                    None => refuse(reply, "the client has too many open questions"),
+                    None => {
+                        let message = "the client has too many open questions";
+                        refuse(reply, code::METHOD_NOT_FOUND, message);
+                    }
                 }
                 None
             }
@@ -331,12 +338,15 @@ impl Conversation {
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
-            None if method != "roots/list" => {
-                let needed = Capabilities::needed_for(&method).unwrap_or("unknown");
-                Some(Step::Done(outcome::missing_capability(needed)))
+            None if need != Need::Roots => Some(Step::Done(outcome::missing_capability(need))),
+            // It knows the method, but not the mode.
+            Some(_) if need == Need::Url && self.asker.capabilities.meet(Need::Form) => {
+                let message = "the client does not take elicitation of mode `url`";
+                refuse(reply, code::INVALID_PARAMS, message);
+                None
             }
             _ => {
-                refuse(reply, "the client does not answer such questions");
+                refuse(reply, code::METHOD_NOT_FOUND, "the client does not answer such questions");
                 None
             }
         }
@@ -458,7 +468,9 @@ impl Conversation {
         for (key, wanted) in requests.iter() {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
-            if !self.asker.capabilities.allow(&method) || !self.asker.can_stream {
+            let need = Need::of(&method, wanted.get("params"));
+            let can_answer = need.is_some_and(|need| self.asker.capabilities.meet(need));
+            if !can_answer || !self.asker.can_stream {
                 let message =
                     format!("the server asks the client for {method}, which it does not offer");
                 return Some(Outcome::tool_error(era, message));
@@ -484,7 +496,8 @@ impl Conversation {
         let members = Members::read(result).unwrap_or_default();
         match (members.string("requestState"), self.gateway.seal.get()) {
             (Some(state), Some(seal)) => {
-                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state));
+                let now = jiff::Timestamp::now();
+                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state, now));
                 let rest = without_member(result, "requestState");
                 with_members(&rest, &[("requestState", &sealed)])
             }
@@ -572,8 +585,8 @@ fn is_usable(response: Option<&str>) -> bool {
     response.is_some_and(|text| text.starts_with('{'))
 }
 
-fn refuse(reply: oneshot::Sender<Reply>, message: &str) {
-    let error = RpcError { code: code::METHOD_NOT_FOUND, message: message.into(), data: None };
+fn refuse(reply: oneshot::Sender<Reply>, code: i64, message: &str) {
+    let error = RpcError { code, message: message.into(), data: None };
     let _gone = reply.send(Err(error));
 }
 

@@ -178,8 +178,9 @@ impl Gateway {
                 let seal = self.seal().await;
                 if request.params.get("requestState").is_some() {
                     let state = request.params.string("requestState");
+                    let now = jiff::Timestamp::now();
                     let opened =
-                        state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s));
+                        state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s, now));
                     let Some(opened) = opened else {
                         return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
                     };

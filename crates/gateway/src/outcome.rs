@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 use switchboard_model::{CallErrorKind, ToolResult};
 use switchboard_protocol::{
-    Content, ErrorBody, code, response_frame, with_members, without_member,
+    Content, ErrorBody, Need, code, response_frame, with_members, without_member,
 };
 use switchboard_runtime::{AskFailure, CallFailed, PassFailure, RawAnswer, RpcError};
 use switchboard_view::ListEra;
@@ -127,9 +127,9 @@ fn of_rpc(era: ListEra, error: RpcError) -> Outcome {
 }
 
 /// The client cannot do what the server asks of it.
-pub(crate) fn missing_capability(capability: &str) -> Outcome {
-    let message = format!("the request needs the client capability `{capability}`");
-    let data = json!({"requiredCapabilities": {capability: {}}}).to_string();
+pub(crate) fn missing_capability(need: Need) -> Outcome {
+    let message = format!("the request needs the client capability `{}`", need.name());
+    let data = format!(r#"{{"requiredCapabilities":{}}}"#, need.declared());
     let error = ErrorBody::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(data);
     Outcome::Error { status: 400, error }
 }

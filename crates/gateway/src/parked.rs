@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::conversation::Conversation;
 
 /// How long a client may think.
-const PATIENCE: Duration = Duration::from_mins(10);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 /// How many requests one principal may leave waiting; the oldest gives way.
 const MAX_PER_PRINCIPAL: usize = 64;
 

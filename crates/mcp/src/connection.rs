@@ -16,6 +16,7 @@ use crate::http_pool::HttpPool;
 use crate::oauth::SignIns;
 use crate::opening::process_error;
 use crate::stdio::ChildProcess;
+use crate::veil::Veil;
 use crate::watching::Watch;
 
 /// How long a connection that is closed may take to tell the server what it no longer waits for.
@@ -58,6 +59,7 @@ pub struct Connection {
     /// Whether arguments are mirrored into headers.
     pub(crate) mirrors_arguments: bool,
     pub(crate) list_bounds: ListBounds,
+    pub(crate) veil: Veil,
     pub(crate) child: Option<ChildProcess>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,

@@ -154,7 +154,8 @@ impl Connection {
     }
 
     async fn exchange(&self, ask: &Ask, events: Option<Ear>, asker: Asker) -> Outcome {
-        self.desk().ask(ask, events, asker).await
+        let outcome = self.desk().ask(ask, events, asker).await;
+        outcome.map_err(|failure| self.veil.over_failure(failure))
     }
 
     async fn describe(&self, error: ConnectError) -> AskFailure {
@@ -196,7 +197,10 @@ impl Connection {
     /// Makes the server report updates of exactly these resources, as [`News::ResourceUpdated`].
     pub async fn watch_resources(&self, uris: &BTreeSet<String>) -> Result<(), ConnectError> {
         match self.era() {
-            Era::Modern => self.watch().replace(uris).await,
+            Era::Modern => {
+                let replaced = self.watch().replace(uris).await;
+                replaced.map_err(|error| self.veil.over(error))
+            }
             Era::Legacy => self.subscribe_to_exactly(uris).await,
         }
     }

@@ -10,7 +10,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};
 use sse_stream::{Error as SseError, Sse};
-use switchboard_near::{LineRequest, Lines, Rest, target};
+use switchboard_near::{LineRequest, Lines, Repeat, Rest, target};
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
@@ -56,6 +56,7 @@ impl HttpSender {
         method: Method,
         headers: &Headers,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
         if let Some(plain) = &self.plain {
             let request = LineRequest {
@@ -64,11 +65,17 @@ impl HttpSender {
                 headers: &headers.shared,
                 more_headers: &headers.own,
                 body: &body,
+                repeat,
             };
             let sent = plain.lines.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
-            // Where a redirection may lead is for the other client to judge.
-            if !head.status.is_redirection() {
+            // Where a redirection may lead is for the other client to judge. Only these two say that nothing was done
+            // and that the same is to be asked elsewhere.
+            let is_sent_on = matches!(
+                head.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            if !is_sent_on {
                 let (status, headers) = (head.status, head.headers);
                 return Ok(Answer { status, headers, body: Body::Plain(rest) });
             }
@@ -90,8 +97,8 @@ impl HttpSender {
     }
 }
 
-/// The headers of a request: those of its session, which are put together once, and its own, none of which is among
-/// the others.
+/// The headers of a request: those of its session, which are put together once, and its own. Where they are sent apart,
+/// none of its own is among the others.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     pub(crate) shared: Arc<HeaderMap>,
@@ -101,7 +108,10 @@ pub(crate) struct Headers {
 impl Headers {
     pub(crate) fn all(&self) -> HeaderMap {
         let mut all = HeaderMap::clone(&self.shared);
-        all.extend(self.own.iter().cloned());
+        for (name, value) in &self.own {
+            // `extend` would add a second value where one is set for all requests.
+            all.insert(name.clone(), value.clone());
+        }
         all
     }
 }
@@ -198,4 +208,24 @@ impl Answer {
 
 fn starts_with(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_itself_stands_above_what_is_set_for_all() {
+        let tenant = HeaderName::from_static("mcp-param-tenant");
+        let other = HeaderName::from_static("x-other");
+        let shared = HeaderMap::from_iter([
+            (tenant.clone(), HeaderValue::from_static("acme")),
+            (other.clone(), HeaderValue::from_static("kept")),
+        ]);
+        let own = vec![(tenant.clone(), HeaderValue::from_static("mirrored"))];
+        let all = Headers { shared: Arc::new(shared), own }.all();
+        let said: Vec<_> =
+            all.get_all(&tenant).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!((said, &all[other]), (vec!["mirrored"], &HeaderValue::from_static("kept")));
+    }
 }

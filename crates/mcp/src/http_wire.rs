@@ -16,6 +16,7 @@ use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use sse_stream::{Error as SseError, Sse};
 use switchboard_model::Era;
+use switchboard_near::Repeat;
 use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::Semaphore;
 
@@ -156,7 +157,7 @@ impl HttpWire {
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         let session = self.session.get();
         let headers = Headers { shared: self.prepared(&session), own: Vec::new() };
-        let answer = self.dispatch(Method::POST, &headers, text.into()).await?;
+        let answer = self.dispatch(Method::POST, &headers, text.into(), Repeat::Never).await?;
         if answer.status.is_success() {
             // Read to its end, so that the connection is used again; what it says interests nobody.
             let _unread = answer.read(QUOTED_BYTES).await;
@@ -203,7 +204,8 @@ impl HttpWire {
         session: &Arc<Session>,
         body: Bytes,
     ) -> Result<Answer, ConnectError> {
-        self.dispatch(Method::POST, &self.headers_for(ask, session), body).await
+        let headers = self.headers_for(ask, session);
+        self.dispatch(Method::POST, &headers, body, repeat_of(ask.method)).await
     }
 
     async fn dispatch(
@@ -211,12 +213,15 @@ impl HttpWire {
         method: Method,
         headers: &Headers,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
         match &self.authorization {
-            None => self.sender.send(method, headers, body).await,
+            None => self.sender.send(method, headers, body, repeat).await,
             // Boxed: it is large, and few servers need it.
             Some(authorization) => {
-                Box::pin(self.dispatch_signed_in(authorization, method, headers.all(), body)).await
+                let headers = headers.all();
+                Box::pin(self.dispatch_signed_in(authorization, method, headers, body, repeat))
+                    .await
             }
         }
     }
@@ -229,6 +234,7 @@ impl HttpWire {
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
         let mut token = authorization.token().await?;
         let mut attempt = Attempt::First;
@@ -237,7 +243,7 @@ impl HttpWire {
                 headers.insert(header::AUTHORIZATION, value);
             }
             let signed = headers.clone().into();
-            let answer = self.sender.send(method.clone(), &signed, body.clone()).await?;
+            let answer = self.sender.send(method.clone(), &signed, body.clone(), repeat).await?;
             let (status, said) = (answer.status, answer.headers());
             match authorization.judge(token.as_ref(), status, said, attempt).await? {
                 Verdict::Fine => return Ok(answer),
@@ -314,11 +320,25 @@ impl HttpWire {
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
-        let answer = self.dispatch(Method::GET, &headers.into(), Bytes::new()).await?;
+        let headers = headers.into();
+        let answer = self.dispatch(Method::GET, &headers, Bytes::new(), Repeat::IfLost).await?;
         if answer.status.is_success() && answer.is_event_stream() {
             return Ok(answer.events());
         }
         Err(closed())
+    }
+}
+
+/// Our own questions change nothing, so they may be asked twice. What somebody has done is never repeated.
+fn repeat_of(method: &str) -> Repeat {
+    match method {
+        "tools/list"
+        | "prompts/list"
+        | "resources/list"
+        | "resources/templates/list"
+        | "ping"
+        | "server/discover" => Repeat::IfLost,
+        _ => Repeat::Never,
     }
 }
 

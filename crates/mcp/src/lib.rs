@@ -5,7 +5,8 @@
 //! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
 //! open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
 //! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
-//! (`listing`), and where a server may be that the configuration does not name (`egress`).
+//! (`listing`), where a server may be that the configuration does not name (`egress`), and what of its words is not
+//! told (`veil`).
 
 mod bounds;
 mod connection;
@@ -30,6 +31,7 @@ mod opening;
 mod probe;
 mod sse;
 mod stdio;
+mod veil;
 mod watching;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};

@@ -286,7 +286,8 @@ impl Authorization {
         Ok(grant)
     }
 
-    fn remembered(&self) -> Option<Arc<Grant>> {
+    /// The token of the last request, as far as anybody remembers.
+    pub(crate) fn remembered(&self) -> Option<Arc<Grant>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).grant.clone()
     }
 

@@ -32,6 +32,7 @@ use crate::oauth::Authorization;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
 use crate::stdio::{ChildProcess, CommandLine};
+use crate::veil::Veil;
 use crate::watching::{Announced, Listener};
 
 /// Our own limits decide how many calls run; the transport must not be narrower than they are.
@@ -84,7 +85,7 @@ impl Connection {
             Err(ConnectError::new(ConnectErrorKind::Timeout, message)
                 .with_hint("a server that needs longer to start wants a larger `connect_timeout`"))
         });
-        opened.map_err(|error| scrub(spec, error))
+        opened.map_err(|error| veil_of(spec, options).over(error))
     }
 }
 
@@ -363,6 +364,7 @@ impl Opening<'_> {
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
+            veil: veil_of(self.spec, self.options),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -446,29 +448,8 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
     Described { info, era, features, announced }
 }
 
-/// Takes out of an error what must not be shown: a server may quote its credentials, and what a variable held
-/// stands in its command line.
-fn scrub(spec: &ServerSpec, error: ConnectError) -> ConnectError {
-    let (secrets, words): (Vec<&Secret>, Vec<&String>) = match &spec.endpoint {
-        Endpoint::StreamableHttp { headers, auth, .. } | Endpoint::Sse { headers, auth, .. } => {
-            let own = match auth {
-                UpstreamAuth::None => None,
-                UpstreamAuth::Bearer(bearer) => Some(bearer),
-                UpstreamAuth::OAuth(settings) => settings.client_secret.as_ref(),
-            };
-            (headers.values().chain(own).collect(), Vec::new())
-        }
-        Endpoint::Stdio { command, args, env, .. } => {
-            (env.values().collect(), std::iter::once(command).chain(args).collect())
-        }
-    };
-    let expanded = words.into_iter().filter(|word| !spec.place.contains(*word)).map(String::as_str);
-    let hidden = secrets.into_iter().map(Secret::expose).filter(|secret| secret.len() >= 6);
-    let message = hidden
-        .chain(expanded)
-        .filter(|text| !text.is_empty())
-        .fold(error.message.clone(), |message, text| message.replace(text, "***"));
-    ConnectError { message, ..error }
+fn veil_of(spec: &ServerSpec, options: &ConnectOptions) -> Veil {
+    Veil::of(spec, options.sign_ins.as_ref().and_then(|all| all.authorization(spec)))
 }
 
 fn fixed_bearer(auth: &UpstreamAuth) -> Option<&Secret> {

@@ -1,6 +1,7 @@
 //! How an answer of HTTP/1.1 is written: its head, and where its body ends.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -11,6 +12,10 @@ const MAX_HEADERS: usize = 100;
 const MAX_HEAD: usize = 64 << 10;
 /// The line before a chunk, with everything that servers may add to it.
 const MAX_CHUNK_LINE: usize = 4 << 10;
+/// Where servers that speak of it say how long they keep a connection.
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+/// What an answer and a request may need to cross each other.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// Up to here a piece is copied, and the room that it was read into is used again at once.
 const COPIED: usize = 2 << 10;
 
@@ -47,6 +52,8 @@ pub(crate) struct Begun {
     pub(crate) body: Body,
     /// Whether its connection can be used again afterwards.
     pub(crate) is_kept: bool,
+    /// For how long, where the server says so.
+    pub(crate) kept_for: Option<Duration>,
 }
 
 /// What is still to come of a body, and how its end is known.
@@ -123,7 +130,8 @@ fn take_any_head(buffer: &mut BytesMut, method: &Method) -> Result<Option<Begun>
     // Who does not know chunks cannot mean them.
     let is_odd = !is_current && matches!(body, Body::Chunks(_));
     let is_kept = body != Body::Open && !is_odd && stays_open(&headers, is_current);
-    Ok(Some(Begun { head: Head { status, headers }, body, is_kept }))
+    let kept_for = kept_for(&headers);
+    Ok(Some(Begun { head: Head { status, headers }, body, is_kept, kept_for }))
 }
 
 fn body_of(status: StatusCode, headers: &HeaderMap, method: &Method) -> Result<Body, Malformed> {
@@ -159,6 +167,19 @@ fn stays_open(headers: &HeaderMap, is_current: bool) -> bool {
     } else {
         words.any(|word| word.eq_ignore_ascii_case(b"keep-alive"))
     }
+}
+
+/// How long a connection can be used for another request: a little less than its server keeps it.
+fn kept_for(headers: &HeaderMap) -> Option<Duration> {
+    let said = headers.get(KEEP_ALIVE)?;
+    let seconds = said.as_bytes().split(|byte| *byte == b',').find_map(|parameter| {
+        let (name, value) =
+            parameter.split_at_checked(parameter.iter().position(|b| *b == b'=')?)?;
+        let is_timeout = name.trim_ascii().eq_ignore_ascii_case(b"timeout");
+        is_timeout.then(|| number(value.get(1..)?.trim_ascii(), 10)).flatten()
+    })?;
+    let kept = Duration::from_secs(seconds);
+    Some(kept.saturating_sub(ON_THE_WAY).max(kept.min(ON_THE_WAY) / 2))
 }
 
 /// Digits and nothing else.
@@ -361,6 +382,24 @@ mod tests {
             show("HTTP/1.1 200 OK|content-length: 9||", &Method::HEAD),
             r#"200 "" over kept """#
         );
+    }
+
+    #[test]
+    fn a_connection_is_kept_for_less_long_than_its_server_keeps_it() {
+        let check = |said: &str, expected: Option<u64>| {
+            let answer = format!("HTTP/1.1 204 No Content|{said}|").replace('|', "\r\n");
+            let (begun, ..) = read(&[answer.as_bytes()], &Method::POST).unwrap();
+            assert_eq!(begun.kept_for, expected.map(Duration::from_millis), "{said}");
+        };
+        check("", None);
+        check("Keep-Alive: timeout=5|", Some(4000));
+        check("keep-alive: max=100, Timeout = 72|", Some(71_000));
+        // No less than half of it: a connection that is used all the time should not be made anew for each request.
+        check("keep-alive: timeout=1|", Some(500));
+        check("keep-alive: timeout=0|", Some(0));
+        for odd in ["timeout", "timeout=", "timeout=-1", "timeout=5s", "max=100", ""] {
+            check(&format!("keep-alive: {odd}|"), None);
+        }
     }
 
     #[test]

@@ -5,4 +5,4 @@ mod line;
 mod lines;
 
 pub use answer::Head;
-pub use lines::{LONGEST_CONNECT, LineError, LineRequest, Lines, Rest, Stage, target};
+pub use lines::{LONGEST_CONNECT, LineError, LineRequest, Lines, Repeat, Rest, Stage, target};

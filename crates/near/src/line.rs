@@ -1,10 +1,12 @@
 //! One connection, which carries one request at a time.
 
 use std::io::{self, Cursor};
+use std::mem::MaybeUninit;
 
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -27,6 +29,8 @@ pub(crate) struct Line {
     /// What was read and not yet taken.
     buffer: BytesMut,
     reading: usize,
+    /// Whether there was ever room for much in it. What is left of that room does not tell.
+    has_grown: bool,
 }
 
 /// Why there is no answer.
@@ -45,7 +49,24 @@ pub(crate) enum LineFault {
 pub(crate) enum Unanswered {
     /// The server cannot have seen any of it.
     Unsent(LineFault),
+    /// The connection ended before anything came back. Mostly the server had closed it before, but it may have carried
+    /// the request out.
+    Lost(LineFault),
     Sent(LineFault),
+}
+
+impl LineFault {
+    /// Whether it says no more than that the connection is no longer there.
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Io(error) => {
+                use io::ErrorKind::{BrokenPipe, ConnectionReset};
+                matches!(error.kind(), BrokenPipe | ConnectionReset)
+            }
+            Self::Malformed(_) => false,
+        }
+    }
 }
 
 fn nothing() -> Chain<Cursor<Vec<u8>>, Bytes> {
@@ -61,6 +82,7 @@ impl Line {
             refused: None,
             buffer: BytesMut::new(),
             reading: LEAST_READ,
+            has_grown: false,
         }
     }
 
@@ -69,6 +91,13 @@ impl Line {
     pub(crate) fn is_quiet(&self) -> bool {
         let read = self.stream.try_read(&mut [0]);
         read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// The same, asked of the system: the runtime may not have heard yet of an end that came a moment ago, and a
+    /// runtime that was busy has not heard for longer.
+    pub(crate) fn is_quiet_in_truth(&self) -> bool {
+        let peeked = SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends a request and reads the head of its answer. A server may answer before it has read everything; then the
@@ -81,13 +110,18 @@ impl Line {
     ) -> Result<Begun, Unanswered> {
         self.unsent = Buf::chain(Cursor::new(head), body);
         self.is_begun = false;
+        let mut is_heard = false;
         loop {
             if let Err(fault) = self.fill().await {
                 // That it took no more comes before that it said nothing.
                 let fault = self.refused.take().map_or(fault, LineFault::Io);
-                let unanswered = if self.is_begun { Unanswered::Sent } else { Unanswered::Unsent };
-                return Err(unanswered(fault));
+                return Err(match (self.is_begun, is_heard) {
+                    (false, _) => Unanswered::Unsent(fault),
+                    (true, false) if fault.is_end() => Unanswered::Lost(fault),
+                    (true, _) => Unanswered::Sent(fault),
+                });
             }
+            is_heard = true;
             match take_head(&mut self.buffer, method) {
                 Ok(Some(begun)) => {
                     self.forget_what_was_sent();
@@ -125,15 +159,18 @@ impl Line {
     /// given back.
     pub(crate) fn make_ready(&mut self) -> bool {
         self.forget_what_was_sent();
-        if self.buffer.capacity() > 2 * LEAST_READ {
-            self.buffer = BytesMut::from(&*self.buffer);
+        let is_ready =
+            !self.unsent.has_remaining() && self.refused.is_none() && self.buffer.is_empty();
+        if is_ready && self.has_grown {
+            (self.buffer, self.reading, self.has_grown) = (BytesMut::new(), LEAST_READ, false);
         }
-        !self.unsent.has_remaining() && self.refused.is_none() && self.buffer.is_empty()
+        is_ready
     }
 
     /// Reads, and sends meanwhile what is left to send.
     async fn fill(&mut self) -> Result<(), LineFault> {
         self.buffer.reserve(self.reading);
+        self.has_grown |= self.buffer.capacity() > 2 * LEAST_READ;
         let room = self.buffer.capacity() - self.buffer.len();
         let read = self.exchange().await?;
         if read == room {
@@ -171,19 +208,23 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_connection_that_waits_holds_nothing_large() {
+    /// A connection and the server's end of it.
+    async fn connected() -> (Line, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stream, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (mut server, _) = accepted.unwrap();
-        let (mut line, body) = (Line::new(stream.unwrap()), Bytes::from(vec![b'x'; 10_000]));
+        (Line::new(stream.unwrap()), accepted.unwrap().0)
+    }
+
+    /// Such an answer, read while it comes.
+    async fn carry(line: &mut Line, server: &mut TcpStream, length: usize) {
+        let body = Bytes::from(vec![b'x'; 10_000]);
         let serving = async {
             let mut request = vec![0; 10_004];
             server.read_exact(&mut request).await.unwrap();
-            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
-            server.write_all(head).await.unwrap();
-            server.write_all(&vec![b'y'; 1_000_000]).await.unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+            server.write_all(head.as_bytes()).await.unwrap();
+            server.write_all(&vec![b'y'; length]).await.unwrap();
         };
         let asking = async {
             let asked = line.ask(&Method::POST, b"head".to_vec(), body.clone()).await;
@@ -195,8 +236,37 @@ mod tests {
             }
         };
         tokio::join!(asking, serving);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_waits_holds_nothing_large() {
+        let (mut line, mut server) = connected().await;
+        carry(&mut line, &mut server, 1_000_000).await;
         assert!(line.reading > LEAST_READ, "little was read at once");
         assert!(line.make_ready());
+        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
+        carry(&mut line, &mut server, 10).await;
+        assert!(line.make_ready());
         assert!(line.buffer.capacity() <= 2 * LEAST_READ);
+    }
+
+    /// What is left of the room is little then, and all of it is still held.
+    #[tokio::test]
+    async fn room_for_much_is_given_back_even_when_the_last_read_has_nearly_filled_it() {
+        let (mut line, mut server) = connected().await;
+        line.reading = 10 * LEAST_READ;
+        let mut sent = vec![b'y'; line.reading - 100];
+        server.write_all(&sent).await.unwrap();
+        while line.stream.peek(&mut sent).await.unwrap() < sent.len() {}
+        line.fill().await.unwrap();
+        let mut body = Body::Length(sent.len() as u64);
+        assert!(matches!(body.take(&mut line.buffer), Ok(Taken::Piece(_))));
+        assert!(
+            (1..=2 * LEAST_READ).contains(&line.buffer.capacity()),
+            "{}",
+            line.buffer.capacity()
+        );
+        assert!(line.make_ready());
+        assert_eq!((line.buffer.capacity(), line.reading), (0, LEAST_READ));
     }
 }

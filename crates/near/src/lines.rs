@@ -5,7 +5,8 @@
 //! instructions of a call through the gateway, most of them to be ready for what one request at a time does not need.
 //! Here the task that waits for an answer writes the request and reads the answer, and that is all. A connection that
 //! nobody uses is read by nobody; that its server has closed it is seen when it is used again, before anything is
-//! sent, or when somebody tidies up.
+//! sent, or when somebody tidies up. A server may also close it while the request is on its way. Nobody can know then
+//! whether the request was carried out, so only one that may be repeated is.
 
 use std::error::Error;
 use std::io;
@@ -29,6 +30,8 @@ pub const LONGEST_CONNECT: Duration = Duration::from_secs(10);
 const FIRST_TRY: Duration = Duration::from_millis(300);
 /// How long a connection that nobody uses is kept.
 const KEPT: Duration = Duration::from_secs(90);
+/// How long one is believed to be open if nobody has heard otherwise. After that the system is asked.
+const BELIEVED: Duration = Duration::from_secs(1);
 /// How many of them are kept. Each answers one request at a time.
 const MAX_IDLE: usize = 1024;
 /// What is ours to say.
@@ -48,6 +51,15 @@ pub struct Lines {
 struct Idle {
     line: Line,
     since: Instant,
+    /// How long it is kept.
+    kept_for: Duration,
+}
+
+impl Idle {
+    /// Whether it can still be used, as far as is known without asking.
+    fn is_good(&self, now: Instant) -> bool {
+        now - self.since < self.kept_for && self.line.is_quiet()
+    }
 }
 
 /// A request to one of them.
@@ -60,6 +72,17 @@ pub struct LineRequest<'a> {
     /// Headers of this request alone, none of which is among the others.
     pub more_headers: &'a [(HeaderName, HeaderValue)],
     pub body: &'a Bytes,
+    pub repeat: Repeat,
+}
+
+/// Whether a request may reach its server twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It is sent again only where the server cannot have seen any of it.
+    Never,
+    /// It changes nothing: if a connection that was used before ends without a byte in answer to it, it is sent once
+    /// more on a new one.
+    IfLost,
 }
 
 /// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
@@ -72,7 +95,8 @@ pub struct Rest {
 #[derive(Debug)]
 struct Coming {
     body: Body,
-    is_kept: bool,
+    /// How long its connection is kept afterwards, if it is.
+    kept_for: Option<Duration>,
     line: Line,
 }
 
@@ -133,38 +157,44 @@ impl Lines {
         }))
     }
 
-    /// Sends a request. One that a closing connection did not take is sent on another.
+    /// Sends a request. One that a closing connection did not take is sent on another; one that it took and lost, if
+    /// it may be repeated.
     pub async fn send(
         self: &Arc<Self>,
         request: LineRequest<'_>,
     ) -> Result<(Head, Rest), LineError> {
+        let mut used = self.take();
         loop {
-            let (mut line, is_used) = match self.take() {
-                Some(line) => (line, true),
+            let is_used = used.is_some();
+            let mut line = match used.take() {
+                Some(line) => line,
                 // Boxed: it is large, and most requests find a connection.
-                None => (Box::pin(self.dial()).await?, false),
+                None => Box::pin(self.dial()).await?,
             };
             match line.ask(request.method, request.head(&self.host), request.body.clone()).await {
-                Ok(Begun { head, body, is_kept }) => {
-                    let mut rest =
-                        Rest { coming: Some(Coming { body, is_kept, line }), lines: self.clone() };
+                Ok(Begun { head, body, is_kept, kept_for }) => {
+                    let kept_for = is_kept.then(|| kept_for.unwrap_or(KEPT).min(KEPT));
+                    let coming = Some(Coming { body, kept_for, line });
+                    let mut rest = Rest { coming, lines: self.clone() };
                     rest.let_go();
                     return Ok((head, rest));
                 }
-                Err(Unanswered::Unsent(_)) if is_used => {}
-                Err(Unanswered::Unsent(fault) | Unanswered::Sent(fault)) => {
-                    return Err(LineError::from_line(Stage::Waiting, fault));
-                }
+                Err(Unanswered::Unsent(_)) if is_used => used = self.take(),
+                // On a new one: what has befallen one connection may have befallen all of them.
+                Err(Unanswered::Lost(_)) if is_used && request.repeat == Repeat::IfLost => {}
+                Err(
+                    Unanswered::Unsent(fault) | Unanswered::Lost(fault) | Unanswered::Sent(fault),
+                ) => return Err(LineError::from_line(Stage::Waiting, fault)),
             }
         }
     }
 
     /// Has a connection used again.
-    fn keep(&self, line: Line) {
+    fn keep(&self, line: Line, kept_for: Duration) {
         let since = Instant::now();
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { line, since });
+            idle.push(Idle { line, since, kept_for });
         }
     }
 
@@ -182,8 +212,7 @@ impl Lines {
     /// Closes what nobody has used for long, and what the server has closed.
     pub fn close_unused(&self) {
         let now = Instant::now();
-        let is_closed = |idle: &mut Idle| now - idle.since >= KEPT || !idle.line.is_quiet();
-        let closed: Vec<Idle> = self.idle().extract_if(.., is_closed).collect();
+        let closed: Vec<Idle> = self.idle().extract_if(.., |idle| !idle.is_good(now)).collect();
         // Outside of the lock.
         drop(closed);
     }
@@ -194,10 +223,13 @@ impl Lines {
 
     /// The one that was used last, of those that are still good.
     fn take(&self) -> Option<Line> {
+        let now = Instant::now();
         loop {
             // Let go of the lock first: closing is a system call.
             let last = self.idle().pop()?;
-            if last.line.is_quiet() {
+            // One that is in use all the time costs no system call.
+            let is_believed = || now - last.since < BELIEVED || last.line.is_quiet_in_truth();
+            if last.is_good(now) && is_believed() {
                 return Some(last.line);
             }
         }
@@ -268,16 +300,17 @@ impl Rest {
     /// Gives back the connection of an answer that was read to its end.
     fn let_go(&mut self) {
         let read = self.coming.take_if(|coming| coming.body.is_over());
-        if let Some(Coming { mut line, is_kept: true, .. }) = read
+        if let Some(Coming { mut line, kept_for: Some(kept_for), .. }) = read
             && line.make_ready()
         {
-            self.lines.keep(line);
+            self.lines.keep(line, kept_for);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
     use std::sync::LazyLock;
     use std::task::{Context, Waker};
 
@@ -322,11 +355,16 @@ mod tests {
             headers: &NONE,
             more_headers: &[],
             body: &BODY,
+            repeat: Repeat::Never,
         }
     }
 
     async fn read(lines: &Arc<Lines>) -> Result<String, LineError> {
-        let (head, mut rest) = ask(lines).await?;
+        read_with(lines, Repeat::Never).await
+    }
+
+    async fn read_with(lines: &Arc<Lines>, repeat: Repeat) -> Result<String, LineError> {
+        let (head, mut rest) = lines.send(LineRequest { repeat, ..request() }).await?;
         assert_eq!(head.status, 200);
         let mut text = String::new();
         while let Some(piece) = rest.chunk().await? {
@@ -419,8 +457,122 @@ mod tests {
         let (lines, _server) = start(&[WHOLE]).await;
         for _ in 0..3 {
             assert_eq!(read(&lines).await.unwrap(), "whole");
-            // Until its server has closed it.
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            heard_of(&lines).await;
+        }
+    }
+
+    /// Until something came on the connection that nobody uses: its end, or what nobody asked for.
+    async fn heard_of(lines: &Lines) {
+        let is_quiet = || lines.idle().last().is_some_and(|idle| idle.line.is_quiet());
+        while is_quiet() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// A server in a thread of its own, which closes its connections when it is told to, or when a request is lost.
+    struct Beside {
+        lines: Arc<Lines>,
+        close: std::sync::mpsc::Sender<()>,
+        closed: std::sync::mpsc::Receiver<()>,
+        server: std::thread::JoinHandle<usize>,
+    }
+
+    /// How a connection ends after its answer.
+    enum Lost {
+        /// When the server is told to close it.
+        Unseen,
+        /// When the next request has been read.
+        Read,
+        /// When its answer has begun.
+        Answered(&'static str),
+        AtOnce,
+    }
+
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwhole";
+
+    impl Beside {
+        fn start(connections: &'static [(&'static str, Lost)]) -> Self {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let lines = Lines::to(&Url::parse(&url).unwrap()).unwrap();
+            let (close, told) = std::sync::mpsc::channel();
+            let (say, closed) = std::sync::mpsc::channel();
+            let server = std::thread::spawn(move || {
+                let mut requests = 0;
+                for (answer, lost) in connections {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let mut next = |answer: &str| {
+                        let mut request = [0; 1024];
+                        requests += usize::from(stream.read(&mut request).unwrap() > 0);
+                        stream.write_all(answer.as_bytes()).unwrap();
+                    };
+                    next(answer);
+                    match lost {
+                        Lost::Unseen => told.recv().unwrap(),
+                        Lost::Read => next(""),
+                        Lost::Answered(begun) => next(begun),
+                        Lost::AtOnce => {}
+                    }
+                    drop(stream);
+                    say.send(()).unwrap();
+                }
+                requests
+            });
+            Self { lines, close, closed, server }
+        }
+
+        /// Has it close the connection while the runtime looks away: it runs in the thread that waits here.
+        fn close_unseen(&self) {
+            self.close.send(()).unwrap();
+            self.closed.recv().unwrap();
+            assert!(self.lines.idle().iter().all(|idle| idle.line.is_quiet()), "it was heard of");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_end_that_nobody_has_heard_of_is_seen_on_a_connection_that_was_idle() {
+        let beside = Beside::start(&[(ANSWER, Lost::Unseen), (ANSWER, Lost::AtOnce)]);
+        assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+        beside.close_unseen();
+        beside.lines.idle().iter_mut().for_each(|idle| idle.since -= BELIEVED);
+        assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+        assert_eq!(beside.server.join().unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_lost_request_is_sent_once_more_if_it_may_be() {
+        type Connections = &'static [(&'static str, Lost)];
+        let closed = Err("the server closed the connection");
+        let rows: [(Connections, Repeat, Result<&str, &str>, usize); 5] = [
+            (&[(ANSWER, Lost::Unseen), (ANSWER, Lost::AtOnce)], Repeat::IfLost, Ok("whole"), 2),
+            (&[(ANSWER, Lost::Read), (ANSWER, Lost::AtOnce)], Repeat::IfLost, Ok("whole"), 3),
+            (&[(ANSWER, Lost::Read)], Repeat::Never, closed, 2),
+            (&[(ANSWER, Lost::Answered("HTTP/1.1 "))], Repeat::IfLost, closed, 2),
+            // The end of a new connection is no accident.
+            (&[(ANSWER, Lost::Read), ("", Lost::AtOnce)], Repeat::IfLost, closed, 3),
+        ];
+        for (row, (connections, repeat, expected, requests)) in rows.into_iter().enumerate() {
+            let beside = Beside::start(connections);
+            assert_eq!(read(&beside.lines).await.unwrap(), "whole");
+            if matches!(connections, [(_, Lost::Unseen), ..]) {
+                beside.close_unseen();
+            }
+            let said = read_with(&beside.lines, repeat).await.map_err(|error| error.to_string());
+            let said = said.as_deref().map_err(String::as_str);
+            assert_eq!(said, expected, "row {row}");
+            assert_eq!(beside.server.join().unwrap(), requests, "row {row}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_for_as_long_as_its_server_keeps_it() {
+        const KEPT_FOR_FIVE: &[&str] =
+            &["HTTP/1.1 200 OK\r\nkeep-alive: timeout=5\r\ncontent-length: 5\r\n\r\nwhole"];
+        for (age, is_used) in [(3900, true), (4100, false)] {
+            let (lines, _server) = start(&[KEPT_FOR_FIVE, WHOLE]).await;
+            assert_eq!(read(&lines).await.unwrap(), "whole");
+            lines.idle()[0].since -= Duration::from_millis(age);
+            assert_eq!(lines.take().is_some(), is_used, "after {age} ms");
         }
     }
 
@@ -543,7 +695,7 @@ mod tests {
             let (lines, _server) = start(answers).await;
             assert_eq!(read(&lines).await.unwrap(), "whole");
             assert_eq!(lines.idle().len(), kept);
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            heard_of(&lines).await;
             assert_eq!(read(&lines).await.unwrap(), "whole", "on another one");
         }
     }
@@ -618,10 +770,12 @@ mod tests {
         assert_eq!(read(&lines).await.unwrap(), "whole");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn what_nobody_uses_is_closed() {
         let (lines, _server) = start(&[WHOLE, WHOLE]).await;
         read(&lines).await.unwrap();
+        // Not before: a clock that stands still runs ahead while the network is waited for.
+        tokio::time::pause();
         tokio::time::advance(KEPT / 2).await;
         lines.close_unused();
         assert_eq!(lines.idle().len(), 1);

@@ -83,8 +83,60 @@ pub fn foreign_members(members: &Members<'_>) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     pub sampling: bool,
-    pub elicitation: bool,
+    pub elicitation: Elicitation,
     pub roots: bool,
+}
+
+/// In which ways a client lets its user be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Elicitation {
+    pub form: bool,
+    pub url: bool,
+}
+
+/// What a question of a server needs of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Sampling,
+    Form,
+    Url,
+    Roots,
+}
+
+impl Need {
+    /// What a question with such `params` needs; `None` is no question that anybody knows.
+    pub fn of(method: &str, params: Option<&str>) -> Option<Self> {
+        match method {
+            "sampling/createMessage" => Some(Self::Sampling),
+            "elicitation/create" => {
+                let params = params.and_then(|params| Members::read(params).ok());
+                let mode = params.as_ref().and_then(|params| params.string("mode"));
+                Some(if mode.as_deref() == Some("url") { Self::Url } else { Self::Form })
+            }
+            "roots/list" => Some(Self::Roots),
+            _ => None,
+        }
+    }
+
+    /// The capability, as a person names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sampling => "sampling",
+            Self::Form => "elicitation",
+            Self::Url => "elicitation.url",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// The capabilities that declare it, as JSON.
+    pub fn declared(self) -> &'static str {
+        match self {
+            Self::Sampling => r#"{"sampling":{}}"#,
+            Self::Form => r#"{"elicitation":{}}"#,
+            Self::Url => r#"{"elicitation":{"url":{}}}"#,
+            Self::Roots => r#"{"roots":{}}"#,
+        }
+    }
 }
 
 impl Capabilities {
@@ -94,27 +146,24 @@ impl Capabilities {
             return Self::default();
         }
         let members = Members::read(json).unwrap_or_default();
-        let has = |key: &str| members.get(key).is_some_and(|value| value.starts_with('{'));
-        Self { sampling: has("sampling"), elicitation: has("elicitation"), roots: has("roots") }
+        let has = |members: &Members<'_>, key: &str| {
+            members.get(key).is_some_and(|value| value.starts_with('{'))
+        };
+        let elicitation = members.object("elicitation").map_or_else(Elicitation::default, |ways| {
+            let url = has(&ways, "url");
+            // Who names no way means forms, the only way there was before there were two.
+            Elicitation { form: has(&ways, "form") || !url, url }
+        });
+        Self { sampling: has(&members, "sampling"), elicitation, roots: has(&members, "roots") }
     }
 
-    /// Whether the client takes this question.
-    pub fn allow(self, method: &str) -> bool {
-        match method {
-            "sampling/createMessage" => self.sampling,
-            "elicitation/create" => self.elicitation,
-            "roots/list" => self.roots,
-            _ => false,
-        }
-    }
-
-    /// The name of the capability that a question needs.
-    pub fn needed_for(method: &str) -> Option<&'static str> {
-        match method {
-            "sampling/createMessage" => Some("sampling"),
-            "elicitation/create" => Some("elicitation"),
-            "roots/list" => Some("roots"),
-            _ => None,
+    /// Whether the client can answer such a question.
+    pub fn meet(self, need: Need) -> bool {
+        match need {
+            Need::Sampling => self.sampling,
+            Need::Form => self.elicitation.form,
+            Need::Url => self.elicitation.url,
+            Need::Roots => self.roots,
         }
     }
 }
@@ -131,8 +180,40 @@ mod tests {
         assert_eq!(meta.require_modern(), Ok(()));
         assert_eq!(meta.progress_token, Some("7"));
         assert_eq!(meta.foreign(), r#""traceparent":"00-1","a\"b":[1, 2]"#);
-        assert!(Capabilities::read(meta.capabilities.unwrap()).allow("roots/list"));
-        assert!(!Capabilities::read(meta.capabilities.unwrap()).allow("elicitation/create"));
+        assert!(Capabilities::read(meta.capabilities.unwrap()).meet(Need::Roots));
+        assert!(!Capabilities::read(meta.capabilities.unwrap()).meet(Need::Form));
+    }
+
+    #[test]
+    fn forms_and_addresses_are_two_things() {
+        for (capabilities, form, url) in [
+            ("{}", false, false),
+            (r#"{"elicitation":7}"#, false, false),
+            (r#"{"elicitation":{}}"#, true, false),
+            (r#"{"elicitation":{"form":{}}}"#, true, false),
+            (r#"{"elicitation":{"url":{}}}"#, false, true),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, true, true),
+            (r#"{"elicitation":{"later":{}}}"#, true, false),
+        ] {
+            let read = Capabilities::read(capabilities);
+            assert_eq!(
+                (read.meet(Need::Form), read.meet(Need::Url)),
+                (form, url),
+                "{capabilities}"
+            );
+        }
+        for (params, need) in [
+            (None, Need::Form),
+            (Some(r#"{"message":"who?"}"#), Need::Form),
+            (Some(r#"{"mode":"form"}"#), Need::Form),
+            (Some(r#"{"mode":"url","url":"https://example.com"}"#), Need::Url),
+        ] {
+            assert_eq!(Need::of("elicitation/create", params), Some(need), "{params:?}");
+        }
+        assert_eq!(Need::of("tools/call", None), None);
+        for need in [Need::Sampling, Need::Form, Need::Url, Need::Roots] {
+            assert!(Capabilities::read(need.declared()).meet(need), "{need:?}");
+        }
     }
 
     #[test]

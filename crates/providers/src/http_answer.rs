@@ -8,7 +8,7 @@ use http::header::USER_AGENT;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use switchboard_chat::ModelFault;
-use switchboard_near::{LineRequest, Lines, Rest, target};
+use switchboard_near::{LineRequest, Lines, Repeat, Rest, target};
 use url::Url;
 
 use crate::http_client::{self, HttpClients};
@@ -64,6 +64,8 @@ impl HttpQuestion {
             headers: &headers,
             more_headers: &[],
             body: &body,
+            // To ask again is for whoever wants the answer.
+            repeat: Repeat::Never,
         };
         match lines.send(request).await {
             Ok((head, rest)) => {

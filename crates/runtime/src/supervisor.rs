@@ -431,7 +431,14 @@ async fn attend(
             () = tokio::time::sleep(server.pause_between_lists()) => {}
         }
         let limit = server.spec.connect_timeout;
-        match tokio::time::timeout(limit, connection.list_tools()).await {
+        let mut listed = tokio::time::timeout(limit, connection.list_tools()).await;
+        // One answer that was lost says little of a server whose calls are answered, and to give it up stops them all.
+        if matches!(&listed, Ok(Err(error)) if error.kind == Kind::Unreachable)
+            && !connection.is_closed()
+        {
+            listed = tokio::time::timeout(limit, connection.list_tools()).await;
+        }
+        match listed {
             Ok(Ok(list)) => {
                 if server.take_list(list) {
                     around.dirty.notify_one();

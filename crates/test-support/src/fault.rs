@@ -25,6 +25,8 @@ pub enum Fault {
     Hang(Stage),
     /// An HTTP status with a short text; 401 comes with `WWW-Authenticate: Bearer`.
     Status(Stage, u16),
+    /// Status 401, with the credentials that the request came with.
+    Reflect(Stage),
     /// Status 429 with `Retry-After` in seconds.
     RateLimited(Stage, u64),
     /// Status 200 with an HTML page that asks for a password.
@@ -62,6 +64,7 @@ impl Fault {
             Self::HangAtConnect => true,
             Self::Hang(at)
             | Self::Status(at, _)
+            | Self::Reflect(at)
             | Self::RateLimited(at, _)
             | Self::LoginPage(at)
             | Self::NotJson(at)

@@ -35,7 +35,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     };
     let message: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     shared.recorder.request(&parts, &message);
-    if let Some(response) = struck(&shared, stage_of(&message)).await {
+    if let Some(response) = struck(&shared, &parts, stage_of(&message)).await {
         return response;
     }
     if !bearer_is_right(&shared, &parts) {
@@ -119,10 +119,11 @@ fn stage_of(message: &Value) -> Stage {
 }
 
 /// The response a fault gives in place of the real one.
-async fn struck(shared: &Shared, stage: Stage) -> Option<Response> {
+async fn struck(shared: &Shared, parts: &Parts, stage: Stage) -> Option<Response> {
     match shared.strike(|fault| fault.strikes_first(stage))? {
         Fault::HangAtConnect | Fault::Hang(_) => future::pending().await,
         Fault::Status(_, code) => Some(status_response(StatusCode::from_u16(code).unwrap())),
+        Fault::Reflect(_) => Some(reflection(parts)),
         Fault::RateLimited(_, seconds) => {
             let mut response = status_response(StatusCode::TOO_MANY_REQUESTS);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -144,6 +145,17 @@ async fn struck(shared: &Shared, stage: Stage) -> Option<Response> {
         }
         _ => None,
     }
+}
+
+/// What many servers say to somebody they do not know.
+fn reflection(parts: &Parts) -> Response {
+    let is_secret = |name: &str| ["authorization", "x-key", "x-own"].contains(&name);
+    let said = parts.headers.iter().filter(|(name, _)| is_secret(name.as_str()));
+    let mut said: Vec<String> = said
+        .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
+        .collect();
+    said.sort();
+    (StatusCode::UNAUTHORIZED, said.join(", ")).into_response()
 }
 
 fn status_response(status: StatusCode) -> Response {

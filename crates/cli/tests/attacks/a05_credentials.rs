@@ -5,7 +5,7 @@ use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use reqwest::Method;
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool, wait_until};
 
 use crate::client::Peer;
 use crate::support::{Home, PATIENCE, Serve, dynamic, server, with};
@@ -70,6 +70,35 @@ async fn a5_credentials_of_a_caller_never_reach_a_server() {
         }
     }
     assert_nothing_secret(&serve, &[&key, "upstream-secret", "cookie-secret"]);
+}
+
+#[tokio::test]
+async fn a5_credentials_for_a_server_are_told_to_nobody_when_it_quotes_them() {
+    let (old, new) = (server([Tool::new("echo")]).await, modern([Tool::new("echo")]).await);
+    let own = "headers: {x-own: upstream-secret, authorization: \"Bearer upstream-token\"}";
+    let servers = [("old", &old), ("new", &new)];
+    let config = config(&servers.map(|(name, it)| with(&dynamic(name, &it.url()), own)), &[]);
+    let serve = Home::new(config).serve_with(&["-vvv"]).await;
+    let peer = Peer::of(&serve);
+    let session = peer.open().await;
+    for (before, (name, upstream)) in servers.into_iter().enumerate() {
+        upstream.set_fault(Fault::Reflect(Stage::Call)).await;
+        let tool = format!("{name}__echo");
+        for answer in [peer.call(&tool, json!({})).await, session.call(&tool, json!({})).await] {
+            assert!(answer.is_refusal() && answer.body.contains("***"), "{}", answer.body);
+            assert!(!answer.body.contains("upstream-"), "{}", answer.body);
+        }
+        // What is said of a server that cannot be listed is shown and written down too.
+        upstream.set_fault(Fault::Reflect(Stage::Any)).await;
+        peer.call(&tool, json!({})).await;
+        let shown = wait_until(PATIENCE, async || {
+            let shown = serve.get("/api/v1/servers").await.to_string();
+            (shown.matches("HTTP 401").count() == before + 1).then_some(shown)
+        });
+        let shown = shown.await;
+        assert!(!shown.contains("upstream-"), "{shown}");
+    }
+    assert_nothing_secret(&serve, &["upstream-secret", "upstream-token"]);
 }
 
 async fn modern(tools: impl IntoIterator<Item = Tool>) -> ScriptedServer {

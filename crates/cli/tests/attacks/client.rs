@@ -63,7 +63,10 @@ impl Peer {
 
     /// One that answers elicitation, sampling and roots.
     pub(crate) fn able(&self) -> Self {
-        let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {}});
+        self.able_to(json!({"elicitation": {}, "sampling": {}, "roots": {}}))
+    }
+
+    pub(crate) fn able_to(&self, capabilities: Value) -> Self {
         Self { capabilities, ..self.clone() }
     }
 

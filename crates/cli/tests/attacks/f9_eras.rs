@@ -216,6 +216,38 @@ async fn f9_a_client_that_cannot_answer_is_not_asked() {
     }
 }
 
+/// Clients that know only forms would not know what to do with an address.
+#[tokio::test]
+async fn f9_only_a_client_that_opens_pages_is_sent_to_one() {
+    let world = world().await;
+    for (elicitation, is_able) in
+        [(json!({}), false), (json!({"form": {}}), false), (json!({"form": {}, "url": {}}), true)]
+    {
+        let peer = Peer::of(&world.serve).able_to(json!({"elicitation": elicitation}));
+        let session = peer.open().await;
+        for server in ["old", "new"] {
+            let tool = format!("{server}__test_url_elicitation");
+            let legacy = legacy_dialogue(&session, &tool, json!({}), json!({})).await;
+            let asked = with_method(&legacy, "elicitation/create");
+            assert_eq!(asked.len(), usize::from(is_able), "{server} {elicitation}: {legacy:?}");
+            let last = legacy.last().unwrap();
+            let is_refused = last["error"].is_object() || last["result"]["isError"] == true;
+            assert_eq!(is_refused, !is_able, "{server} {elicitation}: {last}");
+        }
+        let tool = "old__test_url_elicitation";
+        if is_able {
+            let modern = modern_dialogue(&peer, tool, json!({})).await;
+            assert!(text_of(&modern).contains("accept"), "{modern:?}");
+        } else {
+            let refused = peer.call(tool, json!({})).await;
+            let error = &refused.last()["error"];
+            let required = json!({"elicitation": {"url": {}}});
+            assert_eq!(error["code"], -32021, "{error}");
+            assert_eq!(error["data"]["requiredCapabilities"], required, "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn f9_cancellation_crosses_every_combination() {
     let slow = || [Tool::new("slow").sleeps(8_000)];

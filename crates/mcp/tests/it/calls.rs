@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use switchboard_mcp::Connection;
 use switchboard_model::ToolResult;
 use switchboard_test_support::{
-    Fault, Reply, ScriptedServer, ScriptedServerBuilder, Stage, Tool, wait_until,
+    Fault, Reply, ScriptedServer, ScriptedServerBuilder, SeenRequest, Stage, Tool, wait_until,
 };
 use tokio::sync::mpsc;
 
-use crate::support::{PATIENCE, assert_rows, call, connect, http, object, open, peer, sse, text};
+use crate::support::{
+    PATIENCE, assert_rows, call, connect, http, object, open, peer, sse, text, with_credentials,
+};
 use crate::typed_call::{CallFailure, CallTool as _};
 
 fn kinds() -> Vec<(&'static str, ScriptedServerBuilder)> {
@@ -171,6 +173,39 @@ async fn a_fault_during_a_call_is_named() {
             server.clear_fault().await;
             assert!(call(&connection, "echo", json!({})).await.is_ok(), "{kind}, after {fault:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_quotes_our_credentials_is_not_quoted_with_them() {
+    for (kind, server) in [kinds().remove(0), kinds().remove(2)] {
+        let server = server.tools([Tool::echo("echo")]).start().await;
+        let spec = with_credentials(http(&server.url()));
+        let (connection, _) = open(&spec).await.unwrap();
+        let quoted = "HTTP 401 Unauthorized: authorization: Bearer ***, x-key: ***";
+        server.set_fault(Fault::Reflect(Stage::Call)).await;
+        let answer = shown(call(&connection, "echo", json!({})).await);
+        assert_eq!(answer, format!("unavailable: {quoted}"), "{kind}");
+        server.set_fault(Fault::Reflect(Stage::List)).await;
+        assert_eq!(connection.list_tools().await.unwrap_err().message, quoted, "{kind}");
+        server.set_fault(Fault::Reflect(Stage::Any)).await;
+        assert_eq!(open(&spec).await.unwrap_err().message, quoted, "{kind}");
+    }
+}
+
+/// Only 307 and 308 say that the same is to be asked elsewhere.
+#[tokio::test]
+async fn a_call_that_is_answered_with_any_other_redirection_is_made_once() {
+    for (status, said) in [(301, "Moved Permanently"), (302, "Found"), (303, "See Other")] {
+        let (server, connection) =
+            start(ScriptedServer::builder().modern().tools([Tool::echo("echo")])).await;
+        server.set_fault(Fault::Status(Stage::Call, status)).await;
+        let answer = shown(call(&connection, "echo", json!({})).await);
+        let expected = format!("bad answer: HTTP {status} {said}: {{\"error\":\"{said}\"}}");
+        assert_eq!(answer, expected);
+        let stats = server.stats();
+        let is_call = |seen: &&SeenRequest| seen.method.as_deref() == Some("tools/call");
+        assert_eq!(stats.requests.iter().filter(is_call).count(), 1, "{status}");
     }
 }
 

@@ -136,6 +136,18 @@ async fn a_list_that_fails_changes_nothing_and_cuts_off_no_call() {
 }
 
 #[tokio::test]
+async fn a_list_that_breaks_off_once_loses_no_server() {
+    let crm = server(tools(&["a"])).await;
+    let board = listening(&crm).await;
+    crm.set_fault_times(1, Fault::CloseMidBody(Stage::List)).await;
+    crm.set_tools(tools(&["a", "b"]));
+    crm.notify_list_changed(1).await;
+    until(|| names(&board).len() == 2).await;
+    assert_eq!(crm.stats().initialize_count, 1, "the connection was given up");
+    end(&board).await;
+}
+
+#[tokio::test]
 async fn a_server_that_dies_keeps_its_tools_and_serves_again_when_it_returns() {
     let crm = server(tools(&["a"])).await;
     let other = server(tools(&["other"])).await;

@@ -19,6 +19,7 @@ async fn statuses_and_wrong_bodies() {
         (Fault::Status(Stage::Any, 401), 401, "www-authenticate", "Bearer realm=\"scripted\""),
         (Fault::Status(Stage::List, 403), 403, "content-type", "application/json"),
         (Fault::Status(Stage::List, 404), 404, "content-type", "application/json"),
+        (Fault::Reflect(Stage::List), 401, "content-type", "text/plain; charset=utf-8"),
         (Fault::RateLimited(Stage::List, 7), 429, "retry-after", "7"),
         (Fault::Status(Stage::List, 500), 500, "content-type", "application/json"),
         (Fault::Status(Stage::List, 503), 503, "content-type", "application/json"),

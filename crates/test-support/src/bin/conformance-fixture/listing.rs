@@ -27,6 +27,7 @@ const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_reconnection", "Answers after a while"),
     ("test_missing_capability", "Needs sampling"),
     ("test_streaming_elicitation", "Asks for a name"),
+    ("test_url_elicitation", "Sends the user to a page"),
     ("test_elicitation_sep1034_defaults", "Asks with defaults"),
     ("test_elicitation_sep1330_enums", "Asks with choices"),
     ("test_trigger_tool_change", "Adds a tool, or takes it away again"),

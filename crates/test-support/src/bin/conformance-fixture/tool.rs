@@ -83,6 +83,7 @@ fn asking(round: &Round<'_>) -> Step {
             one(round, "capital_question", &sampling("What is the capital of France?", 100))
         }
         "test_elicitation" => one(round, "user", &form(argument("message"), &user_schema())),
+        "test_url_elicitation" => one(round, "page", &page()),
         "test_elicitation_sep1034_defaults" => {
             one(round, "profile", &form("Please check your profile", &default_schema()))
         }
@@ -177,6 +178,13 @@ fn embedded(uri: &str, mime_type: &str, content: &str) -> Value {
 
 fn form(message: &str, schema: &Value) -> Value {
     let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
+    json!({"method": "elicitation/create", "params": params})
+}
+
+fn page() -> Value {
+    let url = "https://example.com/sign-in";
+    let params =
+        json!({"mode": "url", "message": "Please sign in", "url": url, "elicitationId": "e-1"});
     json!({"method": "elicitation/create", "params": params})
 }
 

@@ -1,0 +1,156 @@
+//! What must not be told: the secrets with which a server is reached, in what it says when it fails.
+//!
+//! Servers quote what they were sent, above all to say that it was not enough. What they answer goes to callers and into
+//! logs, and neither may know our credentials there.
+
+use std::sync::Arc;
+
+use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+
+use crate::envelope::Failure;
+use crate::error::ConnectError;
+use crate::exchange::RpcError;
+use crate::oauth::Authorization;
+
+/// What is shorter is a word rather than a secret, and would be found everywhere.
+const SHORTEST: usize = 6;
+
+/// The secrets of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Veil {
+    /// What a server over HTTP is sent.
+    sent: Vec<Secret>,
+    /// What a child is started with.
+    given: Vec<Secret>,
+    /// Where the token of the moment is, if somebody signs in.
+    authorization: Option<Arc<Authorization>>,
+}
+
+impl Veil {
+    pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
+        match &spec.endpoint {
+            Endpoint::StreamableHttp { headers, auth, .. }
+            | Endpoint::Sse { headers, auth, .. } => {
+                let own = match auth {
+                    UpstreamAuth::None => None,
+                    UpstreamAuth::Bearer(bearer) => Some(bearer),
+                    UpstreamAuth::OAuth(settings) => settings.client_secret.as_ref(),
+                };
+                let whole = headers.values().chain(own).cloned();
+                // A server may quote the token without its `Bearer`.
+                let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
+                let bare = bare.map(|(_, rest)| Secret::new(rest));
+                Self { sent: kept(whole.chain(bare)), given: Vec::new(), authorization }
+            }
+            Endpoint::Stdio { command, args, env, .. } => {
+                let values = kept(env.values().cloned());
+                // What a variable held stands in the command line.
+                let words = std::iter::once(command).chain(args);
+                let words = words.filter(|word| !word.is_empty() && !spec.place.contains(*word));
+                let given = values.into_iter().chain(words.map(Secret::new)).collect();
+                Self { sent: Vec::new(), given, authorization }
+            }
+        }
+    }
+
+    /// Why a server could not be reached or listed.
+    pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
+        let message = self.given.iter().fold(self.over_text(&error.message), |text, secret| {
+            text.replace(secret.expose(), HIDDEN)
+        });
+        ConnectError { message, ..error }
+    }
+
+    /// Why a request has no result. The words of a child are its own: it was sent no credentials.
+    pub(crate) fn over_failure(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Lost(error) => Failure::Lost(self.over(error)),
+            Failure::Rpc(RpcError { code, message, data }) => Failure::Rpc(RpcError {
+                code,
+                message: self.over_text(&message),
+                data: data
+                    .and_then(|data| JsonText::from_text(&self.over_text(data.as_str())).ok()),
+            }),
+        }
+    }
+
+    fn over_text(&self, text: &str) -> String {
+        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
+        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
+        let secrets = self.sent.iter().map(Secret::expose).chain(token);
+        secrets.fold(text.to_owned(), |text, secret| without(&text, secret))
+    }
+}
+
+const HIDDEN: &str = "***";
+
+fn kept(secrets: impl Iterator<Item = Secret>) -> Vec<Secret> {
+    secrets.filter(|secret| secret.expose().len() >= SHORTEST).collect()
+}
+
+/// The text without a secret, also where only the beginning of it was quoted.
+fn without(text: &str, secret: &str) -> String {
+    let mut text = text.replace(secret, HIDDEN);
+    let beginnings = secret.char_indices().rev().filter_map(|(end, _)| secret.get(..end));
+    let cut =
+        beginnings.take_while(|part| part.len() >= SHORTEST).find(|part| text.ends_with(part));
+    if let Some(part) = cut {
+        text.truncate(text.len() - part.len());
+        text.push_str(HIDDEN);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use switchboard_model::{EraChoice, ServerName};
+
+    use crate::error::ConnectErrorKind;
+
+    use super::*;
+
+    fn veil() -> Veil {
+        let headers = BTreeMap::from([
+            ("x-key".to_owned(), Secret::new("s3cret-header")),
+            ("x-basic".to_owned(), Secret::new("Basic czNjcmV0")),
+            ("x-short".to_owned(), Secret::new("on")),
+        ]);
+        let endpoint = Endpoint::StreamableHttp {
+            url: "http://127.0.0.1:1/mcp".parse().unwrap(),
+            headers,
+            auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
+        };
+        let spec = ServerSpec {
+            name: ServerName::new("tested"),
+            place: endpoint.to_string(),
+            endpoint,
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_secs(1),
+        };
+        Veil::of(&spec, None)
+    }
+
+    #[test]
+    fn what_was_sent_is_not_told_wherever_it_is_quoted() {
+        let veil = veil();
+        for (said, expected) in [
+            ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
+            ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
+            ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
+            ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
+            ("", ""),
+        ] {
+            let error = ConnectError::new(ConnectErrorKind::Protocol, said);
+            assert_eq!(veil.over(error).message, expected);
+            let data = serde_json::json!({ "said": said });
+            let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
+            let Failure::Rpc(error) = veil.over_failure(Failure::Rpc(error)) else { panic!() };
+            assert_eq!(error.message, expected);
+            let data = error.data.unwrap();
+            assert!(!data.as_str().contains("s3cret-token"), "{}", data.as_str());
+        }
+    }
+}
