@@ -70,7 +70,7 @@ impl Front {
             return view.has_server(server);
         }
         let is_narrowed = view.mode() != switchboard_model::ExposureMode::Legacy
-            || scope.tools.is_some()
+            || !scope.tools.is_empty()
             || scope.read_only;
         let bound = view.selection().servers.as_ref();
         !is_narrowed

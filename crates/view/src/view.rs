@@ -372,7 +372,7 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
         tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == canonical.as_str())
     };
     scope.server.as_deref().is_none_or(|server| entry.tool.shown_server().as_str() == server)
-        && scope.tools.as_ref().is_none_or(is_named)
+        && scope.tools.iter().all(is_named)
         && (!scope.read_only || entry.is_read_only)
 }
 

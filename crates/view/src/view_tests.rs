@@ -239,12 +239,24 @@ fn a_scope_narrows_in_every_way_at_once() {
         (Scope { toolsets: sets(&[&["quotes"], &["company"]]), ..open() }, &[]),
         (
             Scope {
-                tools: Some(owned(&["market.getQuote", "notes__readNote", "nothing"])),
+                tools: vec![owned(&["market.getQuote", "notes__readNote", "nothing"])],
                 ..open()
             },
             &["market__getQuote", "notes__readNote"],
         ),
-        (Scope { tools: Some(Vec::new()), ..open() }, &[]),
+        (
+            // Two places may write one tool in two ways.
+            Scope {
+                tools: vec![
+                    owned(&["market.getQuote", "notes__readNote"]),
+                    owned(&["market__getQuote"]),
+                ],
+                ..open()
+            },
+            &["market__getQuote"],
+        ),
+        (Scope { tools: vec![Vec::new()], ..open() }, &[]),
+        (Scope { tools: vec![owned(&["notes.readNote"]), Vec::new()], ..open() }, &[]),
         (Scope { read_only: true, server: Some("notes".into()), ..open() }, &["notes__readNote"]),
         (Scope { toolsets: sets(&[&["trade"]]), read_only: true, ..open() }, &["market__getQuote"]),
         (Scope { dynamic: true, ..open() }, &[]),
@@ -297,6 +309,40 @@ fn a_connection_cannot_name_what_is_not_shown() {
     let to_server = Scope { server: Some("nobody".into()), ..Scope::default() };
     let refused = check(&to_server, &open).unwrap_err();
     assert_eq!(refused.to_string(), "there is no MCP server 'nobody' here");
+}
+
+#[test]
+fn a_dynamic_connection_begins_with_no_more_sets_than_may_be_active() {
+    use ExposureMode::{Dynamic, Legacy, Static};
+    let index = index(|plan| plan.gateway.max_active_toolsets = Some(2));
+    let sets = |places: &[&[&str]]| Scope {
+        toolsets: places.iter().map(|sets| owned(sets)).collect(),
+        ..Scope::default()
+    };
+    let three = &["quotes", "company", "calendar"][..];
+    let dynamically = |scope: Scope| Scope { dynamic: true, ..scope };
+    for (configured, scope, is_good) in [
+        (exposure(Dynamic, &[]), sets(&[three]), false),
+        (exposure(Dynamic, &[]), sets(&[&three[1..]]), true),
+        (exposure(Dynamic, &[]), sets(&[&["quotes", "quotes", "company"]]), true),
+        // Two places name what both have.
+        (exposure(Dynamic, &[]), sets(&[three, &three[1..]]), true),
+        (exposure(Dynamic, &["quotes"]), Scope::default(), true),
+        // Where nothing is switched there is nothing to count.
+        (exposure(Legacy, &[]), sets(&[three]), true),
+        (exposure(Static, three), sets(&[three]), true),
+        (exposure(Legacy, &[]), dynamically(sets(&[three])), false),
+        (exposure(Static, three), dynamically(sets(&[three])), false),
+    ] {
+        let checked = scope.check_first_sets(&index, &configured);
+        assert_eq!(checked.is_ok(), is_good, "{configured:?} {scope:?}");
+    }
+    let told = sets(&[three]).check_first_sets(&index, &exposure(Dynamic, &[])).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "at most 2 toolsets may be active (max_active_toolsets), and this connection would begin with 3: calendar, \
+         company, quotes; name fewer, and enable others when they are needed"
+    );
 }
 
 #[test]
@@ -387,7 +433,7 @@ fn lists_are_these_bytes() {
     let view = dynamic(&index, &["quotes"]);
     insta::assert_snapshot!(text(&view, ListEra::Legacy));
     insta::assert_snapshot!(text(&view, ListEra::Modern));
-    let nothing = scoped(Scope { tools: Some(Vec::new()), ..Scope::default() });
+    let nothing = scoped(Scope { tools: vec![Vec::new()], ..Scope::default() });
     assert_eq!(text(&nothing, ListEra::Legacy), r#"{"tools":[]}"#);
     for list in [text(&view, ListEra::Legacy), text(&view, ListEra::Modern)] {
         let read: Value = serde_json::from_str(&list).unwrap();
@@ -406,7 +452,7 @@ fn views_that_list_the_same_are_told_from_those_that_do_not() {
     assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&other, &["calendar"])));
     assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&one, &["calendar", "earnings"])));
     assert!(!same(&dynamic(&one, &["earnings"]), &dynamic(&one, &["calendar"])));
-    assert!(!same(&dynamic(&one, &[]), &scoped(Scope { tools: Some(vec![]), ..Scope::default() })));
+    assert!(!same(&dynamic(&one, &[]), &scoped(Scope { tools: vec![vec![]], ..Scope::default() })));
     let more_sets = index(|plan| plan.toolsets.truncate(2));
     assert!(
         !same(&dynamic(&one, &[]), &dynamic(&more_sets, &[])),
@@ -433,7 +479,8 @@ fn some_scope() -> impl Strategy<Value = Scope> {
     let server = proptest::option::of(proptest::sample::select(vec!["market", "notes"]));
     let tools: Vec<String> =
         TOOLS.iter().map(|(server, tool, _)| format!("{server}.{tool}")).collect();
-    let tools = proptest::option::of(proptest::sample::subsequence(tools, 0..=TOOLS.len()));
+    let tools = proptest::sample::subsequence(tools, 0..=TOOLS.len());
+    let tools = proptest::collection::vec(tools, 0..3);
     let toolsets = proptest::collection::vec(some_sets(), 0..3);
     (server, toolsets, tools, any::<bool>(), any::<bool>()).prop_map(
         |(server, toolsets, tools, read_only, dynamic)| Scope {
@@ -479,7 +526,7 @@ proptest! {
                 || allowed.as_ref().is_some_and(|allowed| !is_in(allowed))
                 || (scope.read_only && !is_read_only)
                 || scope.server.as_deref().is_some_and(|only| only != server)
-                || scope.tools.as_ref().is_some_and(|tools| !tools.contains(&canonical))
+                || scope.tools.iter().any(|tools| !tools.contains(&canonical))
                 || (mode == ExposureMode::Static && !is_in(&first));
             if is_hidden {
                 unreachable(&view, &canonical, &exposed);
