@@ -8,7 +8,7 @@ use switchboard_model::{ExposureMode, ServerName};
 use switchboard_protocol::{
     ErrorBody, Members, Meta, SUPPORTED_VERSIONS, code, params_text, quoted, with_members,
 };
-use switchboard_view::{Entry, Found, ListEra, View, unknown_tool};
+use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
 use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
 use crate::extras::Kind;
@@ -366,11 +366,8 @@ pub(crate) fn disabled_text(
     has_session: bool,
 ) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
-    let is_switched_off = view.selection().tools.get(entry.tool.name.as_str()) == Some(&false);
-    if is_switched_off || sets.is_empty() {
-        return format!(
-            "tool '{name}' is switched off in this session; `switchboard session enable` switches it on again"
-        );
+    if view.is_switched_off(entry) || sets.is_empty() {
+        return switched_off(entry);
     }
     let which = match sets {
         [one] => format!("toolset '{one}', which is not"),

@@ -226,6 +226,12 @@ impl View {
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
     }
 
+    /// Whether somebody switched this tool off in the session, which no toolset changes.
+    pub fn is_switched_off(&self, entry: &Entry) -> bool {
+        let tools = &self.selection.tools;
+        !tools.is_empty() && tools.get(entry.shown_name().as_str()) == Some(&false)
+    }
+
     /// The one tool that is listed and that its server calls so.
     pub fn only_one_called(&self, bare: &str) -> Option<&Entry> {
         let mut called = self.tools().filter(|entry| entry.tool.name.tool() == bare);
