@@ -298,8 +298,8 @@ impl Gateway {
         let of_clients = clients.iter().flat_map(|client| client.subscriptions());
         let of_listeners = self.listeners.all().into_iter().flat_map(|l| l.uris.clone());
         for uri in of_clients.chain(of_listeners) {
-            if let Some(server) = front.extras.server_of(&uri, |_| true) {
-                wanted.entry(server.clone()).or_default().insert(uri);
+            for server in front.extras.servers_of(&uri) {
+                wanted.entry(server.clone()).or_default().insert(uri.clone());
             }
         }
         for (server, _) in self.board.offers() {

@@ -31,7 +31,7 @@ pub struct View {
     mode: ExposureMode,
     selection: Arc<Selection>,
     before: Arc<Past>,
-    /// Tools that policy and scope leave, whether switched on or not.
+    /// Tools that policy and scope leave, whether switched on or not; of those that share a name, the last.
     is_reachable: Vec<bool>,
     is_shown: Vec<bool>,
     /// Places of the tools that are shown, in the order in which they are.
@@ -104,6 +104,7 @@ impl View {
                 Entry::is_owned,
             );
         }
+        keep_last_of_each_name(&mut is_reachable, &index);
         let is_shown = shown(&index, &is_reachable, mode, selection);
         let can_switch = |set: &Toolset| {
             let is_named = |sets: &Vec<String>| sets.contains(&set.name);
@@ -220,7 +221,7 @@ impl View {
 
     /// A tool by exposed or canonical name, switched on or not; the meta-tools reach all of these.
     pub fn reach(&self, name: &str) -> Result<&Entry, Vec<&str>> {
-        let at = self.index.named(name).or_else(|| self.index.canonical(name));
+        let at = self.holder(name).or_else(|| self.index.canonical(name));
         at.filter(|at| self.reaches(*at))
             .and_then(|at| self.index.entries().get(at))
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
@@ -248,7 +249,17 @@ impl View {
 
     /// The place of the tool that has this name, else of the one that once had it here.
     fn place(&self, name: &str) -> Option<usize> {
-        self.index.named(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
+        self.holder(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
+    }
+
+    /// The place of the tool that has this name here; of one that is not reached where none of them is.
+    fn holder(&self, name: &str) -> Option<usize> {
+        let last = self.index.named(name)?;
+        if self.reaches(last) {
+            return Some(last);
+        }
+        let mut rivals = self.index.rivals_of(last).iter().copied();
+        Some(rivals.find(|at| self.reaches(*at)).unwrap_or(last))
     }
 
     fn reaches(&self, at: usize) -> bool {
@@ -462,6 +473,21 @@ fn keep_members<'a>(
     }
     for (flag, is_member) in flags.iter_mut().zip(is_member) {
         *flag &= is_member;
+    }
+}
+
+/// Of tools that share a name one is left: the last that is reached at all. What policy or the scope hides takes a name
+/// from nobody.
+fn keep_last_of_each_name(is_reachable: &mut [bool], index: &Index) {
+    for rivals in index.rivals() {
+        let mut is_taken = false;
+        for at in rivals.iter().rev() {
+            if let Some(flag) = is_reachable.get_mut(*at) {
+                let is_last = *flag && !is_taken;
+                is_taken |= *flag;
+                *flag = is_last;
+            }
+        }
     }
 }
 
