@@ -12,6 +12,8 @@ use switchboard_runtime::{Listed, Offers};
 use switchboard_view::{ListEra, Named, expose_names};
 use wildmatch::WildMatch;
 
+use crate::instructions::Said;
+
 /// Something that is listed, and whose it is.
 #[derive(Debug)]
 pub(crate) struct Extra {
@@ -52,13 +54,19 @@ pub(crate) struct Extras {
     /// Servers that can complete arguments, and servers that have resources at all.
     completing: HashSet<ServerName>,
     with_resources: Vec<ServerName>,
+    said: Vec<(ServerName, Said)>,
 }
 
 impl Extras {
     pub(crate) fn new(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Self {
         let completing = offers.iter().filter(|(_, offers)| offers.features.completions);
         let with_resources = offers.iter().filter(|(_, offers)| offers.features.resources);
+        let said = offers.iter().filter_map(|(server, offers)| {
+            let text = offers.features.instructions.as_deref()?;
+            Some((server.clone(), Said::new(text)?))
+        });
         Self {
+            said: said.collect(),
             prompts: prompts(offers, plan),
             resources: by_address(offers, |offers| &offers.resources),
             templates: by_address(offers, |offers| &offers.templates),
@@ -161,6 +169,11 @@ impl Extras {
 
     pub(crate) fn completes(&self, server: &ServerName) -> bool {
         self.completing.contains(server)
+    }
+
+    /// What servers say about themselves, each text quoted and cut, in the order of the configuration.
+    pub(crate) fn said(&self) -> &[(ServerName, Said)] {
+        &self.said
     }
 }
 

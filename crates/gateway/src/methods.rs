@@ -14,6 +14,7 @@ use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
 use crate::extras::Kind;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::instructions::instructions;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Wanted;
@@ -322,7 +323,7 @@ impl Gateway {
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": capabilities(),
-            "instructions": instructions(view),
+            "instructions": instructions(&self.front.load(), view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
@@ -344,18 +345,6 @@ pub(crate) fn capabilities() -> Value {
 
 pub(crate) fn server_info() -> Value {
     json!({"name": "switchboard", "title": "Switchboard", "version": env!("CARGO_PKG_VERSION")})
-}
-
-pub(crate) fn instructions(view: &View) -> &'static str {
-    match view.mode() {
-        ExposureMode::Dynamic => {
-            "Tools are grouped in toolsets that are switched on when they are needed. Look for a tool with search_tools \
-             and run it with call_tool, or switch its whole group on with enable_toolset; list_toolsets shows the groups."
-        }
-        ExposureMode::Legacy | ExposureMode::Static => {
-            "These tools come from several MCP servers; the part of a name before `__` is the server."
-        }
-    }
 }
 
 /// Says why a tool that is known cannot be called, and how that can be changed.

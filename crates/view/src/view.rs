@@ -42,6 +42,7 @@ pub struct View {
     modern_list: OnceLock<Bytes>,
     digest: OnceLock<u64>,
     servers: OnceLock<HashSet<ServerName>>,
+    reachable_servers: OnceLock<HashSet<ServerName>>,
     past: OnceLock<Arc<Past>>,
 }
 
@@ -127,6 +128,7 @@ impl View {
             modern_list: OnceLock::new(),
             digest: OnceLock::new(),
             servers: OnceLock::new(),
+            reachable_servers: OnceLock::new(),
             past: OnceLock::new(),
             index,
         }
@@ -193,6 +195,16 @@ impl View {
         let servers = self
             .servers
             .get_or_init(|| self.tools().map(|entry| entry.tool.name.server().clone()).collect());
+        servers.contains(server)
+    }
+
+    /// Whether a server has a tool that this view can reach, switched on or not.
+    pub fn reaches_server(&self, server: &ServerName) -> bool {
+        let servers = self.reachable_servers.get_or_init(|| {
+            let entries = self.index.entries().iter().zip(&self.is_reachable);
+            let reachable = entries.filter(|(_, is_reachable)| **is_reachable);
+            reachable.map(|(entry, _)| entry.tool.name.server().clone()).collect()
+        });
         servers.contains(server)
     }
 
