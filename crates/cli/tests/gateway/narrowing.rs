@@ -5,14 +5,17 @@ use serde_json::json;
 
 use crate::board::{NOTES, SHOP, TwoServers, meta_and, two_servers};
 use crate::peer::{BOTH, Era, Peer, new_session};
+use crate::support::Serve;
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
+/// A path and headers, and the tools that they leave.
+type Row<'a> = (&'a str, Headers<'a>, &'a [&'a str]);
 
 #[tokio::test]
 async fn each_place_narrows_and_all_of_them_together() {
     let board = two_servers("").await;
     let serve = board.home.serve().await;
-    let rows: [(&str, Headers<'_>, &[&str]); 26] = [
+    let rows: [Row<'_>; 17] = [
         ("/mcp/servers/shop", &[], &SHOP),
         ("/mcp/servers/notes", &[], &NOTES),
         ("/mcp/toolsets/look", &[], &["shop__find", "shop__price"]),
@@ -58,7 +61,16 @@ async fn each_place_narrows_and_all_of_them_together() {
             &[("X-MCP-Toolsets", "buy"), ("X-MCP-Tools", "shop__order")],
             &["shop__order"],
         ),
-        // What is said twice holds twice, in whatever order: a proxy adds its own behind those of a client.
+    ];
+    check(&serve, &rows).await;
+}
+
+#[tokio::test]
+async fn what_is_said_twice_holds_twice() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    let rows: [Row<'_>; 9] = [
+        // In whatever order: a proxy adds its own behind those of a client.
         (
             "/mcp",
             &[("X-MCP-Readonly", "false"), ("X-MCP-Readonly", "true")],
@@ -82,9 +94,14 @@ async fn each_place_narrows_and_all_of_them_together() {
         ("/mcp?tools=shop__find", &[("X-MCP-Tools", "shop.find,notes.read")], &["shop__find"]),
         ("/mcp?tools=shop.find", &[("X-MCP-Tools", "shop__find")], &["shop__find"]),
     ];
+    check(&serve, &rows).await;
+}
+
+/// Both eras list exactly these tools, and call no others.
+async fn check(serve: &Serve, rows: &[Row<'_>]) {
     for era in BOTH {
-        for (path, headers, expected) in &rows {
-            let client = Peer::try_open(era, &serve, path, headers).await.unwrap();
+        for (path, headers, expected) in rows {
+            let client = Peer::try_open(era, serve, path, headers).await.unwrap();
             assert_eq!(client.list().await, *expected, "{era:?} {path} {headers:?}");
             // What is not listed is not called either.
             for tool in SHOP.iter().chain(&NOTES) {
@@ -146,7 +163,7 @@ async fn nothing_widens_what_is_configured() {
     assert_eq!(board_calls(&serve).await, 0);
 }
 
-async fn board_calls(serve: &crate::support::Serve) -> usize {
+async fn board_calls(serve: &Serve) -> usize {
     serve.get("/api/v1/calls").await["calls"].as_array().unwrap().len()
 }
 
