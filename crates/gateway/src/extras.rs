@@ -1,6 +1,9 @@
 //! Prompts and resources of all servers, under one roof.
+//!
+//! Several servers may have one of the same name or address. All of them are kept, and who looks decides: what somebody
+//! cannot see takes nothing away from what he can.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
@@ -8,6 +11,8 @@ use switchboard_protocol::{Members, push_string};
 use switchboard_runtime::{Listed, Offers};
 use switchboard_view::{ListEra, Named, expose_names};
 use wildmatch::WildMatch;
+
+use crate::instructions::Said;
 
 /// Something that is listed, and whose it is.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub(crate) struct Extra {
     pub(crate) key: String,
     /// The name that clients see.
     pub(crate) shown: Arc<str>,
+    /// The place of the next one of this name or address that comes before it; that one may give way to another.
+    gives_way_to: Option<usize>,
     json: String,
 }
 
@@ -47,13 +54,19 @@ pub(crate) struct Extras {
     /// Servers that can complete arguments, and servers that have resources at all.
     completing: HashSet<ServerName>,
     with_resources: Vec<ServerName>,
+    said: Vec<(ServerName, Said)>,
 }
 
 impl Extras {
     pub(crate) fn new(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Self {
         let completing = offers.iter().filter(|(_, offers)| offers.features.completions);
         let with_resources = offers.iter().filter(|(_, offers)| offers.features.resources);
+        let said = offers.iter().filter_map(|(server, offers)| {
+            let text = offers.features.instructions.as_deref()?;
+            Some((server.clone(), Said::new(text)?))
+        });
         Self {
+            said: said.collect(),
             prompts: prompts(offers, plan),
             resources: by_address(offers, |offers| &offers.resources),
             templates: by_address(offers, |offers| &offers.templates),
@@ -70,6 +83,20 @@ impl Extras {
         }
     }
 
+    /// Those that somebody sees: of several that share a name or an address, one.
+    fn seen(
+        &self,
+        kind: Kind,
+        is_visible: impl Fn(&ServerName) -> bool,
+    ) -> impl Iterator<Item = &Extra> {
+        let all = self.all(kind);
+        all.iter().filter(move |extra| {
+            let others = |extra: &&Extra| all.get(extra.gives_way_to?);
+            let mut before = std::iter::successors(others(extra), others);
+            is_visible(&extra.server) && !before.any(|other| is_visible(&other.server))
+        })
+    }
+
     /// The result of a list request.
     pub(crate) fn list(
         &self,
@@ -77,8 +104,7 @@ impl Extras {
         era: ListEra,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> String {
-        let visible = self.all(kind).iter().filter(|extra| is_visible(&extra.server));
-        let items: Vec<&str> = visible.map(|extra| extra.json.as_str()).collect();
+        let items: Vec<&str> = self.seen(kind, is_visible).map(|extra| &*extra.json).collect();
         let items = items.join(",");
         match era {
             ListEra::Legacy => format!("{{\"{}\":[{items}]}}", kind.member()),
@@ -92,8 +118,8 @@ impl Extras {
     /// Tells two lists apart.
     pub(crate) fn digest(&self, kinds: &[Kind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
         let mut hasher = blake3::Hasher::new();
-        for extra in kinds.iter().flat_map(|kind| self.all(*kind)) {
-            if is_visible(&extra.server) {
+        for kind in kinds {
+            for extra in self.seen(*kind, &is_visible) {
                 hasher.update(extra.json.as_bytes());
             }
         }
@@ -107,7 +133,8 @@ impl Extras {
         name: &str,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> Option<&Extra> {
-        self.prompts.iter().find(|extra| *extra.shown == *name && is_visible(&extra.server))
+        // With bare names the last one wins, as among tools.
+        self.prompts.iter().rfind(|extra| *extra.shown == *name && is_visible(&extra.server))
     }
 
     /// The server that has a resource: listed, or of a template's shape, or the only one that has any.
@@ -131,6 +158,11 @@ impl Extras {
 
     pub(crate) fn completes(&self, server: &ServerName) -> bool {
         self.completing.contains(server)
+    }
+
+    /// What servers say about themselves, each text quoted and cut, in the order of the configuration.
+    pub(crate) fn said(&self) -> &[(ServerName, Said)] {
+        &self.said
     }
 }
 
@@ -167,37 +199,44 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
         .collect();
     let named: Vec<_> = listed.iter().map(|(name, _)| Named { name, expose_as: None }).collect();
     let names = expose_names(&named, plan.gateway.naming);
-    listed
+    let mut prompts: Vec<Extra> = listed
         .iter()
         .zip(names)
-        .filter_map(|((name, prompt), shown)| {
-            let shown = shown?;
+        .map(|((name, prompt), shown)| {
             let json = match plan.gateway.naming {
                 Naming::Bare => prompt.json.as_str().to_owned(),
                 Naming::Prefixed => renamed(prompt.json.as_str(), &shown),
             };
-            Some(Extra { server: name.server().clone(), key: prompt.key.clone(), shown, json })
+            let (server, key) = (name.server().clone(), prompt.key.clone());
+            Extra { server, key, shown, gives_way_to: None, json }
         })
-        .collect()
+        .collect();
+    let mut last: HashMap<Arc<str>, usize> = HashMap::new();
+    for (at, prompt) in prompts.iter_mut().enumerate().rev() {
+        prompt.gives_way_to = last.insert(prompt.shown.clone(), at);
+    }
+    prompts
 }
 
-/// Addresses are global: the first server that lists one has it.
+/// Addresses are global: of several servers that list one, the first that somebody sees has it.
 fn by_address(
     offers: &[(ServerName, Arc<Offers>)],
     list: impl Fn(&Offers) -> &Vec<Listed>,
 ) -> Vec<Extra> {
-    let mut taken = HashSet::new();
-    let mut extras = Vec::new();
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    let mut extras: Vec<Extra> = Vec::new();
     for (server, offers) in offers {
         for listed in list(offers) {
-            if !taken.insert(listed.key.clone()) {
-                tracing::warn!(%server, uri = listed.key, "another server has this resource already; it is hidden");
-                continue;
+            let gives_way_to = last.insert(&listed.key, extras.len());
+            let other = gives_way_to.and_then(|at| extras.get(at));
+            if let Some(other) = other.filter(|other| other.server != *server) {
+                tracing::warn!(%server, other = %other.server, uri = listed.key, "another server has this resource already; it is hidden");
             }
             extras.push(Extra {
                 server: server.clone(),
                 key: listed.key.clone(),
                 shown: listed.key.as_str().into(),
+                gives_way_to,
                 json: listed.json.as_str().to_owned(),
             });
         }
@@ -223,6 +262,9 @@ fn renamed(object: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pretty_assertions::assert_eq;
+    use switchboard_model::JsonText;
+
     use super::*;
 
     #[test]
@@ -230,6 +272,75 @@ mod tests {
         assert!(has_shape("test://template/{id}/data", "test://template/7/data"));
         assert!(!has_shape("test://template/{id}/data", "test://other/7/data"));
         assert!(has_shape("file:///{+path}", "file:///a/b"));
+    }
+
+    fn offers(prompts: &[&str], resources: &[&str]) -> Arc<Offers> {
+        let listed = |keys: &[&str]| {
+            let keys = keys.iter();
+            keys.map(|key| Listed {
+                key: (*key).to_owned(),
+                json: JsonText::from(&serde_json::json!({"name": key, "uri": key})),
+            })
+            .collect::<Vec<_>>()
+        };
+        let (prompts, resources) = (listed(prompts), listed(resources));
+        Arc::new(Offers { templates: resources.clone(), prompts, resources, ..Offers::default() })
+    }
+
+    /// Three servers that have one name and one address in common.
+    fn three(naming: Naming) -> Extras {
+        let servers = [
+            ("one", offers(&["pay", "own"], &["a://pay", "a://own"])),
+            ("two", offers(&["pay"], &["a://pay", "a://pay"])),
+            ("three", offers(&["pay"], &["a://pay", "a://more"])),
+        ];
+        let servers = servers.map(|(name, offers)| (ServerName::new(name), offers));
+        let mut plan = Plan::default();
+        plan.gateway.naming = naming;
+        Extras::new(&servers, &plan)
+    }
+
+    #[test]
+    fn what_somebody_sees_gives_way_only_to_what_he_sees() {
+        let bare = three(Naming::Bare);
+        for (seen, prompts, pay, resources, address) in [
+            (&["one", "two", "three"][..], &["own", "pay"][..], "three", 3, "one"),
+            (&["one", "two"], &["own", "pay"], "two", 2, "one"),
+            (&["two", "three"], &["pay"], "three", 2, "two"),
+            (&["two"], &["pay"], "two", 1, "two"),
+            (&["one"], &["pay", "own"], "one", 2, "one"),
+            (&["one", "three"], &["own", "pay"], "three", 3, "one"),
+        ] {
+            let sees = |server: &ServerName| seen.contains(&server.as_str());
+            let shown: Vec<_> = bare.seen(Kind::Prompts, sees).map(|e| &*e.shown).collect();
+            assert_eq!(shown, prompts, "{seen:?}");
+            assert_eq!(bare.prompt("pay", sees).unwrap().server.as_str(), pay, "{seen:?}");
+            for kind in [Kind::Resources, Kind::Templates] {
+                let shown: Vec<_> = bare.seen(kind, sees).map(|e| &*e.key).collect();
+                assert_eq!(shown.len(), resources, "{seen:?} {shown:?}");
+                let owners = bare.seen(kind, sees).filter(|extra| extra.key == "a://pay");
+                let owners: Vec<_> = owners.map(|extra| extra.server.as_str()).collect();
+                assert_eq!(owners, [address], "{seen:?}");
+            }
+            assert_eq!(bare.server_of("a://pay", sees).unwrap().as_str(), address, "{seen:?}");
+        }
+        assert_eq!(bare.seen(Kind::Resources, |_| false).count(), 0);
+    }
+
+    #[test]
+    fn prefixed_prompts_stay_apart() {
+        let prefixed = three(Naming::Prefixed);
+        let shown: Vec<_> = prefixed.seen(Kind::Prompts, |_| true).map(|e| &*e.shown).collect();
+        assert_eq!(shown, ["one__pay", "one__own", "two__pay", "three__pay"]);
+    }
+
+    #[test]
+    fn two_lists_are_the_same_where_what_differs_is_not_seen() {
+        let bare = three(Naming::Bare);
+        let digest =
+            |seen: &[&str]| bare.digest(&[Kind::Prompts], |server| seen.contains(&server.as_str()));
+        assert_eq!(digest(&["two"]), digest(&["two", "three"]), "both list one `pay`");
+        assert_ne!(digest(&["one"]), digest(&["two"]));
     }
 
     #[test]

@@ -428,7 +428,10 @@ async fn spread_news(gateway: Arc<Gateway>) {
         match said {
             Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
                 let sees = |scope: &Arc<Scope>, session: Option<&Arc<Session>>| {
-                    gateway.with_sight(scope, session, |_, serves| serves(&server))
+                    // Several servers may have the address; who asks for it means the one that it sees there.
+                    gateway.with_sight(scope, session, |front, serves| {
+                        front.extras.server_of(&uri, serves) == Some(&server)
+                    })
                 };
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
                 for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {

@@ -12,7 +12,7 @@ use switchboard_protocol::{
     Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
 };
 use switchboard_sessions::Session;
-use switchboard_view::{Scope, ScopeFault};
+use switchboard_view::Scope;
 
 use crate::body::{GatewayBody, event};
 use crate::client::Client;
@@ -22,7 +22,7 @@ use crate::http_answer::{
     Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
     refuse, streamed, version, written,
 };
-use crate::http_scope::{names, read_scope};
+use crate::http_scope::{check_scope, names, read_scope};
 use crate::http_talk::{Running, Said, Stream, Talk};
 use crate::legacy::asker_of;
 use crate::listener::{Wanted, subscription_meta};
@@ -493,20 +493,8 @@ impl Gateway {
             return Ok(self.open_scope.clone());
         }
         let scope = read_scope(request)?;
-        match self.front.load().check(&scope) {
-            Ok(()) => Ok(Arc::new(scope)),
-            Err(fault) => {
-                let is_in_path = match &fault {
-                    ScopeFault::UnknownServer(_) => true,
-                    ScopeFault::UnknownToolset { name, .. } => {
-                        matches!(&request.route, Route::Toolsets(sets) if names(sets).contains(name))
-                    }
-                };
-                let status =
-                    if is_in_path { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST };
-                Err(Refused(status, fault.to_string()))
-            }
-        }
+        check_scope(&self.front.load(), request, &scope)?;
+        Ok(Arc::new(scope))
     }
 }
 

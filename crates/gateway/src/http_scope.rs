@@ -1,13 +1,15 @@
 //! What an HTTP request narrows itself to: by its path, its query and its headers.
 
 use http::StatusCode;
-use switchboard_view::Scope;
+use switchboard_view::{Scope, ScopeFault};
 
+use crate::front::Front;
 use crate::http_answer::Refused;
 use crate::http_face::{HttpRequest, Route};
 
+/// All that a request says counts, however often and wherever it says it: nothing takes back what something else
+/// narrowed. A proxy that adds a header to those of its client can rely on that.
 pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
-    let bad = |message: String| Refused(StatusCode::BAD_REQUEST, message);
     let mut scope = Scope::default();
     match &request.route {
         Route::All | Route::Session(_) => {}
@@ -18,31 +20,55 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match key.to_ascii_lowercase().as_str() {
             "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
-            "tools" => scope.tools = Some(names(&value)),
+            "tools" => scope.tools.push(names(&value)),
             "readonly" | "read_only" => scope.read_only |= flag(&value).map_err(bad)?,
             "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&value).map_err(bad)?,
             _ => {}
         }
     }
-    let header =
-        |name: &str| request.headers.get(name).map(|value| value.to_str().unwrap_or("\u{0}"));
-    if let Some(sets) = header("x-mcp-toolsets") {
-        scope.toolsets.push(names(sets));
-    }
-    if let Some(tools) = header("x-mcp-tools") {
-        let tools = names(tools);
-        // Two lists of tools narrow each other.
-        scope.tools = Some(match scope.tools {
-            Some(other) => other.into_iter().filter(|tool| tools.contains(tool)).collect(),
-            None => tools,
-        });
-    }
-    if let Some(value) = header("x-mcp-readonly") {
+    let header = |name: &str| {
+        request.headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("\u{0}"))
+    };
+    scope.toolsets.extend(header("x-mcp-toolsets").map(names));
+    scope.tools.extend(header("x-mcp-tools").map(names));
+    // Who passes a request on may write several headers of one name as one, with commas.
+    for value in header("x-mcp-readonly").flat_map(|values| values.split(',')) {
         scope.read_only |= flag(value).map_err(bad)?;
     }
     // An empty list names nothing, which is no wish at all.
     scope.toolsets.retain(|sets| !sets.is_empty());
     Ok(scope)
+}
+
+/// Whether there is what a request names, and whether it may begin with it.
+pub(crate) fn check_scope(
+    front: &Front,
+    request: &HttpRequest,
+    scope: &Scope,
+) -> Result<(), Refused> {
+    let checked = front.check(scope).and_then(|()| match &request.route {
+        // A session has its own sets: what is named only narrows what can be switched.
+        Route::Session(_) => Ok(()),
+        Route::All | Route::Server(_) | Route::Toolsets(_) => {
+            scope.check_first_sets(front.index(), &front.stage.exposure)
+        }
+    });
+    let Err(fault) = checked else { return Ok(()) };
+    let is_missing = match &fault {
+        ScopeFault::UnknownServer(_) => true,
+        ScopeFault::UnknownToolset { name, .. } => {
+            matches!(&request.route, Route::Toolsets(sets) if names(sets).contains(name))
+        }
+        ScopeFault::TooManyToolsets { .. } => false,
+    };
+    if is_missing {
+        return Err(Refused(StatusCode::NOT_FOUND, fault.to_string()));
+    }
+    Err(bad(fault.to_string()))
+}
+
+fn bad(message: String) -> Refused {
+    Refused(StatusCode::BAD_REQUEST, message)
 }
 
 pub(crate) fn names(list: &str) -> Vec<String> {

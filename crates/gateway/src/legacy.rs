@@ -12,6 +12,7 @@ use switchboard_view::Scope;
 use crate::client::{Client, Remembered};
 use crate::conversation::Asker;
 use crate::gateway::Gateway;
+use crate::instructions::instructions;
 use crate::level::Level;
 use crate::methods;
 
@@ -37,7 +38,7 @@ impl Gateway {
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": methods::instructions(&gaze.look.view),
+            "instructions": instructions(&self.front.load(), &gaze.look.view, &scope),
         });
         let capabilities = capabilities.unwrap_or("{}").into();
         let client =

@@ -15,6 +15,7 @@ mod http_answer;
 mod http_face;
 mod http_scope;
 mod http_talk;
+mod instructions;
 mod legacy;
 mod level;
 mod line_face;

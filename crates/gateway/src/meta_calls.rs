@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchboard_model::ToolResult;
 use switchboard_protocol::{Members, notification};
-use switchboard_view::{ListEra, MetaTool, Switched, View, unknown_tool};
+use switchboard_view::{ListEra, MetaTool, Switched, View};
 
 use crate::conversation::Asker;
 use crate::gateway::Gateway;
@@ -95,8 +95,8 @@ impl Gateway {
         let Some(name) = members.string("name") else {
             return refuse("say which tool in `name`".into());
         };
-        match view.reach(&name) {
-            Err(nearest) => refuse(unknown_tool(&name, &nearest)),
+        match view.callable(&name) {
+            Err(told) => refuse(told),
             Ok(entry) => {
                 let arguments = members.get("arguments").filter(|text| *text != "null");
                 self.call(asker, entry, arguments.map(str::to_owned), request).await

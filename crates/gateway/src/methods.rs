@@ -8,11 +8,12 @@ use switchboard_model::{ExposureMode, ServerName};
 use switchboard_protocol::{
     ErrorBody, Members, Meta, SUPPORTED_VERSIONS, code, params_text, quoted, with_members,
 };
-use switchboard_view::{Entry, Found, ListEra, View, unknown_tool};
+use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
 use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
 use crate::extras::Kind;
 use crate::gateway::Gateway;
+use crate::instructions::instructions;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Wanted;
@@ -344,7 +345,7 @@ impl Gateway {
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": capabilities(),
-            "instructions": instructions(view),
+            "instructions": instructions(&self.front.load(), view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
@@ -368,18 +369,6 @@ pub(crate) fn server_info() -> Value {
     json!({"name": "switchboard", "title": "Switchboard", "version": env!("CARGO_PKG_VERSION")})
 }
 
-pub(crate) fn instructions(view: &View) -> &'static str {
-    match view.mode() {
-        ExposureMode::Dynamic => {
-            "Tools are grouped in toolsets that are switched on when they are needed. Look for a tool with search_tools \
-             and run it with call_tool, or switch its whole group on with enable_toolset; list_toolsets shows the groups."
-        }
-        ExposureMode::Legacy | ExposureMode::Static => {
-            "These tools come from several MCP servers; the part of a name before `__` is the server."
-        }
-    }
-}
-
 /// Says why a tool that is known cannot be called, and how that can be changed.
 pub(crate) fn disabled_text(
     view: &View,
@@ -388,11 +377,8 @@ pub(crate) fn disabled_text(
     has_session: bool,
 ) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
-    let is_switched_off = view.selection().tools.get(entry.tool.name.as_str()) == Some(&false);
-    if is_switched_off || sets.is_empty() {
-        return format!(
-            "tool '{name}' is switched off in this session; `switchboard session enable` switches it on again"
-        );
+    if view.is_switched_off(entry) || sets.is_empty() {
+        return switched_off(entry);
     }
     let which = match sets {
         [one] => format!("toolset '{one}', which is not"),

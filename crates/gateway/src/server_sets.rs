@@ -61,7 +61,7 @@ impl ServerSets {
         let switched =
             |is_on: bool| sets.iter().any(|set| selection.toolsets.get(set) == Some(&is_on));
         // Who names tools, or wants those that change nothing, wants none of what has no tool.
-        scope.tools.is_none()
+        scope.tools.is_empty()
             && !scope.read_only
             && scope.server.as_deref().is_none_or(|only| only == server.as_str())
             && selection.servers.as_ref().is_none_or(|bound| bound.contains(server.as_str()))

@@ -125,8 +125,8 @@ impl Gateway {
             MetaTool::DescribeTool => view.tool_text(&arguments, ListEra::Modern),
             MetaTool::CallTool => {
                 let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-                match view.reach(name) {
-                    Err(nearest) => Err(unknown_tool(name, &nearest)),
+                match view.callable(name) {
+                    Err(told) => Err(told),
                     Ok(entry) => {
                         let given = arguments.get("arguments").cloned().unwrap_or_default();
                         let call = SessionCall { arguments: given, ..call };

@@ -14,7 +14,8 @@ use crate::search::{Hit, Search};
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub tool: Arc<CatalogTool>,
-    /// `None` for a tool whose bare name another one has.
+    /// `None` for a tool that policy hides: nobody calls it anything. With bare names several tools may have one name;
+    /// a view shows the last of those that it reaches.
     pub name: Option<Arc<str>>,
     /// The server's hint that it changes nothing. Only ever used to show less.
     pub is_read_only: bool,
@@ -50,13 +51,17 @@ pub struct Toolset {
 pub struct Index {
     revision: u64,
     entries: Vec<Entry>,
+    /// The last tool of each name.
     by_name: HashMap<Arc<str>, usize>,
+    /// All tools of each name that several have, ascending, by the last of them.
+    rivals: HashMap<usize, Vec<usize>>,
     by_canonical: HashMap<Arc<str>, usize>,
     toolsets: Vec<Toolset>,
     /// Sets that policy denies, or does not allow: nobody hears of them.
     hidden_sets: HashSet<String>,
     /// Whether policy lets the tool be seen at all.
     is_permitted: Vec<bool>,
+    naming: Naming,
     max_active_toolsets: Option<usize>,
     servers: HashSet<ServerName>,
     warnings: Vec<String>,
@@ -67,32 +72,38 @@ impl Index {
     /// Joins a catalog with what the plan says about toolsets and names.
     pub fn new(catalog: &Catalog, plan: &Plan) -> Self {
         let tools = catalog.tools();
-        let named: Vec<_> = tools
-            .iter()
-            .map(|tool| Named { name: &tool.name, expose_as: tool.expose_as.as_deref() })
+        let toolsets = toolsets(tools, plan);
+        let is_permitted = permitted(tools.len(), &toolsets, plan);
+        // Names are given among the tools that may be seen: one that nobody sees takes none away.
+        let seen = || tools.iter().zip(&is_permitted).filter(|(_, is_permitted)| **is_permitted);
+        let named: Vec<_> = seen()
+            .map(|(tool, _)| Named { name: &tool.name, expose_as: tool.expose_as.as_deref() })
             .collect();
-        let names = expose_names(&named, plan.gateway.naming);
-        let warnings = shadowed(tools, &names, plan.gateway.naming);
+        let mut names = expose_names(&named, plan.gateway.naming).into_iter();
         let entries: Vec<Entry> = tools
             .iter()
-            .zip(names)
-            .map(|(tool, name)| Entry { tool: tool.clone(), name, is_read_only: read_only(tool) })
+            .zip(&is_permitted)
+            .map(|(tool, is_permitted)| Entry {
+                tool: tool.clone(),
+                name: is_permitted.then(|| names.next()).flatten(),
+                is_read_only: read_only(tool),
+            })
             .collect();
-        let named = entries.iter().enumerate();
-        let by_name = named.filter_map(|(at, entry)| Some((entry.name.clone()?, at))).collect();
+        let (by_name, rivals) = by_name(&entries);
+        let warnings = shadowed(&entries, &rivals);
         let by_canonical =
             tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
-        let toolsets = toolsets(tools, plan);
         let hidden_sets = hidden_sets(&toolsets, plan);
-        let is_permitted = permitted(tools.len(), &toolsets, plan);
         Self {
             revision: catalog.revision(),
             entries,
             by_name,
+            rivals,
             by_canonical,
             toolsets,
             hidden_sets,
             is_permitted,
+            naming: plan.gateway.naming,
             max_active_toolsets: plan.gateway.max_active_toolsets.map(|max| max as usize),
             servers: tools.iter().map(|tool| tool.name.server().clone()).collect(),
             warnings,
@@ -124,6 +135,8 @@ impl Index {
             revision: self.revision,
             toolsets: self.toolsets.clone(),
             hidden_sets: self.hidden_sets.clone(),
+            rivals: self.rivals.clone(),
+            naming: self.naming,
             max_active_toolsets: self.max_active_toolsets,
             servers: self.servers.clone(),
             warnings: Vec::new(),
@@ -172,7 +185,12 @@ impl Index {
 
     /// Whether a client can see the tool at this place, in some view.
     pub fn is_reachable(&self, at: usize) -> bool {
-        self.is_permitted(at) && self.entries.get(at).is_some_and(|entry| entry.name.is_some())
+        self.is_permitted(at)
+    }
+
+    /// How tools are named for clients.
+    pub fn naming(&self) -> Naming {
+        self.naming
     }
 
     pub fn max_active_toolsets(&self) -> Option<usize> {
@@ -183,9 +201,19 @@ impl Index {
         self.is_permitted.get(at).copied().unwrap_or_default()
     }
 
-    /// The tool that clients see under this name.
+    /// The tool that clients see under this name; where several have it, the last.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
+    }
+
+    /// All tools that have the name of this one, which is the last of them; none where it alone has it.
+    pub(crate) fn rivals_of(&self, last: usize) -> &[usize] {
+        self.rivals.get(&last).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The tools of each name that several have, ascending.
+    pub(crate) fn rivals(&self) -> impl Iterator<Item = &[usize]> {
+        self.rivals.values().map(Vec::as_slice)
     }
 
     /// The tool of this canonical name.
@@ -209,27 +237,37 @@ fn read_only(tool: &CatalogTool) -> bool {
     annotations.is_some_and(|hints| hints.get("readOnlyHint") == Some(&true.into()))
 }
 
-fn shadowed(tools: &[Arc<CatalogTool>], names: &[Option<Arc<str>>], naming: Naming) -> Vec<String> {
-    if naming != Naming::Bare {
-        return Vec::new();
+type Rivals = HashMap<usize, Vec<usize>>;
+
+/// The last tool of each name, and all of them where there are several.
+fn by_name(entries: &[Entry]) -> (HashMap<Arc<str>, usize>, Rivals) {
+    let (mut last, mut rivals) = (HashMap::new(), Rivals::new());
+    for (at, entry) in entries.iter().enumerate() {
+        let Some(name) = &entry.name else { continue };
+        if let Some(before) = last.insert(name.clone(), at) {
+            let mut all = rivals.remove(&before).unwrap_or_else(|| vec![before]);
+            all.push(at);
+            rivals.insert(at, all);
+        }
     }
-    let winner = |name: &str| {
-        let mut winners = tools.iter().zip(names).rev();
-        winners.find(|(tool, shown)| shown.is_some() && tool.name.tool() == name)
-    };
-    tools
+    (last, rivals)
+}
+
+/// What is seen nowhere but where a connection or a choice leaves out the tool that wins.
+fn shadowed(entries: &[Entry], rivals: &Rivals) -> Vec<String> {
+    let mut hidden: Vec<(usize, usize)> = rivals
         .iter()
-        .zip(names)
-        .filter(|(_, name)| name.is_none())
-        .map(|(tool, _)| {
-            let other = winner(tool.name.tool()).map_or("another tool", |(t, _)| t.name.as_str());
-            format!(
-                "tool '{}' is hidden by '{other}': with `gateway.naming: bare` the last of one name wins; give one of \
-                 them an `expose_as`, or use `naming: prefixed`",
-                tool.name
-            )
-        })
-        .collect()
+        .flat_map(|(last, all)| all.iter().filter(move |at| *at != last).map(|at| (*at, *last)))
+        .collect();
+    hidden.sort_unstable();
+    let told = hidden.into_iter().filter_map(|(at, last)| {
+        let (tool, other) = (&entries.get(at)?.tool.name, &entries.get(last)?.tool.name);
+        Some(format!(
+            "tool '{tool}' is hidden by '{other}': with `gateway.naming: bare` the last of one name wins; give one of \
+             them an `expose_as`, or use `naming: prefixed`"
+        ))
+    });
+    told.collect()
 }
 
 /// The configured sets, then one for every server (or for the `toolset` that it names) that they do not redefine.

@@ -16,7 +16,7 @@ mod view;
 
 pub use definition::{ListEra, render_tool};
 pub use index::{Entry, Index, Toolset};
-pub use meta_tools::{MetaTool, Switched, unknown_tool};
+pub use meta_tools::{MetaTool, Switched, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
 pub use past::{Declared, Past};
 pub use scope::{Scope, ScopeFault};

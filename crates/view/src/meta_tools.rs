@@ -12,6 +12,8 @@ use crate::view::{View, push_names};
 /// How many matches `search_tools` gives when nobody says.
 const DEFAULT_MATCHES: u64 = 8;
 const MAX_MATCHES: u64 = 50;
+/// The member that marks a tool that somebody switched off in the session.
+const SWITCHED_OFF: &str = "switchedOff";
 /// How much of a description a catalogue line shows.
 const LINE: usize = 200;
 
@@ -273,8 +275,10 @@ impl View {
         Ok(Switched { selection, message, tools: gone })
     }
 
+    /// The tools that come and go with a set. One that somebody switched off does neither.
     fn names_of(&self, set: &Toolset) -> Vec<String> {
-        self.members(set).filter_map(|entry| entry.name.as_deref().map(str::to_owned)).collect()
+        let switched = self.members(set).filter(|entry| !self.is_switched_off(entry));
+        switched.filter_map(|entry| entry.name.as_deref().map(str::to_owned)).collect()
     }
 
     /// The answer of `list_toolsets`, as JSON text.
@@ -294,9 +298,11 @@ impl View {
     /// The answer of `describe_toolset`.
     pub fn toolset_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let set = self.set_named(arguments)?;
-        let tools = self.members(set).map(
-            |entry| json!({"name": entry.name, "description": entry.tool.descriptor.description}),
-        );
+        let tools = self.members(set).map(|entry| {
+            let about =
+                json!({"name": entry.name, "description": entry.tool.descriptor.description});
+            self.marked(entry, about)
+        });
         Ok(json!({
             "name": set.name,
             "description": set.description,
@@ -323,15 +329,24 @@ impl View {
         let limit = usize::try_from(limit).unwrap_or_default();
         let matches = self.search(query, limit).into_iter().map(|(entry, score)| {
             let sets = self.sets_of(entry);
-            json!({
+            let about = json!({
                 "name": entry.name,
                 "description": entry.tool.descriptor.description,
                 "toolsets": sets,
                 "enabled": self.shows(entry),
                 "score": (f64::from(score) * 100.0).round() / 100.0,
-            })
+            });
+            self.marked(entry, about)
         });
         Ok(json!({"matches": matches.collect::<Vec<_>>()}).to_string())
+    }
+
+    /// Says of a tool that somebody switched off that it is. Neither a toolset nor `call_tool` helps then.
+    fn marked(&self, entry: &Entry, mut about: Value) -> Value {
+        if let Some(about) = about.as_object_mut().filter(|_| self.is_switched_off(entry)) {
+            about.insert(SWITCHED_OFF.into(), true.into());
+        }
+        about
     }
 
     fn sets_of(&self, entry: &Entry) -> Vec<&str> {
@@ -350,7 +365,20 @@ impl View {
             return Err("say which tool in `name`".into());
         };
         let entry = self.reach(name).map_err(|nearest| unknown_tool(name, &nearest))?;
-        Ok(self.definition(entry, era))
+        let mut text = self.definition(entry, era);
+        if self.is_switched_off(entry) && text.pop() == Some('}') {
+            text.extend([",\"", SWITCHED_OFF, "\":true}"]);
+        }
+        Ok(text)
+    }
+
+    /// The tool that `call_tool` runs, or why there is none.
+    pub fn callable(&self, name: &str) -> Result<&Entry, String> {
+        let entry = self.reach(name).map_err(|nearest| unknown_tool(name, &nearest))?;
+        if self.is_switched_off(entry) {
+            return Err(switched_off(entry));
+        }
+        Ok(entry)
     }
 
     /// The definition of one tool, as it would be listed.
@@ -384,6 +412,14 @@ impl View {
         text.push('}');
         text
     }
+}
+
+/// Says that somebody switched a tool off, and what switches it on.
+pub fn switched_off(entry: &Entry) -> String {
+    let name = entry.name.as_deref().unwrap_or_default();
+    format!(
+        "tool '{name}' is switched off in this session; `switchboard session enable` switches it on again"
+    )
 }
 
 /// Says that there is no such tool, and what may have been meant.

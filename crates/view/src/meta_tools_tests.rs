@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use switchboard_model::{JsonText, Plan, ToolDescriptor};
+use switchboard_model::{Exposure, ExposureMode, JsonText, Plan, ToolDescriptor};
 use switchboard_registry::Catalog;
 
 use super::tests::*;
@@ -125,6 +125,49 @@ fn a_tool_that_is_switched_off_names_its_sets() {
     assert_eq!(nearest, ["market__getCompanyProfile"]);
     let all = scoped(Scope::default());
     assert!(matches!(all.find("call_tool"), Found::Unknown { .. }), "only dynamic views have them");
+}
+
+#[test]
+fn a_tool_that_somebody_switched_off_is_shown_as_such_and_not_run() {
+    let index = index(|_| {});
+    let exposure = Exposure { mode: ExposureMode::Dynamic, ..Exposure::default() };
+    let mut selection = Selection::of_sets(owned(&["calendar"]));
+    selection.tools.insert("market.getSplits".into(), false);
+    let key =
+        ViewKey { scope: Arc::default(), selection: Arc::new(selection), past: Arc::default() };
+    let view = View::new(index, &exposure, &key);
+    assert_eq!(names(&view), ["market__listDividends"]);
+    let told = "tool 'market__getSplits' is switched off in this session; `switchboard session enable` switches it on \
+                again";
+    for name in ["market__getSplits", "market.getSplits"] {
+        assert_eq!(view.callable(name).unwrap_err(), told, "{name}");
+        assert!(view.reach(name).is_ok(), "it can be switched on again: {name}");
+        let described = view.tool_text(&arguments(&json!({"name": name})), ListEra::Modern);
+        let described: Value = serde_json::from_str(&described.unwrap()).unwrap();
+        assert_eq!(described["switchedOff"], true, "{described}");
+    }
+    // A set that is off is no such switch.
+    assert!(view.callable("market__getQuote").is_ok());
+    let other = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Modern);
+    assert!(!other.unwrap().contains("switchedOff"));
+    let found = view.search_text(&arguments(&json!({"query": "splits dividends"}))).unwrap();
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let mark = |name: &str| {
+        let mut found = found["matches"].as_array().unwrap().iter();
+        found.find(|one| one["name"] == name).unwrap().get("switchedOff").cloned()
+    };
+    assert_eq!(mark("market__getSplits"), Some(true.into()));
+    assert_eq!(mark("market__listDividends"), None);
+    let set: Value = serde_json::from_str(&view.toolset_text(&named("calendar")).unwrap()).unwrap();
+    assert_eq!(set["tools"][1]["switchedOff"], true, "{set}");
+    // It neither goes with its set nor comes back with it.
+    let gone = view.disable(&named("calendar")).unwrap();
+    assert_eq!(gone.tools, ["market__listDividends"]);
+    let selection = Arc::new(gone.selection);
+    let view = View::new(view.index().clone(), &exposure, &ViewKey { selection, ..key });
+    let come = view.enable(&named("calendar")).unwrap();
+    assert_eq!(come.tools, ["market__listDividends"]);
+    assert!(!view.switched_text(&come, Some(ListEra::Modern)).contains("getSplits"));
 }
 
 fn search_view() -> View {

@@ -20,11 +20,11 @@ pub struct Named<'a> {
     pub expose_as: Option<&'a str>,
 }
 
-/// The exposed name of each tool, in the same order. With [`Naming::Bare`] the last of several tools of one name has it
-/// and the others have none.
-pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Option<Arc<str>>> {
+/// The exposed name of each tool, in the same order. With [`Naming::Bare`] several tools may have one name: whoever looks
+/// at them sees the last of those that there are for him.
+pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Arc<str>> {
     match naming {
-        Naming::Prefixed => unique(tools).into_iter().map(Some).collect(),
+        Naming::Prefixed => unique(tools),
         Naming::Bare => bare(tools),
     }
 }
@@ -120,19 +120,12 @@ fn hashed(wish: &str, name: &CanonicalName, round: usize) -> String {
 }
 
 /// The servers' own names, for one server behind the gateway: it then looks as if it were asked directly.
-fn bare(tools: &[Named<'_>]) -> Vec<Option<Arc<str>>> {
-    let wish = |tool: &Named<'_>| -> String {
+fn bare(tools: &[Named<'_>]) -> Vec<Arc<str>> {
+    let wish = |tool: &Named<'_>| -> Arc<str> {
         let name = tool.expose_as.unwrap_or(tool.name.tool());
-        if META_TOOLS.contains(&name) { hashed(name, tool.name, 0) } else { name.to_owned() }
+        if META_TOOLS.contains(&name) { hashed(name, tool.name, 0).into() } else { name.into() }
     };
-    let names: Vec<String> = tools.iter().map(wish).collect();
-    let last: HashMap<&str, usize> =
-        names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-    names
-        .iter()
-        .enumerate()
-        .map(|(at, name)| (last.get(name.as_str()) == Some(&at)).then(|| name.as_str().into()))
-        .collect()
+    tools.iter().map(wish).collect()
 }
 
 #[cfg(test)]
@@ -146,16 +139,16 @@ mod tests {
         CanonicalName::new(&ServerName::new(server), tool)
     }
 
-    fn names(tools: &[(&str, &str)], naming: Naming) -> Vec<Option<String>> {
+    fn names(tools: &[(&str, &str)], naming: Naming) -> Vec<String> {
         let owned: Vec<_> = tools.iter().map(|(server, tool)| canonical(server, tool)).collect();
         let named: Vec<_> = owned.iter().map(|name| Named { name, expose_as: None }).collect();
-        expose_names(&named, naming).into_iter().map(|name| name.map(|n| n.to_string())).collect()
+        expose_names(&named, naming).into_iter().map(|name| name.to_string()).collect()
     }
 
     #[test]
     fn a_plain_name_stays_plain_and_any_other_carries_a_hash() {
         let given = [("crm", "get"), ("crm", "a.b"), ("0x", "y"), ("crm", "é")];
-        let shown: Vec<_> = names(&given, Naming::Prefixed).into_iter().flatten().collect();
+        let shown = names(&given, Naming::Prefixed);
         insta::assert_debug_snapshot!(shown, @r#"
         [
             "crm__get",
@@ -172,8 +165,8 @@ mod tests {
         let both = names(&[plain, hashed], Naming::Prefixed);
         let alone = [plain, hashed].map(|tool| names(&[tool], Naming::Prefixed).remove(0));
         assert_eq!(both, alone);
-        assert_eq!(alone[0].as_deref(), Some("a__b__c"));
-        assert!(alone[1].as_ref().unwrap().starts_with("a__b__c_"), "{alone:?}");
+        assert_eq!(alone[0], "a__b__c");
+        assert!(alone[1].starts_with("a__b__c_"), "{alone:?}");
     }
 
     #[test]
@@ -181,15 +174,14 @@ mod tests {
         let (one, other) = (canonical("a", "x"), canonical("b", "x"));
         let named = [&one, &other].map(|name| Named { name, expose_as: Some("find") });
         let both = expose_names(&named, Naming::Prefixed);
-        let both: Vec<_> = both.into_iter().flatten().collect();
         assert!(both.iter().all(|name| name.starts_with("find_")), "{both:?}");
         assert_ne!(both.first(), both.last());
     }
 
     #[test]
-    fn bare_names_are_the_servers_own_and_the_last_one_wins() {
+    fn bare_names_are_the_servers_own() {
         let shown = names(&[("a", "get"), ("b", "get"), ("b", "x.y")], Naming::Bare);
-        assert_eq!(shown, [None, Some("get".into()), Some("x.y".into())]);
+        assert_eq!(shown, ["get", "get", "x.y"]);
     }
 
     #[test]
@@ -197,7 +189,7 @@ mod tests {
         let name = canonical("s", "call_tool");
         for (naming, expose_as) in [(Naming::Bare, None), (Naming::Prefixed, Some("call_tool"))] {
             let names = expose_names(&[Named { name: &name, expose_as }], naming);
-            let name = names.into_iter().flatten().next().unwrap();
+            let name = names.into_iter().next().unwrap();
             assert!(name.starts_with("call_tool_"), "{name}");
         }
     }
@@ -209,7 +201,7 @@ mod tests {
             turn in 0usize..30,
         ) {
             let tools: Vec<(&str, &str)> = tools.iter().map(|(s, t)| (s.as_str(), t.as_str())).collect();
-            let shown: Vec<String> = names(&tools, Naming::Prefixed).into_iter().flatten().collect();
+            let shown = names(&tools, Naming::Prefixed);
             for name in &shown {
                 prop_assert!(name.len() <= 64 && !name.is_empty());
                 prop_assert!(name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
@@ -218,7 +210,7 @@ mod tests {
             prop_assert_eq!(distinct.len(), shown.len());
             let mut turned = tools.clone();
             turned.rotate_left(turn % tools.len());
-            let again: Vec<String> = names(&turned, Naming::Prefixed).into_iter().flatten().collect();
+            let again = names(&turned, Naming::Prefixed);
             for (tool, name) in turned.iter().zip(again) {
                 let at = tools.iter().position(|other| other == tool).unwrap();
                 prop_assert_eq!(&shown[at], &name);

@@ -1,6 +1,8 @@
 //! What a connection asks to see. It can only narrow what the configuration shows.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Deserializer, Serialize};
 use switchboard_model::{Exposure, ExposureMode};
 
 use crate::Index;
@@ -13,8 +15,10 @@ pub struct Scope {
     pub server: Option<String>,
     /// Only tools of these sets; where several places name sets, each of them must hold.
     pub toolsets: Vec<Vec<String>>,
-    /// Only these tools, by exposed or canonical name.
-    pub tools: Option<Vec<String>>,
+    /// Only these tools, by exposed or canonical name; where several places name tools, each of them must. A place that
+    /// names none leaves none.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lists_of_tools")]
+    pub tools: Vec<Vec<String>>,
     /// Only tools that say that they change nothing.
     pub read_only: bool,
     /// Begin with the meta-tools.
@@ -25,7 +29,15 @@ pub struct Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScopeFault {
     UnknownServer(String),
-    UnknownToolset { name: String, known: Vec<String> },
+    UnknownToolset {
+        name: String,
+        known: Vec<String>,
+    },
+    /// It would begin with more toolsets than may be active.
+    TooManyToolsets {
+        max: usize,
+        named: Vec<String>,
+    },
 }
 
 impl std::fmt::Display for ScopeFault {
@@ -35,6 +47,13 @@ impl std::fmt::Display for ScopeFault {
             Self::UnknownToolset { name, known } => {
                 write!(f, "there is no toolset '{name}' here; there are: {}", known.join(", "))
             }
+            Self::TooManyToolsets { max, named } => write!(
+                f,
+                "at most {max} toolsets may be active (max_active_toolsets), and this connection would begin with {}: {}; \
+                 name fewer, and enable others when they are needed",
+                named.len(),
+                named.join(", ")
+            ),
         }
     }
 }
@@ -67,6 +86,21 @@ impl Scope {
         Ok(())
     }
 
+    /// Whether a connection may begin with the sets that it names. Those of the configuration were counted when it was
+    /// read.
+    pub fn check_first_sets(&self, index: &Index, exposure: &Exposure) -> Result<(), ScopeFault> {
+        let Some(max) = index.max_active_toolsets() else { return Ok(()) };
+        if self.toolsets.is_empty() || self.mode(exposure) != ExposureMode::Dynamic {
+            return Ok(());
+        }
+        let named: BTreeSet<String> = self.first_sets(exposure).into_iter().collect();
+        if named.len() > max {
+            let named = named.into_iter().collect();
+            return Err(ScopeFault::TooManyToolsets { max, named });
+        }
+        Ok(())
+    }
+
     /// The mode that a connection of this scope has.
     pub fn mode(&self, exposure: &Exposure) -> ExposureMode {
         match exposure.mode {
@@ -87,6 +121,46 @@ impl Scope {
                 .collect(),
             None if exposure.mode == ExposureMode::Dynamic => exposure.tool_sets.clone(),
             None => Vec::new(),
+        }
+    }
+}
+
+/// Reads lists of tools, also the single one that earlier versions kept: `[]` was a list that names none, and `null` was
+/// no list.
+fn lists_of_tools<'de, D: Deserializer<'de>>(kept: D) -> Result<Vec<Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kept {
+        One(Vec<String>),
+        Several(Vec<Vec<String>>),
+    }
+    Ok(match Option::<Kept>::deserialize(kept)? {
+        None => Vec::new(),
+        Some(Kept::One(list)) => vec![list],
+        Some(Kept::Several(lists)) => lists,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kept_scope_is_read_as_it_was_meant() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        for (kept, tools) in [
+            (json!({}), vec![]),
+            (json!({"tools": null}), vec![]),
+            (json!({"tools": []}), vec![vec![]]),
+            (json!({"tools": ["a", "b"]}), vec![list(&["a", "b"])]),
+            (json!({"tools": [["a"], []]}), vec![list(&["a"]), vec![]]),
+        ] {
+            let scope = Scope::deserialize(&kept).unwrap();
+            assert_eq!(scope.tools, tools, "{kept}");
+            let again = serde_json::to_value(&scope).unwrap();
+            assert_eq!(Scope::deserialize(&again).unwrap(), scope, "{again}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct View {
     mode: ExposureMode,
     selection: Arc<Selection>,
     before: Arc<Past>,
-    /// Tools that policy and scope leave, whether switched on or not.
+    /// Tools that policy and scope leave, whether switched on or not; of those that share a name, the last.
     is_reachable: Vec<bool>,
     is_shown: Vec<bool>,
     /// Places of the tools that are shown, in the order in which they are.
@@ -42,6 +42,7 @@ pub struct View {
     modern_list: OnceLock<Bytes>,
     digest: OnceLock<u64>,
     servers: OnceLock<HashSet<ServerName>>,
+    reachable_servers: OnceLock<HashSet<ServerName>>,
     past: OnceLock<Arc<Past>>,
 }
 
@@ -104,6 +105,7 @@ impl View {
                 Entry::is_owned,
             );
         }
+        keep_last_of_each_name(&mut is_reachable, &index);
         let is_shown = shown(&index, &is_reachable, mode, selection);
         let can_switch = |set: &Toolset| {
             let is_named = |sets: &Vec<String>| sets.contains(&set.name);
@@ -126,6 +128,7 @@ impl View {
             modern_list: OnceLock::new(),
             digest: OnceLock::new(),
             servers: OnceLock::new(),
+            reachable_servers: OnceLock::new(),
             past: OnceLock::new(),
             index,
         }
@@ -195,6 +198,16 @@ impl View {
         servers.contains(server)
     }
 
+    /// Whether a server has a tool that this view can reach, switched on or not.
+    pub fn reaches_server(&self, server: &ServerName) -> bool {
+        let servers = self.reachable_servers.get_or_init(|| {
+            let entries = self.index.entries().iter().zip(&self.is_reachable);
+            let reachable = entries.filter(|(_, is_reachable)| **is_reachable);
+            reachable.map(|(entry, _)| entry.tool.name.server().clone()).collect()
+        });
+        servers.contains(server)
+    }
+
     /// What a client means that calls a tool of this name.
     pub fn find(&self, name: &str) -> Found<'_> {
         if self.mode == ExposureMode::Dynamic
@@ -220,10 +233,16 @@ impl View {
 
     /// A tool by exposed or canonical name, switched on or not; the meta-tools reach all of these.
     pub fn reach(&self, name: &str) -> Result<&Entry, Vec<&str>> {
-        let at = self.index.named(name).or_else(|| self.index.canonical(name));
+        let at = self.holder(name).or_else(|| self.index.canonical(name));
         at.filter(|at| self.reaches(*at))
             .and_then(|at| self.index.entries().get(at))
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
+    }
+
+    /// Whether somebody switched this tool off in the session, which no toolset changes.
+    pub fn is_switched_off(&self, entry: &Entry) -> bool {
+        let tools = &self.selection.tools;
+        !tools.is_empty() && tools.get(entry.shown_name().as_str()) == Some(&false)
     }
 
     /// The one tool that is listed and that its server calls so.
@@ -242,7 +261,17 @@ impl View {
 
     /// The place of the tool that has this name, else of the one that once had it here.
     fn place(&self, name: &str) -> Option<usize> {
-        self.index.named(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
+        self.holder(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
+    }
+
+    /// The place of the tool that has this name here; of one that is not reached where none of them is.
+    fn holder(&self, name: &str) -> Option<usize> {
+        let last = self.index.named(name)?;
+        if self.reaches(last) {
+            return Some(last);
+        }
+        let mut rivals = self.index.rivals_of(last).iter().copied();
+        Some(rivals.find(|at| self.reaches(*at)).unwrap_or(last))
     }
 
     fn reaches(&self, at: usize) -> bool {
@@ -372,7 +401,7 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
         tools.iter().any(|tool| Some(tool.as_str()) == shown || tool == canonical.as_str())
     };
     scope.server.as_deref().is_none_or(|server| entry.tool.shown_server().as_str() == server)
-        && scope.tools.as_ref().is_none_or(is_named)
+        && scope.tools.iter().all(is_named)
         && (!scope.read_only || entry.is_read_only)
 }
 
@@ -456,6 +485,21 @@ fn keep_members<'a>(
     }
     for (flag, is_member) in flags.iter_mut().zip(is_member) {
         *flag &= is_member;
+    }
+}
+
+/// Of tools that share a name one is left: the last that is reached at all. What policy or the scope hides takes a name
+/// from nobody.
+fn keep_last_of_each_name(is_reachable: &mut [bool], index: &Index) {
+    for rivals in index.rivals() {
+        let mut is_taken = false;
+        for at in rivals.iter().rev() {
+            if let Some(flag) = is_reachable.get_mut(*at) {
+                let is_last = *flag && !is_taken;
+                is_taken |= *flag;
+                *flag = is_last;
+            }
+        }
     }
 }
 

@@ -134,6 +134,12 @@ pub(super) fn dynamic(index: &Arc<Index>, enabled: &[&str]) -> View {
     view_in(index, &exposure(ExposureMode::Dynamic, &[]), Scope::default(), enabled)
 }
 
+pub(super) fn chosen(index: &Arc<Index>, selection: Selection) -> View {
+    let key =
+        ViewKey { scope: Arc::default(), selection: Arc::new(selection), past: Arc::default() };
+    View::new(index.clone(), &Exposure::default(), &key)
+}
+
 pub(super) fn scoped(scope: Scope) -> View {
     view_in(&index(|_| {}), &Exposure::default(), scope, &[])
 }
@@ -239,12 +245,24 @@ fn a_scope_narrows_in_every_way_at_once() {
         (Scope { toolsets: sets(&[&["quotes"], &["company"]]), ..open() }, &[]),
         (
             Scope {
-                tools: Some(owned(&["market.getQuote", "notes__readNote", "nothing"])),
+                tools: vec![owned(&["market.getQuote", "notes__readNote", "nothing"])],
                 ..open()
             },
             &["market__getQuote", "notes__readNote"],
         ),
-        (Scope { tools: Some(Vec::new()), ..open() }, &[]),
+        (
+            // Two places may write one tool in two ways.
+            Scope {
+                tools: vec![
+                    owned(&["market.getQuote", "notes__readNote"]),
+                    owned(&["market__getQuote"]),
+                ],
+                ..open()
+            },
+            &["market__getQuote"],
+        ),
+        (Scope { tools: vec![Vec::new()], ..open() }, &[]),
+        (Scope { tools: vec![owned(&["notes.readNote"]), Vec::new()], ..open() }, &[]),
         (Scope { read_only: true, server: Some("notes".into()), ..open() }, &["notes__readNote"]),
         (Scope { toolsets: sets(&[&["trade"]]), read_only: true, ..open() }, &["market__getQuote"]),
         (Scope { dynamic: true, ..open() }, &[]),
@@ -300,6 +318,40 @@ fn a_connection_cannot_name_what_is_not_shown() {
 }
 
 #[test]
+fn a_dynamic_connection_begins_with_no_more_sets_than_may_be_active() {
+    use ExposureMode::{Dynamic, Legacy, Static};
+    let index = index(|plan| plan.gateway.max_active_toolsets = Some(2));
+    let sets = |places: &[&[&str]]| Scope {
+        toolsets: places.iter().map(|sets| owned(sets)).collect(),
+        ..Scope::default()
+    };
+    let three = &["quotes", "company", "calendar"][..];
+    let dynamically = |scope: Scope| Scope { dynamic: true, ..scope };
+    for (configured, scope, is_good) in [
+        (exposure(Dynamic, &[]), sets(&[three]), false),
+        (exposure(Dynamic, &[]), sets(&[&three[1..]]), true),
+        (exposure(Dynamic, &[]), sets(&[&["quotes", "quotes", "company"]]), true),
+        // Two places name what both have.
+        (exposure(Dynamic, &[]), sets(&[three, &three[1..]]), true),
+        (exposure(Dynamic, &["quotes"]), Scope::default(), true),
+        // Where nothing is switched there is nothing to count.
+        (exposure(Legacy, &[]), sets(&[three]), true),
+        (exposure(Static, three), sets(&[three]), true),
+        (exposure(Legacy, &[]), dynamically(sets(&[three])), false),
+        (exposure(Static, three), dynamically(sets(&[three])), false),
+    ] {
+        let checked = scope.check_first_sets(&index, &configured);
+        assert_eq!(checked.is_ok(), is_good, "{configured:?} {scope:?}");
+    }
+    let told = sets(&[three]).check_first_sets(&index, &exposure(Dynamic, &[])).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "at most 2 toolsets may be active (max_active_toolsets), and this connection would begin with 3: calendar, \
+         company, quotes; name fewer, and enable others when they are needed"
+    );
+}
+
+#[test]
 fn the_mode_and_the_first_sets_of_a_connection() {
     use ExposureMode::{Dynamic, Legacy, Static};
     let sets = |sets: &[&str]| Scope { toolsets: vec![owned(sets)], ..Scope::default() };
@@ -342,9 +394,110 @@ fn names_of_meta_tools_and_taken_names_lead_where_they_should() {
     let shown = names(&view);
     assert_eq!(shown.len(), 2);
     assert!(shown[0].starts_with("call_tool_"), "{shown:?}");
-    assert!(view.reach("a.get").is_err(), "what has no name here is not reached");
+    assert!(view.reach("a.get").is_err(), "what another has the name of is not reached");
     let Found::Tool(entry) = view.find(shown[0]) else { panic!("{shown:?}") };
     assert_eq!(entry.tool.name.as_str(), "a.call_tool");
+}
+
+/// `pay` of three servers, of which `b` alone says that it only reads, and `own` of the first.
+fn rivals(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
+    let tools = vec![
+        tool("a", "pay", false),
+        tool("a", "own", false),
+        tool("b", "pay", true),
+        tool("c", "pay", false),
+    ];
+    let mut plan = Plan { servers: vec![server("a"), server("b"), server("c")], ..Plan::default() };
+    plan.gateway.naming = Naming::Bare;
+    change(&mut plan);
+    Arc::new(Index::new(&Catalog::new(1, tools), &plan))
+}
+
+/// What `pay` stands for, by every way to name it; `None` where nothing does.
+fn pay(view: &View) -> Option<String> {
+    let found = match view.find("pay") {
+        Found::Tool(entry) | Found::Disabled { entry, .. } => Some(entry.tool.name.to_string()),
+        Found::Unknown { .. } => None,
+        Found::Meta(meta) => panic!("{meta:?}"),
+    };
+    let reached = view.reach("pay").ok().map(|entry| entry.tool.name.to_string());
+    assert_eq!(found, reached);
+    let called = view.callable("pay").ok().map(|entry| entry.tool.name.to_string());
+    assert_eq!(found, called);
+    for canonical in ["a.pay", "b.pay", "c.pay"] {
+        let is_it = found.as_deref() == Some(canonical);
+        assert_eq!(view.reach(canonical).is_ok(), is_it, "{canonical}");
+    }
+    let matches = view.search("pay", 50);
+    let matches: Vec<_> =
+        matches.iter().filter(|(e, _)| e.name.as_deref() == Some("pay")).collect();
+    assert_eq!(matches.len(), usize::from(found.is_some()));
+    found
+}
+
+#[test]
+fn of_one_bare_name_the_last_that_is_permitted_and_in_scope_has_it() {
+    let open = Scope::default;
+    let to_server = |name: &str| Scope { server: Some(name.into()), ..open() };
+    let to_sets = |sets: &[&str]| Scope { toolsets: vec![owned(sets)], ..open() };
+    let to_tool = |name: &str| Scope { tools: vec![owned(&[name])], ..open() };
+    for (denied, scope, expected) in [
+        (&[][..], open(), Some("c.pay")),
+        (&["c"], open(), Some("b.pay")),
+        (&["b", "c"], open(), Some("a.pay")),
+        (&["b"], open(), Some("c.pay")),
+        (&["a", "b", "c"], open(), None),
+        (&[], to_server("a"), Some("a.pay")),
+        (&[], to_server("b"), Some("b.pay")),
+        (&["b"], to_server("b"), None),
+        (&[], to_sets(&["a"]), Some("a.pay")),
+        (&[], to_sets(&["b", "a"]), Some("b.pay")),
+        (&["c"], to_sets(&["a"]), Some("a.pay")),
+        (&[], Scope { read_only: true, ..open() }, Some("b.pay")),
+        (&[], to_tool("a.pay"), Some("a.pay")),
+        (&[], to_tool("pay"), Some("c.pay")),
+        (&["c"], to_tool("c.pay"), None),
+    ] {
+        let index = rivals(|plan| plan.gateway.deny_toolsets = owned(denied));
+        for mode in [ExposureMode::Legacy, ExposureMode::Dynamic] {
+            let view = view_in(&index, &exposure(mode, &[]), scope.clone(), &["a", "b", "c"]);
+            assert_eq!(pay(&view).as_deref(), expected, "{denied:?} {scope:?} {mode:?}");
+            let shown: Vec<_> =
+                view.tools().filter(|entry| entry.tool.name.tool() == "pay").collect();
+            let shown: Vec<_> = shown.iter().map(|entry| entry.tool.name.as_str()).collect();
+            assert_eq!(shown, expected.into_iter().collect::<Vec<_>>(), "{denied:?} {scope:?}");
+        }
+    }
+    let statics = exposure(ExposureMode::Static, &["a", "b"]);
+    let view = view_in(&rivals(|_| {}), &statics, open(), &[]);
+    assert_eq!(pay(&view).as_deref(), Some("b.pay"));
+    assert_eq!(names(&view), ["own", "pay"]);
+    let bound = Selection { servers: Some(BTreeSet::from(["a".into()])), ..Selection::default() };
+    assert_eq!(pay(&chosen(&rivals(|_| {}), bound)).as_deref(), Some("a.pay"));
+}
+
+#[test]
+fn a_warning_names_what_is_hidden_among_what_is_permitted() {
+    let told = |denied: &[&str]| -> Vec<String> {
+        let index = rivals(|plan| plan.gateway.deny_toolsets = owned(denied));
+        index.warnings().iter().map(|told| told.split(':').next().unwrap().to_owned()).collect()
+    };
+    let [a, b] = ["tool 'a.pay' is hidden by 'c.pay'", "tool 'b.pay' is hidden by 'c.pay'"];
+    assert_eq!(told(&[]), [a, b]);
+    assert_eq!(told(&["c"]), ["tool 'a.pay' is hidden by 'b.pay'"]);
+    assert_eq!(told(&["b", "c"]), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_keeps_the_tool_of_a_name_in_its_place_when_a_rival_goes() {
+    let before = chosen(&rivals(|_| {}), Selection::default());
+    assert_eq!(names(&before), ["own", "pay"]);
+    let key =
+        ViewKey { past: before.past().clone(), scope: Arc::default(), selection: Arc::default() };
+    let denied = rivals(|plan| plan.gateway.deny_toolsets = owned(&["c"]));
+    let after = View::new(denied, &Exposure::default(), &key);
+    assert_eq!(names(&after), ["own", "pay"]);
+    assert_eq!(pay(&after).as_deref(), Some("b.pay"));
 }
 
 #[test]
@@ -387,7 +540,7 @@ fn lists_are_these_bytes() {
     let view = dynamic(&index, &["quotes"]);
     insta::assert_snapshot!(text(&view, ListEra::Legacy));
     insta::assert_snapshot!(text(&view, ListEra::Modern));
-    let nothing = scoped(Scope { tools: Some(Vec::new()), ..Scope::default() });
+    let nothing = scoped(Scope { tools: vec![Vec::new()], ..Scope::default() });
     assert_eq!(text(&nothing, ListEra::Legacy), r#"{"tools":[]}"#);
     for list in [text(&view, ListEra::Legacy), text(&view, ListEra::Modern)] {
         let read: Value = serde_json::from_str(&list).unwrap();
@@ -406,7 +559,7 @@ fn views_that_list_the_same_are_told_from_those_that_do_not() {
     assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&other, &["calendar"])));
     assert!(same(&dynamic(&one, &["calendar"]), &dynamic(&one, &["calendar", "earnings"])));
     assert!(!same(&dynamic(&one, &["earnings"]), &dynamic(&one, &["calendar"])));
-    assert!(!same(&dynamic(&one, &[]), &scoped(Scope { tools: Some(vec![]), ..Scope::default() })));
+    assert!(!same(&dynamic(&one, &[]), &scoped(Scope { tools: vec![vec![]], ..Scope::default() })));
     let more_sets = index(|plan| plan.toolsets.truncate(2));
     assert!(
         !same(&dynamic(&one, &[]), &dynamic(&more_sets, &[])),
@@ -433,7 +586,8 @@ fn some_scope() -> impl Strategy<Value = Scope> {
     let server = proptest::option::of(proptest::sample::select(vec!["market", "notes"]));
     let tools: Vec<String> =
         TOOLS.iter().map(|(server, tool, _)| format!("{server}.{tool}")).collect();
-    let tools = proptest::option::of(proptest::sample::subsequence(tools, 0..=TOOLS.len()));
+    let tools = proptest::sample::subsequence(tools, 0..=TOOLS.len());
+    let tools = proptest::collection::vec(tools, 0..3);
     let toolsets = proptest::collection::vec(some_sets(), 0..3);
     (server, toolsets, tools, any::<bool>(), any::<bool>()).prop_map(
         |(server, toolsets, tools, read_only, dynamic)| Scope {
@@ -459,10 +613,12 @@ proptest! {
         first in some_sets(),
         scope in some_scope(),
         enabled in some_sets(),
+        naming in proptest::sample::select(vec![Naming::Prefixed, Naming::Bare]),
     ) {
         let index = index(|plan| {
             plan.gateway.allow_toolsets = allowed.as_ref().map(|sets| owned(sets));
             plan.gateway.deny_toolsets = owned(&denied);
+            plan.gateway.naming = naming;
         });
         let has = |set: &str, server: &str, tool: &str| {
             set == server || SETS.iter().any(|(name, tools)| {
@@ -473,13 +629,17 @@ proptest! {
         };
         let view = view_in(&index, &exposure(mode, &first), scope.clone(), &enabled);
         for (server, tool, is_read_only) in TOOLS {
-            let (canonical, exposed) = (format!("{server}.{tool}"), format!("{server}__{tool}"));
+            let canonical = format!("{server}.{tool}");
+            let exposed = match naming {
+                Naming::Prefixed => format!("{server}__{tool}"),
+                Naming::Bare => (*tool).to_owned(),
+            };
             let is_in = |sets: &[&str]| sets.iter().any(|set| has(set, server, tool));
             let is_hidden = is_in(&denied)
                 || allowed.as_ref().is_some_and(|allowed| !is_in(allowed))
                 || (scope.read_only && !is_read_only)
                 || scope.server.as_deref().is_some_and(|only| only != server)
-                || scope.tools.as_ref().is_some_and(|tools| !tools.contains(&canonical))
+                || scope.tools.iter().any(|tools| !tools.contains(&canonical))
                 || (mode == ExposureMode::Static && !is_in(&first));
             if is_hidden {
                 unreachable(&view, &canonical, &exposed);

@@ -10,6 +10,7 @@ mod continuity;
 #[path = "../conformance/fixture.rs"]
 mod fixture;
 mod hearing;
+mod instructions;
 mod modern;
 mod modes;
 mod names;

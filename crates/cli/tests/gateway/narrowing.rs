@@ -6,17 +6,19 @@ use switchboard_test_support::ScriptedServer;
 
 use crate::board::{NOTES, SHOP, TwoServers, meta_and, shop_tools, two_servers};
 use crate::peer::{BOTH, Era, Peer, new_session};
-use crate::support::{Home, dynamic, server};
+use crate::support::{Home, Serve, dynamic, server};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 /// Paths and headers, and whether something is seen there.
 type Places<'a> = &'a [(&'a str, Headers<'a>, bool)];
+/// A path and headers, and the tools that they leave.
+type Row<'a> = (&'a str, Headers<'a>, &'a [&'a str]);
 
 #[tokio::test]
 async fn each_place_narrows_and_all_of_them_together() {
     let board = two_servers("").await;
     let serve = board.home.serve().await;
-    let rows: [(&str, Headers<'_>, &[&str]); 17] = [
+    let rows: [Row<'_>; 17] = [
         ("/mcp/servers/shop", &[], &SHOP),
         ("/mcp/servers/notes", &[], &NOTES),
         ("/mcp/toolsets/look", &[], &["shop__find", "shop__price"]),
@@ -63,9 +65,46 @@ async fn each_place_narrows_and_all_of_them_together() {
             &["shop__order"],
         ),
     ];
+    check(&serve, &rows).await;
+}
+
+#[tokio::test]
+async fn what_is_said_twice_holds_twice() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    let rows: [Row<'_>; 9] = [
+        // In whatever order: a proxy adds its own behind those of a client.
+        (
+            "/mcp",
+            &[("X-MCP-Readonly", "false"), ("X-MCP-Readonly", "true")],
+            &["shop__find", "shop__price"],
+        ),
+        (
+            "/mcp",
+            &[("X-MCP-Readonly", "true"), ("X-MCP-Readonly", "false")],
+            &["shop__find", "shop__price"],
+        ),
+        ("/mcp", &[("X-MCP-Readonly", "false, true")], &["shop__find", "shop__price"]),
+        ("/mcp", &[("X-MCP-Toolsets", "look"), ("X-MCP-Toolsets", "buy,notes")], &["shop__price"]),
+        (
+            "/mcp",
+            &[("X-MCP-Tools", "shop__find,shop.order"), ("X-MCP-Tools", "shop__order")],
+            &["shop__order"],
+        ),
+        ("/mcp?tools=shop__find,notes__read&tools=notes__read", &[], &["notes__read"]),
+        ("/mcp?tools=shop__find&tools=notes__read", &[], &[]),
+        // One tool in two spellings.
+        ("/mcp?tools=shop__find", &[("X-MCP-Tools", "shop.find,notes.read")], &["shop__find"]),
+        ("/mcp?tools=shop.find", &[("X-MCP-Tools", "shop__find")], &["shop__find"]),
+    ];
+    check(&serve, &rows).await;
+}
+
+/// Both eras list exactly these tools, and call no others.
+async fn check(serve: &Serve, rows: &[Row<'_>]) {
     for era in BOTH {
-        for (path, headers, expected) in &rows {
-            let client = Peer::try_open(era, &serve, path, headers).await.unwrap();
+        for (path, headers, expected) in rows {
+            let client = Peer::try_open(era, serve, path, headers).await.unwrap();
             assert_eq!(client.list().await, *expected, "{era:?} {path} {headers:?}");
             // What is not listed is not called either.
             for tool in SHOP.iter().chain(&NOTES) {
@@ -89,7 +128,7 @@ async fn nothing_widens_what_is_configured() {
     let TwoServers { home, shop: _shop, notes: _notes } =
         two_servers("deny_toolsets: [notes]").await;
     let serve = home.serve_with(&["--tool-sets", "look"]).await;
-    let refused: [(&str, Headers<'_>, u16); 10] = [
+    let refused: [(&str, Headers<'_>, u16); 13] = [
         ("/mcp", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Toolsets", "look,buy")], 400),
         ("/mcp?toolsets=buy", &[], 400),
@@ -100,6 +139,9 @@ async fn nothing_widens_what_is_configured() {
         ("/mcp/servers/notes", &[], 404),
         ("/mcp/toolsets/look", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Readonly", "perhaps")], 400),
+        ("/mcp", &[("X-MCP-Readonly", "true"), ("X-MCP-Readonly", "perhaps")], 400),
+        ("/mcp", &[("X-MCP-Toolsets", "look"), ("X-MCP-Toolsets", "buy")], 400),
+        ("/mcp", &[("X-MCP-Toolsets", "look"), ("X-MCP-Toolsets", "buy,look")], 400),
     ];
     for era in BOTH {
         for (path, headers, status) in refused {
@@ -124,7 +166,7 @@ async fn nothing_widens_what_is_configured() {
     assert_eq!(board_calls(&serve).await, 0);
 }
 
-async fn board_calls(serve: &crate::support::Serve) -> usize {
+async fn board_calls(serve: &Serve) -> usize {
     serve.get("/api/v1/calls").await["calls"].as_array().unwrap().len()
 }
 
@@ -287,5 +329,53 @@ async fn a_server_that_policy_hides_is_answered_like_one_that_never_was() {
             assert_eq!(unknown.0, 404);
             assert_eq!(refused("docs").await, unknown, "{era:?} {gateway}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_dynamic_connection_cannot_begin_above_the_limit_of_active_sets() {
+    let board = two_servers("exposure: dynamic, max_active_toolsets: 2").await;
+    let serve = board.home.serve().await;
+    let told = "at most 2 toolsets may be active (max_active_toolsets), and this connection would begin with 3: buy, look, \
+                notes; name fewer, and enable others when they are needed";
+    let rows: [(&str, Headers<'_>); 5] = [
+        ("/mcp/toolsets/look,buy,notes", &[]),
+        ("/mcp?toolsets=look,buy,notes", &[]),
+        ("/mcp", &[("X-MCP-Toolsets", "look, buy, notes")]),
+        ("/mcp/servers/shop", &[("X-MCP-Toolsets", "look,buy,notes")]),
+        ("/mcp/toolsets/look,buy,notes", &[("X-MCP-Toolsets", "notes,look,buy,shop")]),
+    ];
+    for era in BOTH {
+        for (path, headers) in rows {
+            let answer = Peer::try_open(era, &serve, path, headers).await;
+            let (status, body) = answer.unwrap_err();
+            assert_eq!(status, 400, "{era:?} {path} {headers:?}: {body}");
+            assert_eq!(body["error"]["message"], told, "{era:?} {path} {headers:?}");
+        }
+        let client = Peer::open(era, &serve, "/mcp/toolsets/look,notes").await;
+        let expected = ["shop__find", "shop__price", "notes__read", "notes__write"];
+        assert_eq!(client.list().await, meta_and(&expected), "{era:?}");
+        // Two places that name three sets each begin with what both name.
+        let headers = [("X-MCP-Toolsets", "notes,shop,buy")];
+        let path = "/mcp/toolsets/look,buy,notes";
+        let client = Peer::try_open(era, &serve, path, &headers).await.unwrap();
+        assert_eq!(
+            client.list().await,
+            meta_and(&["shop__price", "shop__order", "notes__read", "notes__write"])
+        );
+        // A session has sets of its own; there the names only narrow.
+        let session = new_session(&serve, &format!("{era:?}").to_lowercase()).await;
+        let narrowed = Peer::open(era, &serve, &format!("{session}?toolsets=look,buy,notes")).await;
+        assert_eq!(narrowed.list().await, meta_and(&[]), "{era:?}");
+    }
+    // Where nothing is switched there is nothing to count.
+    let board = two_servers("max_active_toolsets: 2").await;
+    let serve = board.home.serve().await;
+    for era in BOTH {
+        let client = Peer::open(era, &serve, "/mcp/toolsets/look,buy,notes").await;
+        assert_eq!(client.list().await.len(), 5, "{era:?}");
+        let dynamic = "/mcp?toolsets=look,buy,notes&dynamic=true";
+        let (status, _) = Peer::try_open(era, &serve, dynamic, &[]).await.unwrap_err();
+        assert_eq!(status, 400, "{era:?}");
     }
 }

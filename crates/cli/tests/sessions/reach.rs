@@ -145,6 +145,41 @@ async fn a_call_of_what_is_switched_off_says_what_would_switch_it_on() {
 }
 
 #[tokio::test]
+async fn no_meta_tool_runs_what_somebody_switched_off() {
+    let board = two_servers("exposure: dynamic, tool_sets: [notes]").await;
+    let serve = board.home.serve().await;
+    let chat = Api::of(&serve).new_chat(json!({"id": "work"})).await;
+    chat.patch(json!({"tools": {"notes.read": false}})).await;
+    let told = "tool 'notes__read' is switched off in this session; `switchboard session enable` switches it on again";
+    let said = chat.try_call("notes__read", json!({})).await.refused(404, "unknown_tool");
+    assert_eq!(said, told);
+    for name in ["notes__read", "notes.read"] {
+        let body = json!({"arguments": {"name": name, "arguments": {}}});
+        let answer = chat.try_call("call_tool", body).await.good();
+        assert_eq!(answer["outcome"], "tool_error", "{name}: {answer}");
+        assert!(answer.to_string().contains(told), "{name}: {answer}");
+        for era in BOTH {
+            let client = Peer::open(era, &serve, "/mcp/sessions/work").await;
+            assert_eq!(client.refused("notes__read", json!({})).await, told, "{era:?}");
+            assert_eq!(client.refused("call_tool", json!({ "name": name })).await, told, "{era:?}");
+            for (meta, arguments) in [
+                ("describe_tool", json!({ "name": name })),
+                ("search_tools", json!({"query": "read", "limit": 1})),
+            ] {
+                let said = client.done(meta, arguments).await;
+                assert!(said.contains("\"switchedOff\":true"), "{era:?} {meta}: {said}");
+            }
+            // A set that is off is no such switch.
+            client.done("call_tool", json!({"name": "shop__find"})).await;
+        }
+    }
+    assert_eq!(board.notes.stats().total_calls(), 0);
+    chat.patch(json!({"tools": {"notes.read": true}})).await;
+    chat.call("call_tool", json!({"name": "notes__read"})).await;
+    assert_eq!(board.notes.stats().total_calls(), 1);
+}
+
+#[tokio::test]
 async fn a_provider_is_shown_what_its_list_allows_and_the_others_all() {
     let board = two_servers("").await;
     let serve = board.home.serve().await;
