@@ -33,11 +33,18 @@ pub(crate) async fn run(
     let gateway = start_gateway(&board, wanted.exposure.clone())?;
     tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
     let serving = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout());
-    let served = stop.run_until_cancelled(serving).await;
+    let mut serving = std::pin::pin!(serving);
+    let served = if let Some(served) = stop.run_until_cancelled(&mut serving).await {
+        served
+    } else {
+        // Who listens is told the end, and calls may finish.
+        gateway.end_streams();
+        tokio::time::timeout(DRAIN, serving).await.unwrap_or(Ok(()))
+    };
     stop.cancel();
     gateway.shutdown().await;
     board.shutdown(DRAIN).await;
-    if let Some(Err(error)) = served {
+    if let Err(error) = served {
         return Err(Failure::start(format!("standard input cannot be read: {error}")));
     }
     // A reader that blocks on standard input cannot be waited for.
