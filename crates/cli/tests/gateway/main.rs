@@ -5,6 +5,7 @@
 mod bad_arguments;
 mod batches;
 mod board;
+mod bridge;
 mod changes;
 mod continuity;
 #[path = "../conformance/fixture.rs"]
