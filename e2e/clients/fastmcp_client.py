@@ -4,13 +4,16 @@ import sys
 
 import anyio
 import fastmcp
+from fastmcp.client.transports import StdioTransport
 from mcp.client.subscriptions import listen
 
 import session
 
 
 async def main() -> None:
-    url, era = sys.argv[1:]
+    place, era, *command = sys.argv[1:]
+    if command:
+        place = StdioTransport(command=command[0], args=command[1:])
     changed = anyio.Event()
 
     async def heard(message: object) -> None:
@@ -18,7 +21,7 @@ async def main() -> None:
             changed.set()
 
     mode = "2026-07-28" if era == "modern" else era
-    async with fastmcp.Client(url, mode=mode, message_handler=heard) as client:
+    async with fastmcp.Client(place, mode=mode, message_handler=heard) as client:
 
         async def tools() -> list:
             return await client.list_tools()

@@ -10,7 +10,9 @@ import session
 
 
 async def main() -> None:
-    url, era = sys.argv[1:]
+    place, era, *command = sys.argv[1:]
+    if command:
+        place = mcp.StdioServerParameters(command=command[0], args=command[1:])
     changed = anyio.Event()
 
     async def heard(message: object) -> None:
@@ -18,7 +20,7 @@ async def main() -> None:
             changed.set()
 
     mode = "2026-07-28" if era == "modern" else era
-    async with mcp.Client(url, mode=mode, message_handler=heard) as client:
+    async with mcp.Client(place, mode=mode, message_handler=heard) as client:
 
         async def tools() -> list:
             return (await client.list_tools()).tools

@@ -2,7 +2,8 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-export const [, , url, era] = process.argv;
+/** Where the server is: an address, or `-` and the command that starts it. */
+export const [, , url, era, command, ...args] = process.argv;
 
 const installed = createRequire(`${process.env.E2E_NODE_MODULES}/`);
 

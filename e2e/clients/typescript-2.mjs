@@ -1,7 +1,8 @@
 // The TypeScript client 2.x, in the era that the second argument names: legacy, auto or modern.
-import { era, later, load, url, use } from './session.mjs';
+import { args, command, era, later, load, url, use } from './session.mjs';
 
 const { Client, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client');
+const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio');
 
 const changed = later();
 const client = new Client(
@@ -11,5 +12,7 @@ const client = new Client(
     listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => changed.resolve() } },
   },
 );
-await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+await client.connect(
+  command ? new StdioClientTransport({ command, args }) : new StreamableHTTPClientTransport(new URL(url)),
+);
 await use(client, () => client.getNegotiatedProtocolVersion(), changed.promise, false);

@@ -205,11 +205,12 @@ pub(crate) struct ConnectArguments {
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "switchboard")]
     pub(crate) name: String,
-    /// Let the client start a Switchboard of its own instead of reaching a running one
+    /// Let the client start a program instead of speaking HTTP: a Switchboard of its own, or with --url the
+    /// way to a running one
     #[arg(long)]
     pub(crate) stdio: bool,
     /// Let the client send an API key, from the variable `SWITCHBOARD_API_KEY`; implied for another machine
-    #[arg(long, conflicts_with = "stdio")]
+    #[arg(long)]
     pub(crate) api_key: bool,
     /// The client's file, where it is not in its usual place
     #[arg(long, value_name = "PATH")]

@@ -18,6 +18,7 @@ mod server_test;
 mod session;
 mod session_history;
 mod stdio;
+mod stdio_bridge;
 mod tool_call;
 mod tool_list;
 mod tool_show;

@@ -34,6 +34,11 @@ pub(crate) struct ExposureArguments {
 }
 
 impl ExposureArguments {
+    /// Whether the command line says anything about it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.tool_sets.is_some() || self.dynamic_tool_discovery.is_some()
+    }
+
     /// The exposure in force under this plan.
     pub(crate) fn resolve(&self, plan: &Plan) -> Result<Exposure, Failure> {
         let variable =

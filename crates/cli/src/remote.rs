@@ -14,7 +14,9 @@ use switchboard_model::{Secret, is_on_this_machine};
 use crate::args::CallsArguments;
 use crate::failure::Failure;
 
-const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+/// The way out for who reaches nothing.
+pub(crate) const IS_IT_RUNNING: &str = "is `switchboard serve` running there?";
 
 /// A running instance.
 #[derive(Debug)]
@@ -31,14 +33,8 @@ impl Remote {
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| Failure::usage(format!("'{url}' is not an http or https URL")))?;
-        let mut builder = Client::builder().connect_timeout(Duration::from_secs(5));
-        if is_on_this_machine(&base) {
-            // A proxy would not find this machine, and would read along.
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
-        let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
-        Ok(Self { http, base, key: key.map(Secret::new) })
+        let (http, key) = connection(&base)?;
+        Ok(Self { http, base, key })
     }
 
     pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {
@@ -187,11 +183,28 @@ impl Remote {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
-        Failure::unreachable(format!("cannot reach {}: {cause}", self.base))
-            .with_hint(Some("is `switchboard serve` running there?".into()))
+        Failure::unreachable(format!("cannot reach {}: {}", self.base, cause(error)))
+            .with_hint(Some(IS_IT_RUNNING.into()))
     }
+}
+
+/// What an instance at this address is asked with: connections, and the key where the environment has one.
+pub(crate) fn connection(base: &reqwest::Url) -> Result<(Client, Option<Secret>), Failure> {
+    let mut builder = Client::builder().connect_timeout(Duration::from_secs(5));
+    if is_on_this_machine(base) {
+        // A proxy would not find this machine, and would read along.
+        builder = builder.no_proxy();
+    }
+    let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
+    let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    Ok((http, key.map(Secret::new)))
+}
+
+/// Why nothing came back, without what a library wraps around it.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }

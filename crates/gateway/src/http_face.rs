@@ -31,8 +31,8 @@ use crate::modern;
 use crate::outcome::Outcome;
 
 /// Versions that have batches, and how many messages one may have.
-const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
-const MAX_BATCH: usize = 100;
+pub(crate) const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
+pub(crate) const MAX_BATCH: usize = 100;
 
 /// Headers that narrow what is seen.
 const WISHES: [HeaderName; 3] = [
@@ -126,7 +126,8 @@ impl Gateway {
         if parts.is_empty() || parts.len() > MAX_BATCH {
             return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
         }
-        let answers = parts.iter().map(|part| self.answer_alone(&client, part.get(), request));
+        let answers =
+            parts.iter().map(|part| self.answer_alone(&client, part.get(), Some(&request.headers)));
         let answers: Vec<String> =
             futures::future::join_all(answers).await.into_iter().flatten().collect();
         if answers.is_empty() {
@@ -136,11 +137,11 @@ impl Gateway {
     }
 
     /// The answer to one message of a batch, which has no place for anything but answers.
-    async fn answer_alone(
+    pub(crate) async fn answer_alone(
         self: &Arc<Self>,
         client: &Arc<Client>,
         message: &str,
-        request: &HttpRequest,
+        headers: Option<&HeaderMap>,
     ) -> Option<String> {
         let (id, method, params) = match read_message(message.as_bytes()) {
             Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
@@ -164,7 +165,7 @@ impl Gateway {
             return refused("a request of this id is still running");
         };
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
-        let incoming = Incoming { method: &method, params, meta, headers: Some(&request.headers) };
+        let incoming = Incoming { method: &method, params, meta, headers };
         let outcome = match self.respond(asker_of(client, false), incoming).await {
             Replying::Now(_, outcome) | Replying::Parked(outcome) => outcome,
             Replying::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),

@@ -1,38 +1,38 @@
 //! The gateway over standard input and output: one message a line, both eras.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Members, Message, Meta, Unreadable, claim, code, error_response,
-    notification, read_message,
+    is_too_deep, notification, read_message,
 };
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::body::push_line;
 use crate::client::Client;
 use crate::conversation::{Asker, Step};
 use crate::gateway::Gateway;
-use crate::http_face::take_notification;
+use crate::http_face::{BATCHING, MAX_BATCH, take_notification};
 use crate::legacy::asker_of;
+use crate::lines::{Line, MAX_LINE, WAITING_LINES, read_line, write_lines};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
 
-/// The longest line that is read.
-const MAX_LINE: usize = 4 * 1024 * 1024;
-/// Messages that wait to be written; then requests wait for the reader.
-const WAITING: usize = 256;
 /// How long requests may take to be answered once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Requests that run at the same time.
+/// Requests that run at the same time, of both eras together; further ones are refused.
 const MAX_RUNNING: usize = 1024;
+const STILL_RUNNING: &str = "a request of this id is still running";
+const TOO_MANY: &str = "too many requests are running";
 
 /// One peer at the other end of two pipes.
 struct Peer {
@@ -42,11 +42,28 @@ struct Peer {
     client: Mutex<Option<Arc<Client>>>,
     /// Modern requests that run, by their id.
     running: Mutex<HashMap<String, CancellationToken>>,
+    /// How many requests run.
+    busy: AtomicUsize,
     /// Requests that will be answered.
     requests: TaskTracker,
     /// Streams that last as long as the pipes.
     streams: TaskTracker,
+    /// Nothing more is read, and who listens is told the end.
     stop: CancellationToken,
+    /// What still runs has had its time.
+    cut_off: CancellationToken,
+}
+
+/// The room that requests take while they run.
+struct Room {
+    peer: Arc<Peer>,
+    requests: usize,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.peer.busy.fetch_sub(self.requests, Ordering::Relaxed);
+    }
 }
 
 impl Gateway {
@@ -56,16 +73,18 @@ impl Gateway {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> std::io::Result<()> {
-        let (out, messages) = mpsc::channel(WAITING);
+        let (out, messages) = mpsc::channel(WAITING_LINES);
         let peer = Arc::new(Peer {
             gateway: self.clone(),
             principal: Principal::local(),
             out,
             client: Mutex::default(),
             running: Mutex::default(),
+            busy: AtomicUsize::new(0),
             requests: TaskTracker::new(),
             streams: TaskTracker::new(),
             stop: self.stop.child_token(),
+            cut_off: CancellationToken::new(),
         });
         let writers = TaskTracker::new();
         let writing = writers.spawn(write_lines(output, messages));
@@ -77,6 +96,7 @@ impl Gateway {
         if let Some(client) = &client {
             self.forget(client);
         }
+        peer.cut_off.cancel();
         peer.stop.cancel();
         peer.streams.close();
         tokio::join!(peer.requests.wait(), peer.streams.wait());
@@ -91,7 +111,6 @@ impl Peer {
         let mut input = BufReader::new(input);
         let mut line = Vec::new();
         loop {
-            line.clear();
             match read_line(&mut input, &mut line).await? {
                 Line::End => return Ok(()),
                 Line::TooLong => {
@@ -113,7 +132,17 @@ impl Peer {
         self.send(error_response(id, &ErrorBody::new(code, message))).await;
     }
 
+    /// Room for so many requests; `None` when too many run.
+    fn room(self: &Arc<Self>, requests: usize) -> Option<Room> {
+        let before = self.busy.fetch_add(requests, Ordering::Relaxed);
+        let room = Room { peer: self.clone(), requests };
+        (before + requests <= MAX_RUNNING).then_some(room)
+    }
+
     async fn take(self: &Arc<Self>, line: &[u8]) {
+        if line.trim_ascii_start().starts_with(b"[") {
+            return self.take_batch(line).await;
+        }
         let message = match read_message(line) {
             Ok(message) => message,
             Err(Unreadable::NotJson(reason)) => {
@@ -142,6 +171,38 @@ impl Peer {
         }
     }
 
+    /// Older clients may send several messages as one line, and get the answers as one.
+    async fn take_batch(self: &Arc<Self>, line: &[u8]) {
+        let parts = if is_too_deep(line) { None } else { serde_json::from_slice(line).ok() };
+        let Some(parts): Option<Vec<&RawValue>> = parts else {
+            let message = "the message is not JSON, or nested too deep";
+            return self.refuse(None, code::PARSE_ERROR, message).await;
+        };
+        let client = self.client().filter(|client| BATCHING.contains(&client.version));
+        let Some(client) = client else {
+            let message = "batches are not part of this protocol version";
+            return self.refuse(None, code::INVALID_REQUEST, message).await;
+        };
+        client.touch();
+        if parts.is_empty() || parts.len() > MAX_BATCH {
+            let message = format!("a batch has from 1 to {MAX_BATCH} messages");
+            return self.refuse(None, code::INVALID_REQUEST, message).await;
+        }
+        let Some(room) = self.room(parts.len()) else {
+            return self.refuse(None, code::INTERNAL_ERROR, TOO_MANY).await;
+        };
+        let parts: Vec<String> = parts.into_iter().map(|part| part.get().to_owned()).collect();
+        self.requests.spawn(async move {
+            let gateway = &room.peer.gateway;
+            let answers = parts.iter().map(|part| gateway.answer_alone(&client, part, None));
+            let answers = futures::future::join_all(answers).await;
+            let answers: Vec<String> = answers.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                room.peer.send(format!("[{}]", answers.join(","))).await;
+            }
+        });
+    }
+
     fn client(&self) -> Option<Arc<Client>> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -156,7 +217,8 @@ impl Peer {
         }
         if method == "notifications/cancelled"
             && let Ok(params) = Members::read(params.unwrap_or("{}"))
-            && let Some(token) = params.get("requestId").and_then(|id| self.running().remove(id))
+            && let Some(token) =
+                params.get("requestId").and_then(|id| self.running().get(id).cloned())
         {
             token.cancel();
         }
@@ -197,18 +259,22 @@ impl Peer {
             return self.refuse(Some(id), code::INVALID_REQUEST, message).await;
         };
         client.touch();
+        let Some(room) = self.room(1) else {
+            return self.refuse(Some(id), code::INTERNAL_ERROR, TOO_MANY).await;
+        };
         let Some(cancelled) = client.begin(id) else {
-            let message = "a request of this id is still running";
-            return self.refuse(Some(id), code::INVALID_REQUEST, message).await;
+            return self.refuse(Some(id), code::INVALID_REQUEST, STILL_RUNNING).await;
         };
         let asker = asker_of(&client, true);
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
-        let peer = self.clone();
         self.requests.spawn(async move {
-            let answering = peer.answer(&id, asker, &method, &params, false);
-            let token = cancelled.clone();
-            token.run_until_cancelled(answering).await;
+            let answering = room.peer.answer(&id, asker, &method, &params, false);
+            let answer = cancelled.run_until_cancelled(answering).await;
+            // Before it is answered: then the client may use the id again.
             client.finish(&id);
+            if let Some(answer) = answer {
+                room.peer.send(answer).await;
+            }
         });
     }
 
@@ -222,32 +288,47 @@ impl Peer {
             Ok(meta) => meta,
             Err(outcome) => return self.send(outcome.message(id)).await,
         };
-        if self.running().len() >= MAX_RUNNING {
-            return self
-                .refuse(Some(id), code::INTERNAL_ERROR, "too many requests are running")
-                .await;
+        if self.running().contains_key(id) {
+            return self.refuse(Some(id), code::INVALID_REQUEST, STILL_RUNNING).await;
         }
+        let Some(room) = self.room(1) else {
+            return self.refuse(Some(id), code::INTERNAL_ERROR, TOO_MANY).await;
+        };
         let scope = self.gateway.open_scope.clone();
         let asker = self.gateway.modern_asker(&self.principal.id, scope, None, &meta, true).await;
-        let token = self.stop.child_token();
+        // Who listens is told the end, and is not cut off before.
+        let (tracker, token) = if method == "subscriptions/listen" {
+            (&self.streams, CancellationToken::new())
+        } else {
+            (&self.requests, self.cut_off.child_token())
+        };
         self.running().insert(id.to_owned(), token.clone());
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
-        let peer = self.clone();
-        let tracker = if method == "subscriptions/listen" { &self.streams } else { &self.requests };
         tracker.spawn(async move {
-            token.run_until_cancelled(peer.answer(&id, asker, &method, &params, true)).await;
-            peer.running().remove(&id);
+            let answering = room.peer.answer(&id, asker, &method, &params, true);
+            let answer = token.run_until_cancelled(answering).await;
+            room.peer.running().remove(&id);
+            if let Some(answer) = answer {
+                room.peer.send(answer).await;
+            }
         });
     }
 
-    /// Answers one request, with everything that is said before the answer.
-    async fn answer(&self, id: &str, asker: Asker, method: &str, params: &str, is_modern: bool) {
+    /// Works on one request and says everything that comes before the answer.
+    async fn answer(
+        &self,
+        id: &str,
+        asker: Asker,
+        method: &str,
+        params: &str,
+        is_modern: bool,
+    ) -> String {
         let read = Members::read(params).map_err(|error| error.to_string()).and_then(|params| {
             Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
         });
         let (params, meta) = match read {
             Ok(read) => read,
-            Err(reason) => return self.refuse(Some(id), code::INVALID_PARAMS, reason).await,
+            Err(reason) => return Outcome::error(code::INVALID_PARAMS, reason).message(id),
         };
         let incoming = Incoming { method, params, meta, headers: None };
         match self.gateway.respond(asker.clone(), incoming).await {
@@ -255,31 +336,32 @@ impl Peer {
                 for message in before {
                     self.send(message).await;
                 }
-                self.send(outcome.message(id)).await;
+                outcome.message(id)
             }
-            Replying::Parked(outcome) => self.send(outcome.message(id)).await,
+            Replying::Parked(outcome) => outcome.message(id),
             Replying::Listen(wanted) => {
                 debug_assert!(is_modern, "only the modern era listens");
-                self.listen(id, &asker, &wanted).await;
+                self.listen(id, &asker, &wanted).await
             }
             Replying::Talk(mut conversation) => loop {
                 match conversation.next().await {
                     Step::Message(message) => self.send(message).await,
-                    Step::Done(outcome) => return self.send(outcome.message(id)).await,
+                    Step::Done(outcome) => return outcome.message(id),
                     Step::Park { state, outcome } => {
                         self.gateway.parked.put(state, conversation);
-                        return self.send(outcome.message(id)).await;
+                        return outcome.message(id);
                     }
                 }
             },
         }
     }
 
-    async fn listen(&self, id: &str, asker: &Asker, wanted: &Wanted) {
+    /// Tells of changes. The answer is the end of that: we stop, or the client did not keep up and must listen again.
+    async fn listen(&self, id: &str, asker: &Asker, wanted: &Wanted) -> String {
         let Some((mut changes, _place)) =
             self.gateway.listeners.add(&self.gateway, id, asker, wanted)
         else {
-            return self.refuse(Some(id), code::INTERNAL_ERROR, "too many streams are open").await;
+            return Outcome::error(code::INTERNAL_ERROR, "too many streams are open").message(id);
         };
         if !wanted.uris.is_empty() {
             self.gateway.watch_resources().await;
@@ -287,59 +369,16 @@ impl Peer {
         let meta = subscription_meta(id);
         let params = format!("{{\"notifications\":{},{meta}}}", wanted.text());
         self.send(notification("notifications/subscriptions/acknowledged", Some(&params))).await;
-        while let Some(message) = changes.recv().await {
-            self.send(message).await;
+        loop {
+            tokio::select! {
+                biased;
+                change = changes.recv() => match change {
+                    Some(message) => self.send(message).await,
+                    None => break,
+                },
+                () = self.stop.cancelled() => break,
+            }
         }
+        Outcome::text(format!("{{\"resultType\":\"complete\",{meta}}}")).message(id)
     }
-}
-
-enum Line {
-    Whole,
-    TooLong,
-    End,
-}
-
-/// Reads up to a line break; what is too long is read to its end and thrown away.
-async fn read_line(
-    input: &mut (impl AsyncBufReadExt + Unpin),
-    line: &mut Vec<u8>,
-) -> std::io::Result<Line> {
-    let mut is_too_long = false;
-    loop {
-        let buffer = input.fill_buf().await?;
-        if buffer.is_empty() {
-            return Ok(match (line.is_empty(), is_too_long) {
-                (true, false) => Line::End,
-                (_, true) => Line::TooLong,
-                (false, false) => Line::Whole,
-            });
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-        if line.len() + part.len() > MAX_LINE {
-            is_too_long = true;
-            line.clear();
-        } else if !is_too_long {
-            line.extend_from_slice(part);
-        }
-        let read = end.map_or(buffer.len(), |end| end + 1);
-        input.consume(read);
-        if end.is_some() {
-            return Ok(if is_too_long { Line::TooLong } else { Line::Whole });
-        }
-    }
-}
-
-async fn write_lines(
-    mut output: impl AsyncWrite + Unpin,
-    mut messages: mpsc::Receiver<String>,
-) -> std::io::Result<()> {
-    while let Some(message) = messages.recv().await {
-        let mut line = String::with_capacity(message.len() + 1);
-        push_line(&mut line, &message);
-        line.push('\n');
-        output.write_all(line.as_bytes()).await?;
-        output.flush().await?;
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `connect`: what an MCP client needs to reach this Switchboard.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,8 +29,8 @@ pub(crate) fn run(
         let hint = "use letters, digits, `_` and `-`, starting with a letter or digit";
         return Err(Failure::usage(message).with_hint(Some(hint.into())));
     }
-    let reach = reach(globals, wanted, client)?;
-    let uses_key = matches!(&reach, Reach::Http { key: KeyUse::FromVariable, .. });
+    let (reach, key) = reach(globals, wanted, client)?;
+    let is_http = matches!(&reach, Reach::Http { .. });
     let entry = ClientEntry::new(client, &wanted.name, reach);
     let file = match &wanted.file {
         Some(file) => file.clone(),
@@ -64,19 +64,22 @@ pub(crate) fn run(
             output.data(&format!("{}: `{}` written{backup}", file.display(), wanted.name));
         }
     }
-    if uses_key {
-        output.note(&key_note(client));
+    if key == KeyUse::FromVariable {
+        output.note(&key_note(client, is_http));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn key_note(client: Client) -> String {
+fn key_note(client: Client, is_http: bool) -> String {
     let title = client.title();
     match client {
-        Client::VsCode => format!("{title} asks for an API key of Switchboard and keeps it."),
+        Client::VsCode if is_http => {
+            format!("{title} asks for an API key of Switchboard and keeps it.")
+        }
         Client::ClaudeDesktop
         | Client::ClaudeCode
         | Client::Cursor
+        | Client::VsCode
         | Client::Codex
         | Client::Gemini => {
             format!("Set {API_KEY_VARIABLE} to an API key of Switchboard where {title} starts.")
@@ -84,33 +87,46 @@ fn key_note(client: Client) -> String {
     }
 }
 
-fn reach(globals: &Globals, wanted: &ConnectArguments, client: Client) -> Result<Reach, Failure> {
-    // The variable is for every command; only the flag asks for an address here.
-    let of_flag = globals.url.as_deref().filter(|url| {
-        std::env::var_os("SWITCHBOARD_URL").is_none_or(|of_variable| of_variable != **url)
-    });
-    if wanted.stdio && of_flag.is_some() {
-        return Err(Failure::usage("--url and --stdio exclude each other"));
+/// A variable is for every command; only a flag asks for something here.
+fn of_flag<'a, T: AsRef<OsStr> + ?Sized>(given: Option<&'a T>, variable: &str) -> Option<&'a T> {
+    given.filter(|given| {
+        std::env::var_os(variable).is_none_or(|of_variable| of_variable != given.as_ref())
+    })
+}
+
+/// How the client gets here, and whether it needs an API key for that.
+fn reach(
+    globals: &Globals,
+    wanted: &ConnectArguments,
+    client: Client,
+) -> Result<(Reach, KeyUse), Failure> {
+    let url = of_flag(globals.url.as_deref(), "SWITCHBOARD_URL");
+    let starts_program = wanted.stdio || !client.speaks_http();
+    if starts_program && url.is_none() {
+        if wanted.api_key {
+            let message =
+                format!("{} starts a board of its own, which needs no key", client.title());
+            let hint = "leave out --api-key, or name a running instance with --url";
+            return Err(Failure::usage(message).with_hint(Some(hint.into())));
+        }
+        return Ok((own_board(globals)?, KeyUse::None));
     }
-    if !client.speaks_http() && (of_flag.is_some() || wanted.api_key) {
-        let message = format!("{} reads only programs from its file, no addresses", client.title());
-        let hint = "leave out --url and --api-key, or add the address in its settings";
-        return Err(Failure::usage(message).with_hint(Some(hint.into())));
-    }
-    if wanted.stdio || !client.speaks_http() {
-        return program(globals);
-    }
-    let url = mcp_address(globals.url.as_deref()).map_err(|why| {
+    let given = if starts_program { url } else { globals.url.as_deref() };
+    let url = mcp_address(given).map_err(|why| {
         let hint = "write an address such as http://127.0.0.1:8420/mcp";
         Failure::usage(format!("--url: {why}")).with_hint(Some(hint.into()))
     })?;
     let is_needed = wanted.api_key || needs_key(&url);
     let key = if is_needed { KeyUse::FromVariable } else { KeyUse::None };
-    Ok(Reach::Http { url, key })
+    if starts_program {
+        let args = vec!["--url".into(), url.into(), "stdio".into()];
+        return Ok((Reach::Stdio { command: this_program()?, args }, key));
+    }
+    Ok((Reach::Http { url, key }, key))
 }
 
 /// This very program, with this very configuration: a client starts it who knows where.
-fn program(globals: &Globals) -> Result<Reach, Failure> {
+fn own_board(globals: &Globals) -> Result<Reach, Failure> {
     let source = config_source(globals);
     let Some(config) = source.path() else {
         return Err(Failure::start("there is no configuration that the client could start with")
@@ -119,15 +135,27 @@ fn program(globals: &Globals) -> Result<Reach, Failure> {
     let config = config.canonicalize().map_err(|error| {
         Failure::start(format!("cannot read the configuration {}: {error}", config.display()))
     })?;
-    let command = std::env::current_exe()
+    let mut args = vec!["--config".into(), text(config)?];
+    if let Some(directory) = of_flag(globals.data_dir.as_deref(), "SWITCHBOARD_DATA_DIR") {
+        let directory = std::path::absolute(directory).map_err(|error| {
+            Failure::usage(format!("--data-dir {}: {error}", directory.display()))
+        })?;
+        args.extend(["--data-dir".into(), text(directory)?]);
+    }
+    args.push("stdio".into());
+    Ok(Reach::Stdio { command: this_program()?, args })
+}
+
+fn this_program() -> Result<String, Failure> {
+    let program = std::env::current_exe()
         .map_err(|error| Failure::start(format!("cannot find this program: {error}")))?;
-    let text = |path: PathBuf| {
-        path.into_os_string().into_string().map_err(|path| {
-            Failure::start(format!("the path {} is not UTF-8", Path::new(&path).display()))
-        })
-    };
-    let args = vec!["--config".into(), text(config)?, "stdio".into()];
-    Ok(Reach::Stdio { command: text(command)?, args })
+    text(program)
+}
+
+fn text(path: PathBuf) -> Result<String, Failure> {
+    path.into_os_string().into_string().map_err(|path| {
+        Failure::start(format!("the path {} is not UTF-8", Path::new(&path).display()))
+    })
 }
 
 /// Where the client looks by itself.

@@ -1,4 +1,4 @@
-//! `stdio`: the board for one MCP client, over standard input and output.
+//! `stdio`: the board for one MCP client, over standard input and output; with `--url` a running one.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, StdioArguments};
 use crate::commands::serve::stop_on_signals;
+use crate::commands::stdio_bridge;
 use crate::embedded::{config_source, load_config, open_store, start_board, start_gateway};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -20,6 +21,14 @@ pub(crate) async fn run(
     wanted: &StdioArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    if let Some(url) = &globals.url {
+        if wanted.exposure.is_given() {
+            let hint = "end the address with /mcp/toolsets/NAMES to see less";
+            return Err(Failure::usage("what a running board shows is not changed from here")
+                .with_hint(Some(hint.into())));
+        }
+        return stdio_bridge::run(url).await;
+    }
     let plan = load_config(globals, output)?.plan;
     wanted.exposure.resolve(&plan)?;
     let store = open_store(globals).await?;
@@ -33,11 +42,18 @@ pub(crate) async fn run(
     let gateway = start_gateway(&board, wanted.exposure.clone())?;
     tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
     let serving = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout());
-    let served = stop.run_until_cancelled(serving).await;
+    let mut serving = std::pin::pin!(serving);
+    let served = if let Some(served) = stop.run_until_cancelled(&mut serving).await {
+        served
+    } else {
+        // Who listens is told the end, and calls may finish.
+        gateway.end_streams();
+        tokio::time::timeout(DRAIN, serving).await.unwrap_or(Ok(()))
+    };
     stop.cancel();
     gateway.shutdown().await;
     board.shutdown(DRAIN).await;
-    if let Some(Err(error)) = served {
+    if let Err(error) = served {
         return Err(Failure::start(format!("standard input cannot be read: {error}")));
     }
     // A reader that blocks on standard input cannot be waited for.

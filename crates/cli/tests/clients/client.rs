@@ -12,6 +12,14 @@ use tokio::process::{Child, ChildStdout, Command};
 /// Starting Python takes some seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// Where a client finds its server.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Http(String),
+    /// It starts the server and speaks to it over standard input and output.
+    Program(Vec<String>),
+}
+
 #[derive(Debug)]
 pub(crate) struct Script {
     interpreter: PathBuf,
@@ -35,10 +43,15 @@ impl Script {
         Self { interpreter: peers::python(), file: peers::client(name), era }
     }
 
-    pub(crate) fn start(&self, url: &str) -> Running {
+    pub(crate) fn start(&self, place: &Place) -> Running {
+        let (url, command) = match place {
+            Place::Http(url) => (url.as_str(), &[][..]),
+            Place::Program(command) => ("-", command.as_slice()),
+        };
         let mut child = Command::new(&self.interpreter)
             .arg(&self.file)
             .args([url, self.era])
+            .args(command)
             .env("E2E_NODE_MODULES", peers::npm_file(""))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::null())

@@ -14,7 +14,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool};
 
-use crate::client::Script;
+use crate::client::{Place, Script};
 use crate::support::{Home, Serve, dynamic, yaml};
 
 const MODERN: &str = "2026-07-28";
@@ -38,9 +38,17 @@ async fn board(server: &ScriptedServer) -> (Home, Serve) {
     (home, serve)
 }
 
+/// The program as a client starts it, with these words at the end. A client passes little of its environment on.
+fn program(home: &Home, words: &[&str]) -> Place {
+    let (config, data) = (home.config(), home.path().join("data"));
+    let places = ["--config", config.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+    let all = [&[env!("CARGO_BIN_EXE_switchboard"), "--quiet"], &places[..], words].concat();
+    Place::Program(all.into_iter().map(str::to_owned).collect())
+}
+
 /// One client against one endpoint; `prefix` stands before the names of the tools there.
-async fn uses(script: &Script, server: &ScriptedServer, url: &str, prefix: &str, version: &str) {
-    let mut client = script.start(url);
+async fn uses(script: &Script, server: &ScriptedServer, place: Place, prefix: &str, version: &str) {
+    let mut client = script.start(&place);
     client.until_it_waits().await;
     let more = tools().into_iter().chain([Tool::echo("another")]);
     server.set_tools_and_notify(more).await;
@@ -62,7 +70,7 @@ macro_rules! clients {
             $(#[tokio::test]
             async fn $name() {
                 let server = scripted().await;
-                uses(&$script, &server, &server.url(), "", $version).await;
+                uses(&$script, &server, Place::Http(server.url()), "", $version).await;
             })*
         }
 
@@ -73,7 +81,31 @@ macro_rules! clients {
             async fn $name() {
                 let server = scripted().await;
                 let (_home, serve) = board(&server).await;
-                uses(&$script, &server, &serve.at("/mcp"), "demo__", $version).await;
+                let place = Place::Http(serve.at("/mcp"));
+                uses(&$script, &server, place, "demo__", $version).await;
+            })*
+        }
+
+        mod over_standard_input {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $name() {
+                let server = scripted().await;
+                let home = Home::new(yaml(&[], &[dynamic("demo", &server.url())]));
+                uses(&$script, &server, program(&home, &["stdio"]), "demo__", $version).await;
+            })*
+        }
+
+        mod over_standard_input_to_a_running_board {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $name() {
+                let server = scripted().await;
+                let (home, serve) = board(&server).await;
+                let place = program(&home, &["stdio", "--url", &serve.url]);
+                uses(&$script, &server, place, "demo__", $version).await;
             })*
         }
     };

@@ -64,6 +64,36 @@ fn a_program_is_named_with_its_whole_path_and_the_configuration_in_use() {
 }
 
 #[test]
+fn a_program_can_be_the_way_to_a_running_instance() {
+    let home = Home::empty();
+    for client in ["claude-desktop", "claude-code --stdio", "codex --stdio"] {
+        let json = home.line(&format!("connect {client} --url http://127.0.0.1:9000 --json"));
+        let entry = json.expect(0).json()["entry"].clone();
+        assert_eq!(entry["args"], json!(["--url", "http://127.0.0.1:9000/mcp", "stdio"]));
+        let near = home.line(&format!("connect {client} --url http://127.0.0.1:9000")).expect(0);
+        assert!(!near.all().contains("SWITCHBOARD_API_KEY"), "{}", near.all());
+        let line = format!("connect {client} --url https://gateway.example.com/mcp/toolsets/a");
+        let far = home.line(&line).expect(0);
+        assert!(
+            far.stdout.contains("https://gateway.example.com/mcp/toolsets/a"),
+            "{}",
+            far.stdout
+        );
+        assert!(far.stderr.contains("Set SWITCHBOARD_API_KEY"), "{}", far.stderr);
+    }
+}
+
+#[test]
+fn a_board_of_its_own_keeps_its_data_where_the_command_line_says() {
+    let home = home();
+    let json = home.line("connect claude-desktop --data-dir elsewhere --json").expect(0).json();
+    let (config, data) = (home.config(), home.path().join("elsewhere"));
+    let config = config.canonicalize().unwrap();
+    let args = json!(["--config", config, "--data-dir", data, "stdio"]);
+    assert_eq!(json["entry"]["args"], args);
+}
+
+#[test]
 fn a_file_keeps_what_is_in_it_and_a_copy_of_what_it_was() {
     let home = home();
     let before =
@@ -157,9 +187,8 @@ fn what_cannot_be_meant_is_a_usage_error() {
         "connect cursor --force",
         "connect cursor --name a.b",
         "connect cursor --url nowhere",
-        "connect cursor --stdio --url http://127.0.0.1:1",
         "connect cursor --stdio --api-key",
-        "connect claude-desktop --url http://127.0.0.1:1",
+        "connect claude-desktop --url nowhere",
         "connect claude-desktop --api-key",
     ] {
         home.line(line).expect(2);

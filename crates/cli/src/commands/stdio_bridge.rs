@@ -1,0 +1,482 @@
+//! `stdio --url`: lines to a running board and back, for clients that can only start programs.
+//!
+//! The board does all the thinking. Kept here is what HTTP has and lines have not: the headers, the session of a
+//! legacy client with its stream, and which requests run.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use serde_json::Value;
+use sse_stream::SseStream;
+use switchboard_api::Problem;
+use switchboard_config::mcp_address;
+use switchboard_gateway::{Line, MAX_LINE, WAITING_LINES, read_line, write_lines};
+use switchboard_model::Secret;
+use switchboard_protocol::{
+    EraClaim, ErrorBody, Headers, MODERN_VERSION, Members, Message, Meta, Mirrors, claim, code,
+    encode_header, error_response, name_member, notification, read_message,
+};
+use tokio::io::{AsyncRead, BufReader};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::commands::serve::stop_on_signals;
+use crate::failure::Failure;
+use crate::remote::{EVENT_STREAM, IS_IT_RUNNING, cause, connection};
+
+/// Requests that run at the same time; further ones are refused.
+const MAX_RUNNING: usize = 1024;
+/// How long the board may take to say that it is there.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// How long requests may take to be answered once the input has ended, and the board to hear of the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// After which time a lost stream is opened again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
+const PROBLEM: &str = "application/problem+json";
+const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// One client at our pipes and one board at the other end of the line.
+struct Bridge {
+    http: reqwest::Client,
+    url: Url,
+    key: Option<Secret>,
+    out: mpsc::Sender<String>,
+    /// The session of a legacy client.
+    session: Mutex<Option<Session>>,
+    /// Whoever opens one takes a turn, so that two requests do not open two.
+    opening: Semaphore,
+    /// Requests that run, by their id. A modern one has a token: its connection is closed to cancel it.
+    running: Mutex<HashMap<String, Option<CancellationToken>>>,
+    requests: TaskTracker,
+    streams: TaskTracker,
+}
+
+/// A session at the board.
+#[derive(Clone)]
+struct Session {
+    headers: HeaderMap,
+    /// The `initialize` that opened it, to open another one with when the board has forgotten it.
+    hello: Arc<str>,
+    ended: CancellationToken,
+}
+
+/// What the client is to get for a line.
+enum Due {
+    /// The answer to the request of this id.
+    Answer(String),
+    /// Whatever the board says: it is a batch, or no message.
+    Words,
+    Nothing,
+}
+
+/// A line on its way.
+struct Sent {
+    due: Due,
+    line: String,
+    /// What a modern request says in its headers; `None` where it belongs to the session.
+    headers: Option<HeaderMap>,
+}
+
+pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
+    let url = mcp_address(Some(url)).map_err(|why| Failure::usage(format!("--url: {why}")))?;
+    let (http, key) = connection(&url)?;
+    let (out, messages) = mpsc::channel(WAITING_LINES);
+    let bridge = Arc::new(Bridge {
+        http,
+        url,
+        key,
+        out,
+        session: Mutex::default(),
+        opening: Semaphore::new(1),
+        running: Mutex::default(),
+        requests: TaskTracker::new(),
+        streams: TaskTracker::new(),
+    });
+    bridge.knock().await?;
+    let tasks = TaskTracker::new();
+    let stop = stop_on_signals(&tasks)?;
+    let writing = tasks.spawn(write_lines(tokio::io::stdout(), messages));
+    let read = stop.run_until_cancelled(bridge.read_lines(tokio::io::stdin())).await;
+    bridge.requests.close();
+    let _unanswered = tokio::time::timeout(LAST_ANSWERS, bridge.requests.wait()).await;
+    let _unheard = tokio::time::timeout(LAST_WORDS, bridge.end()).await;
+    drop(bridge);
+    // What still runs holds the way to the writer, and has had its time.
+    let _unread = tokio::time::timeout(LAST_WORDS, writing).await;
+    if let Some(Err(error)) = read {
+        return Err(Failure::start(format!("standard input cannot be read: {error}")));
+    }
+    #[expect(clippy::exit, reason = "the thread that reads standard input would keep us alive")]
+    std::process::exit(0)
+}
+
+impl Bridge {
+    /// Whether anybody is there who speaks MCP and lets us in.
+    async fn knock(&self) -> Result<(), Failure> {
+        let mut headers = modern_headers("server/discover", &Members::default());
+        headers.insert(Headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
+        let asking = tokio::time::timeout(FIRST_ANSWER, self.post(DISCOVER, &headers));
+        let answered = asking.await.unwrap_or_else(|_| Err(self.unreachable("no answer")));
+        let response = answered.map_err(Failure::unreachable)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let said: Value = response.json().await.unwrap_or_default();
+        let said = said["error"]["message"].as_str().unwrap_or("is it a Switchboard?");
+        Err(Failure::unreachable(format!("{} answered HTTP {status}: {said}", self.url)))
+    }
+
+    async fn read_lines(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
+        let mut input = BufReader::new(input);
+        let mut line = Vec::new();
+        loop {
+            match read_line(&mut input, &mut line).await? {
+                Line::End => return Ok(()),
+                Line::TooLong => {
+                    let message = format!("a message is larger than {MAX_LINE} bytes");
+                    self.refuse(None, code::PARSE_ERROR, message).await;
+                }
+                Line::Whole => match str::from_utf8(&line) {
+                    Ok(line) if line.trim().is_empty() => {}
+                    Ok(line) => self.take(line).await,
+                    Err(_) => {
+                        let message = "the message is not UTF-8";
+                        self.refuse(None, code::PARSE_ERROR, message).await;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn take(self: &Arc<Self>, line: &str) {
+        let Ok(message) = read_message(line.as_bytes()) else {
+            return self.begin(Sent { due: Due::Words, line: line.into(), headers: None }).await;
+        };
+        let era = claim(&message, None);
+        let (due, headers) = match message {
+            // Whatever is sent after it belongs to the session that it opens.
+            Message::Request { id, .. } if era == EraClaim::Handshake => {
+                return self.initialize(id, line).await;
+            }
+            Message::Request { id, method, params } => {
+                let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
+                let headers = (era == EraClaim::Modern).then(|| modern_headers(&method, &params));
+                (Due::Answer(id.to_owned()), headers)
+            }
+            Message::Notification { method, params } => {
+                let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
+                let id = params.get("requestId").filter(|_| method == "notifications/cancelled");
+                let token = id.and_then(|id| self.running().get(id).cloned().flatten());
+                if let Some(token) = token {
+                    return token.cancel();
+                }
+                (Due::Nothing, None)
+            }
+            Message::Response { .. } => (Due::Nothing, None),
+        };
+        self.begin(Sent { due, line: line.into(), headers }).await;
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Option<CancellationToken>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn send(&self, message: String) {
+        // The reader is gone; then so is the whole conversation.
+        let _gone = self.out.send(message).await;
+    }
+
+    async fn refuse(&self, id: Option<&str>, code: i64, message: impl Into<String>) {
+        self.send(error_response(id, &ErrorBody::new(code, message))).await;
+    }
+
+    /// Sends a line on its way, if it may.
+    async fn begin(self: &Arc<Self>, sent: Sent) {
+        let token = sent.headers.is_some().then(CancellationToken::new);
+        if let Due::Answer(id) = &sent.due
+            && let Err((code, message)) = self.admit(id, token.clone())
+        {
+            return self.refuse(Some(id), code, message).await;
+        }
+        let method = sent.headers.as_ref().and_then(|headers| headers.get(Headers::METHOD));
+        let listens = method.is_some_and(|method| method == "subscriptions/listen");
+        let tracker = if listens { &self.streams } else { &self.requests };
+        let bridge = self.clone();
+        tracker.spawn(async move {
+            let relaying = bridge.relay(&sent);
+            let relayed = match token {
+                Some(token) => token.run_until_cancelled(relaying).await.unwrap_or(Ok(())),
+                None => relaying.await,
+            };
+            let id = match &sent.due {
+                Due::Answer(id) => Some(id.as_str()),
+                Due::Words => None,
+                Due::Nothing => return,
+            };
+            id.map(|id| bridge.running().remove(id));
+            if let Err(reason) = relayed {
+                bridge.refuse(id, code::INTERNAL_ERROR, reason).await;
+            }
+        });
+    }
+
+    fn admit(&self, id: &str, token: Option<CancellationToken>) -> Result<(), (i64, &'static str)> {
+        let mut running = self.running();
+        if running.contains_key(id) {
+            return Err((code::INVALID_REQUEST, "a request of this id is still running"));
+        }
+        if running.len() >= MAX_RUNNING {
+            return Err((code::INTERNAL_ERROR, "too many requests are running"));
+        }
+        running.insert(id.to_owned(), token);
+        Ok(())
+    }
+
+    /// Brings a line to the board and what comes back to the client. The error says why there is no answer.
+    async fn relay(self: &Arc<Self>, sent: &Sent) -> Result<(), String> {
+        let Some(headers) = &sent.headers else {
+            let session = self.session().clone();
+            let headers = session.as_ref().map(|session| session.headers.clone());
+            let response = self.post(&sent.line, &headers.unwrap_or_default()).await?;
+            let response = match session {
+                // It was not accepted: the board does not know the session any more.
+                Some(lost) if response.status() == StatusCode::NOT_FOUND => {
+                    let headers = self.open_again(&lost).await?;
+                    self.post(&sent.line, &headers).await?
+                }
+                _ => response,
+            };
+            return self.pass_on(&sent.due, response).await;
+        };
+        let mut response = self.post(&sent.line, headers).await?;
+        let is_call = headers.get(Headers::METHOD).is_some_and(|method| method == "tools/call");
+        if is_call && response.status() == StatusCode::BAD_REQUEST {
+            let refusal = response.text().await.map_err(|error| self.lost(&error))?;
+            // Some tools want arguments in headers too, and clients over lines send none.
+            let code = serde_json::from_str::<Value>(&refusal).unwrap_or_default();
+            match self.mirrored(&sent.line, headers).await {
+                Some(headers) if code["error"]["code"] == code::HEADER_MISMATCH => {
+                    response = self.post(&sent.line, &headers).await?;
+                }
+                _ => {
+                    self.send(refusal).await;
+                    return Ok(());
+                }
+            }
+        }
+        self.pass_on(&sent.due, response).await
+    }
+
+    /// The headers of a call with those that the tool wants besides.
+    async fn mirrored(&self, call: &str, headers: &HeaderMap) -> Option<HeaderMap> {
+        let call: Value = serde_json::from_str(call).ok()?;
+        let params = &call["params"];
+        let list = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "tools/list",
+                                      "params": {"_meta": params["_meta"]}});
+        let mut more = headers.clone();
+        more.insert(Headers::METHOD, HeaderValue::from_static("tools/list"));
+        more.remove(Headers::NAME);
+        let listed: Value = self.post(&list.to_string(), &more).await.ok()?.json().await.ok()?;
+        let mut tools = listed["result"]["tools"].as_array()?.iter();
+        let tool = tools.find(|tool| tool["name"] == params["name"])?;
+        let mirrors = Mirrors::of_schema(&tool["inputSchema"]).ok()?;
+        let mut all = headers.clone();
+        all.extend(mirrors.headers(params["arguments"].as_object()?));
+        Some(all)
+    }
+
+    async fn pass_on(&self, due: &Due, response: Response) -> Result<(), String> {
+        let id = match due {
+            Due::Answer(id) => Some(id.as_str()),
+            Due::Words => None,
+            Due::Nothing => return Ok(()),
+        };
+        let mut messages = messages(response);
+        let mut is_answered = id.is_none();
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(|error| self.unreachable(&error))?;
+            if let (Some(id), Ok(Message::Response { id: of, .. })) =
+                (id, read_message(message.as_bytes()))
+                && id == of
+            {
+                is_answered = true;
+                // Before it is answered: then the client may use the id again.
+                self.running().remove(id);
+            }
+            self.send(message).await;
+        }
+        if is_answered { Ok(()) } else { Err(self.unreachable("it ended before it answered")) }
+    }
+
+    async fn initialize(self: &Arc<Self>, id: &str, line: &str) {
+        let _turn = self.opening.acquire().await;
+        self.end().await;
+        match self.open(line).await {
+            Ok((opened, answer)) => {
+                *self.session() = opened;
+                self.send(answer).await;
+            }
+            Err(reason) => self.refuse(Some(id), code::INTERNAL_ERROR, reason).await,
+        }
+    }
+
+    /// Opens a session; there is none where the board refuses. The answer is the board's.
+    async fn open(self: &Arc<Self>, hello: &str) -> Result<(Option<Session>, String), String> {
+        let response = self.post(hello, &HeaderMap::new()).await?;
+        let id = response.headers().get(Headers::SESSION).cloned();
+        let answer = messages(response).next().await;
+        let answer = answer.unwrap_or_else(|| Err("it gave no answer".into()));
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        let Some(id) = id else { return Ok((None, answer)) };
+        let mut headers = HeaderMap::from_iter([(Headers::SESSION, id)]);
+        let said: Value = serde_json::from_str(&answer).unwrap_or_default();
+        if let Some(version) = said["result"]["protocolVersion"].as_str() {
+            headers.insert(Headers::VERSION, encode_header(version));
+        }
+        let session = Session { headers, hello: hello.into(), ended: CancellationToken::new() };
+        self.follow(session.clone());
+        Ok((Some(session), answer))
+    }
+
+    fn follow(self: &Arc<Self>, session: Session) {
+        let bridge = self.clone();
+        self.streams.spawn(async move {
+            session.ended.run_until_cancelled(bridge.hear(&session)).await;
+        });
+    }
+
+    /// Opens another session in place of one that the board has forgotten, unless somebody did already.
+    async fn open_again(self: &Arc<Self>, lost: &Session) -> Result<HeaderMap, String> {
+        let _turn = self.opening.acquire().await;
+        let present = self.session().as_ref().map(|session| session.headers.clone());
+        if let Some(present) = present.filter(|present| *present != lost.headers) {
+            return Ok(present);
+        }
+        let (Some(opened), _) = self.open(&lost.hello).await? else {
+            return Err(format!("{} has lost the session and opens no other", self.url));
+        };
+        let headers = opened.headers.clone();
+        *self.session() = Some(opened);
+        self.post(&notification("notifications/initialized", None), &headers).await?;
+        // What was switched belonged to the session that is gone.
+        self.send(notification("notifications/tools/list_changed", None)).await;
+        // At the end, since it may be the old stream that found out, and ends with this.
+        lost.ended.cancel();
+        Ok(headers)
+    }
+
+    /// Tells the client what the board says unasked, over as many streams as that takes.
+    async fn hear(self: &Arc<Self>, session: &Session) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
+            match self.dressed(request, &session.headers).send().await {
+                Ok(response) if response.status().is_success() => {
+                    pause = FIRST_PAUSE;
+                    let mut messages = messages(response);
+                    while let Some(Ok(message)) = messages.next().await {
+                        self.send(message).await;
+                    }
+                }
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                    if self.open_again(session).await.is_ok() {
+                        return;
+                    }
+                }
+                Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
+                Ok(_) | Err(_) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// Ends the session, if there is one.
+    async fn end(&self) {
+        let session = self.session().take();
+        let Some(session) = session else { return };
+        session.ended.cancel();
+        // A board that does not hear it forgets the session by itself.
+        let _unheard =
+            self.dressed(self.http.delete(self.url.clone()), &session.headers).send().await;
+    }
+
+    fn dressed(&self, request: RequestBuilder, headers: &HeaderMap) -> RequestBuilder {
+        let request = request.headers(headers.clone());
+        match &self.key {
+            Some(key) => request.bearer_auth(key.expose()),
+            None => request,
+        }
+    }
+
+    /// What the board answers; the error says why there is no answer of the protocol.
+    async fn post(&self, message: &str, headers: &HeaderMap) -> Result<Response, String> {
+        let request = self.http.post(self.url.clone()).body(message.to_owned());
+        let request =
+            request.header(CONTENT_TYPE, "application/json").header(ACCEPT, JSON_OR_EVENTS);
+        let response = self.dressed(request, headers).send().await;
+        let response = response.map_err(|error| self.lost(&error))?;
+        if !has_type(&response, PROBLEM) {
+            return Ok(response);
+        }
+        let status = response.status();
+        let problem: Problem = response.json().await.map_err(|error| self.lost(&error))?;
+        let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        Err(format!("{} answered HTTP {status}: {}{hint}", self.url, problem.detail))
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> String {
+        self.unreachable(&cause(error))
+    }
+
+    fn unreachable(&self, why: &str) -> String {
+        format!("cannot reach {}: {why}; {IS_IT_RUNNING}", self.url)
+    }
+}
+
+/// What a modern request says in its headers, which lines have not.
+fn modern_headers(method: &str, params: &Members<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::from_iter([(Headers::METHOD, encode_header(method))]);
+    if let Some(version) = Meta::of(params).ok().and_then(|meta| meta.version) {
+        headers.insert(Headers::VERSION, encode_header(&version));
+    }
+    if let Some(name) = name_member(method).and_then(|member| params.string(member)) {
+        headers.insert(Headers::NAME, encode_header(&name));
+    }
+    headers
+}
+
+fn has_type(response: &Response, wanted: &str) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with(wanted))
+}
+
+/// The messages of an answer, however it is written.
+fn messages(response: Response) -> BoxStream<'static, Result<String, String>> {
+    if has_type(&response, EVENT_STREAM) {
+        let events = SseStream::from_bytes_stream(response.bytes_stream());
+        let messages = events.filter_map(async |event| match event {
+            Ok(event) => event.data.map(Ok),
+            Err(error) => Some(Err(error.to_string())),
+        });
+        return messages.boxed();
+    }
+    let whole = stream::once(async move { response.text().await.map_err(|error| cause(&error)) });
+    whole.filter(|text| std::future::ready(!matches!(text, Ok(text) if text.is_empty()))).boxed()
+}
