@@ -1,11 +1,14 @@
 //! What a request shows: exactly one credential, or none, or something that is refused as it stands.
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{KEY_PREFIX, Refusal};
 
 const API_KEY_HEADER: &str = "x-api-key";
+/// All headers in which credentials are looked for.
+pub(crate) const HEADERS: [HeaderName; 2] =
+    [AUTHORIZATION, HeaderName::from_static(API_KEY_HEADER)];
 /// Longer than any token that fits into the headers of common servers.
 const MAX_LENGTH: usize = 8 * 1024;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use switchboard_store::Store;
 use tokio::sync::Semaphore;
@@ -35,6 +35,9 @@ pub struct Gatekeeper {
 }
 
 impl Gatekeeper {
+    /// The headers that are looked at.
+    pub const HEADERS: [HeaderName; 2] = credential::HEADERS;
+
     /// Reads the keys, and asks the issuer for its own. An issuer that does not answer is asked again when a token
     /// comes.
     pub async fn new(store: Store, security: GatekeeperOptions) -> Result<Arc<Self>, AuthError> {
@@ -73,6 +76,11 @@ impl Gatekeeper {
     /// The document of RFC 9728, when tokens are accepted.
     pub fn resource_metadata(&self) -> Option<Value> {
         self.tokens.as_ref().map(Tokens::resource_metadata)
+    }
+
+    /// The scopes that every token needs.
+    pub fn required_scopes(&self) -> &[String] {
+        self.tokens.as_ref().map_or(&[], Tokens::required_scopes)
     }
 
     /// Reads the keys anew, notes which ones were used, and asks the issuer when its last answer is old. To be

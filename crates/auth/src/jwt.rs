@@ -87,6 +87,10 @@ impl Tokens {
         let _told = self.jwks.refresh_when_old().await;
     }
 
+    pub(crate) fn required_scopes(&self) -> &[String] {
+        &self.options.required_scopes
+    }
+
     /// RFC 9728. Scopes that raise the role are left out: clients ask for all that they see here.
     pub(crate) fn resource_metadata(&self) -> Value {
         json!({

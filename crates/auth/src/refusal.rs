@@ -30,9 +30,13 @@ impl Refusal {
     }
 
     /// The value of `WWW-Authenticate` (RFC 6750, RFC 9728), for an answer with status 401 or 403. Fits into a
-    /// header whatever the parts are.
-    pub fn www_authenticate(&self, metadata_url: Option<&str>) -> String {
-        let scopes;
+    /// header whatever the parts are. `scopes` are those that a token needs: who has none yet asks for them at once.
+    pub fn www_authenticate(&self, metadata_url: Option<&str>, scopes: &[String]) -> String {
+        let needed = match self {
+            Self::InsufficientScope { needed } => needed,
+            Self::Missing | Self::BadCredentials(_) | Self::Unavailable(_) => scopes,
+        };
+        let needed = needed.join(" ");
         let mut parameters: Vec<(&str, &str)> = Vec::new();
         match self {
             // Who shows nothing is told nothing but how to ask (RFC 6750, section 3.1).
@@ -40,13 +44,15 @@ impl Refusal {
             Self::BadCredentials(reason) => {
                 parameters.extend([("error", "invalid_token"), ("error_description", reason)]);
             }
-            Self::InsufficientScope { needed } => {
-                scopes = needed.join(" ");
-                parameters.extend([("error", "insufficient_scope"), ("scope", &scopes)]);
+            Self::InsufficientScope { .. } => {
+                parameters.push(("error", "insufficient_scope"));
                 parameters.push(("error_description", self.message()));
             }
         }
         parameters.extend(metadata_url.map(|url| ("resource_metadata", url)));
+        if !needed.is_empty() {
+            parameters.push(("scope", &needed));
+        }
         let mut header = "Bearer".to_owned();
         for (n, (name, value)) in parameters.into_iter().enumerate() {
             let separator = if n == 0 { " " } else { ", " };
@@ -87,32 +93,33 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_status_and_challenge() {
+        let scopes = ["mcp:use".to_owned()];
         let check = |refusal: &Refusal, status: u16, wanted: &str| {
             assert_eq!(refusal.status(), status);
-            assert_eq!(refusal.www_authenticate(Some("https://h/m")), wanted);
+            assert_eq!(refusal.www_authenticate(Some("https://h/m"), &scopes), wanted);
         };
-        check(&Refusal::Missing, 401, r#"Bearer resource_metadata="https://h/m""#);
+        check(&Refusal::Missing, 401, r#"Bearer resource_metadata="https://h/m", scope="mcp:use""#);
         check(
             &Refusal::bad("the token has expired"),
             401,
-            r#"Bearer error="invalid_token", error_description="the token has expired", resource_metadata="https://h/m""#,
+            r#"Bearer error="invalid_token", error_description="the token has expired", resource_metadata="https://h/m", scope="mcp:use""#,
         );
         check(
             &Refusal::InsufficientScope { needed: vec!["a".into(), "b:c".into()] },
             403,
-            r#"Bearer error="insufficient_scope", scope="a b:c", error_description="the token lacks a scope that is needed here", resource_metadata="https://h/m""#,
+            r#"Bearer error="insufficient_scope", error_description="the token lacks a scope that is needed here", resource_metadata="https://h/m", scope="a b:c""#,
         );
         check(
             &Refusal::Unavailable("later".into()),
             503,
-            r#"Bearer resource_metadata="https://h/m""#,
+            r#"Bearer resource_metadata="https://h/m", scope="mcp:use""#,
         );
-        assert_eq!(Refusal::Missing.www_authenticate(None), "Bearer");
+        assert_eq!(Refusal::Missing.www_authenticate(None, &[]), "Bearer");
     }
 
     #[test]
     fn nothing_breaks_out_of_the_quotes() {
-        let header = Refusal::bad("a\"b\\c\r\nSet-Cookie: ü").www_authenticate(None);
+        let header = Refusal::bad("a\"b\\c\r\nSet-Cookie: ü").www_authenticate(None, &[]);
         assert_eq!(
             header,
             "Bearer error=\"invalid_token\", error_description=\"a'b'c''Set-Cookie: '\""

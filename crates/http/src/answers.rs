@@ -80,6 +80,9 @@ answers! {
     RefusedHistory 422 "This is no conversation, or a broken one. Nothing was changed." {
         bad_request: "messages[0] is the result of `x`, but no call of that id stands right before it",
     }
+    BodyLate 408 "The body did not come whole within a minute." {
+        request_timeout: "the body did not come in time",
+    }
     SessionConflict 409 "Another session has this id." {
         session_exists: "there is a session 'work' already",
     }
@@ -154,9 +157,9 @@ bundles! {
     /// What every operation can answer that asks for credentials and needs the board.
     Guarded: Unauthorized, Forbidden, Starting;
     /// What every operation can answer that takes a body.
-    TakesBody: BadRequest, BodyTooLarge, NotJson;
+    TakesBody: BadRequest, BodyLate, BodyTooLarge, NotJson;
     /// The same for a message with its images, or a whole conversation.
-    TakesConversation: BadRequest, ConversationTooLarge, NotJson;
+    TakesConversation: BadRequest, BodyLate, ConversationTooLarge, NotJson;
 }
 
 fn answer(status: u16, about: &str, examples: &[(&str, &str)]) -> Response {

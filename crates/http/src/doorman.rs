@@ -1,13 +1,15 @@
 //! Who may do what: credentials first, then the role that a path needs.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use switchboard_auth::{Principal, Refusal, Role};
 
+use crate::leases::Credentials;
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
@@ -35,7 +37,11 @@ pub(crate) async fn check(
         return ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail).into_response();
     }
     request.extensions_mut().insert(principal);
-    next.run(request).await
+    if request.method() != Method::GET {
+        return next.run(request).await;
+    }
+    let shown = Credentials::of(request.headers());
+    shared.leases.lease(shown, next.run(request).await).map(Body::new)
 }
 
 /// The role that a path needs; `None` where nobody is asked who they are.
@@ -64,7 +70,8 @@ fn refused(shared: &Shared, refusal: &Refusal) -> Response {
     let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::UNAUTHORIZED);
     let mut response =
         ProblemResponse::new("unauthorized", status, refusal.message()).into_response();
-    let challenge = refusal.www_authenticate(metadata_url(shared).as_deref());
+    let challenge = refusal
+        .www_authenticate(metadata_url(shared).as_deref(), shared.gatekeeper.required_scopes());
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }

@@ -17,7 +17,11 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use switchboard_gateway::{GatewayBody, Piece, Route};
 
+use crate::connections::{Asking, Guest};
+use crate::cross_origin::Page;
+use crate::leases::Leased;
 use crate::mcp;
+use crate::same_host::{forbidden, hardened};
 use crate::server::Shared;
 
 /// Both ways.
@@ -31,20 +35,48 @@ pub(crate) struct Faces {
 #[derive(Debug)]
 pub(crate) enum FaceBody {
     Gateway(GatewayBody),
+    /// On which a client listens.
+    Stream(Box<Leased<GatewayBody>>),
     Other(Body),
 }
 
+/// The body of an answer while it is given. The connection is not idle as long as it is there.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    body: FaceBody,
+    _asking: Asking,
+}
+
+impl Answering {
+    pub(crate) fn new(body: FaceBody, asking: Asking) -> Self {
+        Self { body, _asking: asking }
+    }
+}
+
 impl Faces {
+    /// Answers a request that came on a connection.
     pub(crate) async fn answer(
-        faces: Arc<Self>,
+        guest: Arc<Guest>,
         request: Request<Incoming>,
-    ) -> Result<Response<FaceBody>, Infallible> {
-        if let Some(route) = mcp_route(request.uri().path()) {
-            return Ok(mcp::serve(&faces.shared, route, request).await);
+    ) -> Result<Response<Answering>, Infallible> {
+        let asking = guest.asks(request.version());
+        let faces = &asking.guest().faces;
+        let page = Page::of(&faces.shared.doors, request.headers());
+        let mut answer = if let Some(answer) = page.as_ref().and_then(|_| Page::preflight(&request))
+        {
+            let doors = &faces.shared.doors;
+            let refusal = doors.refusal(request.headers(), request.uri().authority());
+            hardened(refusal.map_or(answer, forbidden)).map(FaceBody::Other)
+        } else if let Some(route) = mcp_route(request.uri().path()) {
+            mcp::serve(&faces.shared, Some(asking.guest()), route, request).await
+        } else {
+            // Boxed: it is large, and each connection has room for the largest.
+            Box::pin(faces.route(request.map(Body::new))).await.map(FaceBody::Other)
+        };
+        if let Some(page) = page {
+            page.may_read(answer.headers_mut());
         }
-        // Boxed: it is large, and each connection has room for the largest.
-        let answer = Box::pin(faces.route(request.map(Body::new))).await;
-        Ok(answer.map(FaceBody::Other))
+        Ok(answer.map(|body| Answering::new(body, asking)))
     }
 
     async fn route(&self, request: Request) -> Response<Body> {
@@ -86,6 +118,9 @@ impl HttpBody for FaceBody {
             Self::Gateway(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never| match never {})
             }
+            Self::Stream(body) => {
+                Pin::new(body).poll_frame(context).map_err(|never| match never {})
+            }
             Self::Other(body) => Pin::new(body).poll_frame(context).map_ok(|frame| {
                 frame.map_data(|data| data.chain(Bytes::new()).chain(Bytes::new()))
             }),
@@ -95,6 +130,7 @@ impl HttpBody for FaceBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Gateway(body) => body.is_end_stream(),
+            Self::Stream(body) => body.is_end_stream(),
             Self::Other(body) => body.is_end_stream(),
         }
     }
@@ -102,8 +138,29 @@ impl HttpBody for FaceBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Gateway(body) => body.size_hint(),
+            Self::Stream(body) => body.size_hint(),
             Self::Other(body) => body.size_hint(),
         }
+    }
+}
+
+impl HttpBody for Answering {
+    type Data = Piece;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -2,6 +2,10 @@
 
 mod answers;
 mod calls;
+mod connections;
+#[cfg(test)]
+mod connections_tests;
+mod cross_origin;
 mod doorman;
 mod extract;
 mod faces;
@@ -9,6 +13,7 @@ mod health;
 mod history;
 mod if_woken;
 mod inspect;
+mod leases;
 mod mcp;
 mod openapi;
 mod page;
@@ -17,6 +22,7 @@ pub mod present_sessions;
 mod problem;
 mod providers;
 mod ready;
+mod request_body;
 mod same_host;
 mod self_waking;
 mod server;

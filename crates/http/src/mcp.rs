@@ -1,19 +1,28 @@
 //! `/mcp` and the endpoints below it: reads a request and hands it to the gateway.
 
+use std::convert::Infallible;
+
+use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderName, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
-use bytes::{Buf, BytesMut};
+use bytes::Buf;
 use http_body_util::BodyExt;
-use switchboard_gateway::{HttpRequest, Route};
+use switchboard_gateway::{HttpRequest, Piece, Route};
 
+use crate::connections::Guest;
 use crate::faces::FaceBody;
 use crate::if_woken::if_woken;
+use crate::leases::Credentials;
 use crate::problem::ProblemResponse;
 use crate::ready::still_starting;
+use crate::request_body::{read_timed, read_watched};
 use crate::same_host::{forbidden, hardened};
 use crate::server::Shared;
+
+/// Where a modern client names its method. That it tells the truth is checked before anything is done.
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
 pub(crate) async fn all(State(shared): State<Shared>, request: Request) -> Response {
     routed(&shared, Route::All, request).await
@@ -45,24 +54,33 @@ pub(crate) async fn session(
 
 /// The same for who came through the routes.
 async fn routed(shared: &Shared, route: Route, request: Request) -> Response {
-    let answer = serve(shared, route, request).await;
+    let answer = serve(shared, None, route, request).await;
     answer.map(|body| match body {
-        FaceBody::Gateway(body) => {
-            Body::new(body.map_frame(|frame| {
-                frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining()))
-            }))
-        }
+        FaceBody::Gateway(body) => in_pieces(body),
+        FaceBody::Stream(body) => in_pieces(body),
         FaceBody::Other(body) => body,
     })
 }
 
+fn in_pieces<B>(body: B) -> Body
+where
+    B: HttpBody<Data = Piece, Error = Infallible> + Send + 'static,
+{
+    Body::new(
+        body.map_frame(|frame| frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining()))),
+    )
+}
+
+/// Answers a request that came on this connection, where that is known.
 pub(crate) async fn serve<B>(
     shared: &Shared,
+    guest: Option<&Guest>,
     route: Route,
     request: Request<B>,
 ) -> Response<FaceBody>
 where
     B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
 {
     let other = |response: Response| response.map(FaceBody::Other);
     if let Some(detail) = shared.doors.refusal(request.headers(), request.uri().authority()) {
@@ -77,13 +95,21 @@ where
     };
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().map(str::to_owned);
+    let stays = parts.method == Method::GET
+        || parts.headers.get(METHOD).is_some_and(|method| method == "subscriptions/listen");
+    let shown = stays.then(|| Credentials::of(&parts.headers));
     let asked = HttpRequest { route, query, headers: parts.headers, principal };
     let answer = match parts.method {
         Method::POST => {
             let limit = gateway.max_body_bytes();
-            match read(body, &asked.headers, limit).await {
-                Some(body) => if_woken(gateway.post(asked, body)).await,
-                None => return other(too_large(limit)),
+            let read = match guest.filter(|_| parts.version != Version::HTTP_2) {
+                Some(guest) => read_watched(body, &asked.headers, limit, guest).await,
+                // Boxed: it is large, and most connections do without.
+                None => Box::pin(read_timed(body, &asked.headers, limit, shared.body_within)).await,
+            };
+            match read {
+                Ok(body) => if_woken(gateway.post(asked, body)).await,
+                Err(unread) => return other(unread.into_response()),
             }
         }
         Method::GET => gateway.get(asked).await,
@@ -95,40 +121,10 @@ where
             return other(problem.into_response());
         }
     };
-    hardened(answer.map(FaceBody::Gateway))
-}
-
-/// The body, unless it is announced as too large, is too large or breaks off. One piece is not copied.
-async fn read<B>(mut body: B, headers: &HeaderMap, limit: usize) -> Option<Bytes>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let announced = headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limit) {
-        return None;
-    }
-    let mut whole = Bytes::new();
-    // A body of known length is not asked for more than that: it would have to be waited for.
-    while !body.is_end_stream()
-        && let Some(frame) = body.frame().await
-    {
-        let Ok(piece) = frame.ok()?.into_data() else { continue };
-        if whole.len() + piece.len() > limit {
-            return None;
+    hardened(match shown {
+        None => answer.map(FaceBody::Gateway),
+        Some(shown) => {
+            shared.leases.lease(shown, answer).map(|body| FaceBody::Stream(Box::new(body)))
         }
-        if whole.is_empty() {
-            whole = piece;
-        } else {
-            let mut joined = BytesMut::from(whole);
-            joined.extend_from_slice(&piece);
-            whole = joined.freeze();
-        }
-    }
-    Some(whole)
-}
-
-fn too_large(limit: usize) -> Response {
-    let detail = format!("the body is larger than {limit} bytes, or was cut off");
-    ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail).into_response()
+    })
 }

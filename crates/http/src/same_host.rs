@@ -13,7 +13,8 @@ use switchboard_api::Problem;
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+pub(crate) const RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who may be named in `Host` and `Origin`.

@@ -50,6 +50,11 @@ impl<F: Future> SelfWaking<F> {
         let bell = Arc::<Bell>::default();
         Self { future: Box::pin(future), waker: bell.clone().into(), bell }
     }
+
+    /// What wakes it, from the first poll to the last.
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
 }
 
 impl<F: Future> Future for SelfWaking<F> {

@@ -1,21 +1,23 @@
 //! Binds the routes to a listener and ends gracefully.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{StatusCode, header};
+use axum::body::{Body, HttpBody};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::serve::{Listener, ListenerExt};
 use http_body_util::Limited;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
@@ -27,10 +29,13 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::faces::Faces;
+use crate::connections::{ConnectionLimits, Connections, Guest, Noted, Order, Place};
+use crate::faces::{Answering, Faces};
+use crate::leases::Leases;
 use crate::openapi::Document;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
+use crate::request_body::{Timed, Unread, announced};
 use crate::same_host::Doors;
 use crate::self_waking::SelfWaking;
 use crate::{
@@ -44,6 +49,9 @@ const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_CONVERSATION_BYTES: usize = 32 * 1024 * 1024;
 /// How often gathered metrics are folded while nobody reads them.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
+/// How often a peer over HTTP/2 is asked whether it is still there, and how long it may take to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PONG_WITHIN: Duration = Duration::from_secs(30);
 /// How often keys are read again.
 const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 
@@ -69,16 +77,21 @@ pub(crate) struct Shared {
     pub(crate) gatekeeper: Arc<Gatekeeper>,
     /// Who everybody is where the gate is open.
     pub(crate) local: Principal,
+    /// How long the body of a request may take.
+    pub(crate) body_within: Duration,
+    pub(crate) leases: Arc<Leases>,
 }
 
 impl Shared {
-    fn new(options: &ServeOptions) -> Self {
+    pub(crate) fn new(options: &ServeOptions, limits: &ConnectionLimits) -> Self {
         Self {
             board: options.board.clone(),
             metrics: options.metrics.clone(),
             doors: Arc::new(options.doors.clone()),
             gatekeeper: options.gatekeeper.clone(),
             local: Principal::local(),
+            body_within: limits.body_within,
+            leases: Arc::default(),
         }
     }
 }
@@ -103,7 +116,7 @@ fn api(shared: &Shared) -> Router<Shared> {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
-        .layer(axum::middleware::from_fn(refuse_large_bodies))
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), doorman::check))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), same_host::check))
 }
@@ -144,17 +157,25 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
         .routes(routes!(page::api_docs))
 }
 
-/// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading.
-async fn refuse_large_bodies(mut request: Request, next: Next) -> Response {
+/// Who announces too large a body hears so before sending it; one that was not announced is cut off in reading, and so is
+/// one that does not come.
+pub(crate) async fn bound_bodies(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
     let parts: Vec<_> = request.uri().path().split('/').collect();
     let is_conversation = matches!(*parts, ["", "api", "v1", "sessions", _, "turns" | "history"]);
     let most = if is_conversation { MAX_CONVERSATION_BYTES } else { MAX_BODY_BYTES };
-    let announced = request.headers().get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_none_or(|length| length <= most) {
+    if announced(request.headers()).is_none_or(|length| length <= most) {
         let (parts, body) = request.into_parts();
-        request = Request::from_parts(parts, Body::new(Limited::new(body, most)));
-        return next.run(request).await;
+        let (body, lateness) = Timed::new(Limited::new(body, most), shared.body_within);
+        request = Request::from_parts(parts, Body::new(body));
+        let answer = next.run(request).await;
+        return if lateness.is_late() { Unread::Late.into_response() } else { answer };
     }
     let detail = format!("the body is larger than {most} bytes");
     ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail).into_response()
@@ -166,11 +187,13 @@ pub async fn serve(
     options: ServeOptions,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
+    let limits = ConnectionLimits::default();
+    let shared = Shared::new(&options, &limits);
+    let watching = Box::pin(watch_keys(options.gatekeeper.clone(), shared.leases.clone()));
+    let faces = Arc::new(Faces { router: router(shared.clone()), shared });
+    let connections = Connections::new(limits);
     let ending = CancellationToken::new();
     let folding = fold_regularly(options.metrics.clone());
-    let watching = watch_keys(options.gatekeeper.clone());
-    let shared = Shared::new(&options);
-    let faces = Arc::new(Faces { router: router(shared.clone()), shared });
     // Small answers on kept connections would wait for the peer's delayed acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);
@@ -180,8 +203,11 @@ pub async fn serve(
         ending.cancel();
         tokio::time::sleep(options.drain).await;
     };
+    // Boxed: it is large, and whoever serves has to carry it along.
+    let accepting = Box::pin(accept(listener, faces, &connections, &ending, Faces::answer));
     tokio::select! {
-        () = accept(listener, faces, &ending) => Ok(()),
+        () = accepting => Ok(()),
+        () = connections.watch() => Ok(()),
         () = cut_off => Ok(()),
         () = folding => Ok(()),
         () = watching => Ok(()),
@@ -189,45 +215,90 @@ pub async fn serve(
 }
 
 /// Takes connections until the end has come, then waits for those that are left.
-async fn accept<L: Listener>(mut listener: L, faces: Arc<Faces>, ending: &CancellationToken) {
-    let connections = TaskTracker::new();
+pub(crate) async fn accept<L, A, F>(
+    mut listener: L,
+    faces: Arc<Faces>,
+    connections: &Arc<Connections>,
+    ending: &CancellationToken,
+    answer: A,
+) where
+    L: Listener,
+    A: Fn(Arc<Guest>, hyper::Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Result<hyper::Response<Answering>, Infallible>> + Send + 'static,
+{
+    let tasks = TaskTracker::new();
+    let server = Arc::new(server());
     loop {
-        let (stream, _) = tokio::select! {
+        let accepted = async {
+            let (stream, _) = listener.accept().await;
+            (stream, connections.place(&faces).await)
+        };
+        let (stream, place) = tokio::select! {
             biased;
             () = ending.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = accepted => accepted,
         };
-        connections.spawn(SelfWaking::new(attend(stream, faces.clone(), ending.clone())));
+        let guest = place.guest.clone();
+        let attending = attend(stream, place, server.clone(), ending.clone(), answer);
+        let attending = SelfWaking::new(attending);
+        guest.is_run_by(attending.waker().clone());
+        tasks.spawn(attending);
     }
     drop(listener);
-    connections.close();
-    connections.wait().await;
+    tasks.close();
+    tasks.wait().await;
+}
+
+/// HTTP/1 has no timer here; [`Connections`] watches instead. Peers over HTTP/2 are asked whether they are still there.
+fn server() -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    let mut http2 = server.http2();
+    http2.timer(TokioTimer::new());
+    http2.keep_alive_interval(PING_EVERY).keep_alive_timeout(PONG_WITHIN);
+    server
 }
 
 /// Answers the requests of one connection. After the end has come it answers the one that it is at, and no other.
-async fn attend<S>(stream: S, faces: Arc<Faces>, ending: CancellationToken)
-where
+async fn attend<S, A, F>(
+    stream: S,
+    place: Place,
+    server: Arc<auto::Builder<TokioExecutor>>,
+    ending: CancellationToken,
+    answer: A,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Fn(Arc<Guest>, hyper::Request<Incoming>) -> F,
+    F: Future<Output = Result<hyper::Response<Answering>, Infallible>> + Send + 'static,
 {
-    let server = auto::Builder::new(TokioExecutor::new());
-    let service = service_fn(|request| Faces::answer(faces.clone(), request));
-    let mut serving = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    let guest = &place.guest;
+    let stream = TokioIo::new(Noted { stream, guest: guest.clone() });
+    let service = service_fn(|request| answer(guest.clone(), request));
+    let mut serving = std::pin::pin!(server.serve_connection(stream, service));
     tokio::select! {
         biased;
         // A client that goes away is how most connections end.
         _ended = &mut serving => return,
+        order = guest.order(Order::Leave) => match order {
+            Order::Leave => serving.as_mut().graceful_shutdown(),
+            Order::Go => return,
+        },
         () = ending.cancelled() => serving.as_mut().graceful_shutdown(),
     }
-    let _ended = serving.await;
+    tokio::select! {
+        biased;
+        _ended = serving => {}
+        _order = guest.order(Order::Go) => {}
+    }
 }
 
-/// A key that was revoked elsewhere stops working within seconds.
-async fn watch_keys(gatekeeper: Arc<Gatekeeper>) {
+/// A key that was revoked elsewhere stops working within seconds, and the streams that it opened end.
+async fn watch_keys(gatekeeper: Arc<Gatekeeper>, leases: Arc<Leases>) {
     loop {
         tokio::time::sleep(READ_KEYS_EVERY).await;
         if let Err(error) = gatekeeper.refresh().await {
             tracing::error!(%error, "keys could not be read; those that were known still count");
         }
+        leases.check(&gatekeeper).await;
     }
 }
 

@@ -7,6 +7,8 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use switchboard_model::json_length;
 
+use crate::entangled::is_entangled;
+
 /// A larger schema is not compiled: its server checks the arguments itself.
 pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;
 
@@ -26,6 +28,8 @@ pub struct ArgumentChecker {
 pub enum SchemaFault {
     #[error("the schema is larger than {MAX_CHECKED_SCHEMA_BYTES} bytes")]
     TooLarge,
+    #[error("one value would have to pass too many schemas")]
+    Entangled,
     #[error("the schema cannot be compiled: {0}")]
     Invalid(String),
 }
@@ -45,6 +49,9 @@ impl ArgumentChecker {
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
         if json_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
             return Err(SchemaFault::TooLarge);
+        }
+        if is_entangled(schema) {
+            return Err(SchemaFault::Entangled);
         }
         let validator = jsonschema::options()
             // Linear-time matching: a server's pattern must not be able to stall us.

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod check;
+mod entangled;
 
 pub use arguments::declare_arguments;
 pub use check::{ArgumentChecker, Complaint, MAX_CHECKED_SCHEMA_BYTES, SchemaFault};

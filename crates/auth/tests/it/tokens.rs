@@ -115,7 +115,7 @@ async fn scopes_decide_what_somebody_may_do() {
         let refusal = admit(&gatekeeper, &token).await.unwrap_err();
         assert_eq!(refusal, Refusal::InsufficientScope { needed: two.to_vec() }, "{scope}");
         assert_eq!(refusal.status(), 403);
-        assert!(refusal.www_authenticate(None).contains(r#"scope="mcp:use mcp:more""#));
+        assert!(refusal.www_authenticate(None, &[]).contains(r#"scope="mcp:use mcp:more""#));
     }
 }
 

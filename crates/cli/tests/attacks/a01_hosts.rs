@@ -135,6 +135,69 @@ async fn a1_names_and_pages_that_are_configured_are_let_in_and_no_others() {
     }
 }
 
+#[tokio::test]
+async fn a1_a_page_that_is_named_can_ask_from_a_browser_and_no_other_can() {
+    let upstream = server([Tool::new("echo")]).await;
+    let security = "security: {allowed_origins: [\"https://app.example.com\"]}";
+    let home = home(&[("one", &upstream.url())], &[security]);
+    let key = key(&home, "one", "client");
+    let serve = home.serve().await;
+    let app = Peer::of(&serve).with("origin", "https://app.example.com");
+    let preflight = async |peer: &Peer, path: &str, method: &str, headers: &str| {
+        let peer = peer.at(serve.at(path)).with("access-control-request-method", method);
+        let peer = peer.with("access-control-request-headers", headers);
+        peer.request(reqwest::Method::OPTIONS, &[]).send().await.unwrap()
+    };
+    let told = |answer: &reqwest::Response, name: &str| {
+        answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+    };
+    let wanted = "authorization,content-type,mcp-protocol-version,mcp-method,mcp-param-region";
+    for (path, method) in
+        [("/mcp", "POST"), ("/mcp/servers/one", "DELETE"), ("/api/v1/tools", "GET")]
+    {
+        // A browser shows no credentials when it asks.
+        let answer = preflight(&app, path, method, wanted).await;
+        assert_eq!(answer.status(), 204, "{path}");
+        let origin = told(&answer, "access-control-allow-origin");
+        assert_eq!(origin.as_deref(), Some("https://app.example.com"), "{path}");
+        assert_eq!(told(&answer, "access-control-allow-headers").as_deref(), Some(wanted));
+        assert!(told(&answer, "access-control-allow-methods").unwrap().contains(method));
+        assert_eq!(told(&answer, "vary").as_deref(), Some("Origin"));
+        assert_eq!(told(&answer, "access-control-allow-credentials"), None);
+        let answer = preflight(&app, path, method, "content-type,x-forwarded-for").await;
+        assert_eq!(told(&answer, "access-control-allow-headers"), None, "{path}");
+        for stranger in [
+            Peer::of(&serve).with("origin", "https://evil.example"),
+            Peer::of(&serve).with("origin", "null"),
+            app.with("host", "evil.example"),
+        ] {
+            let answer = preflight(&stranger, path, method, wanted).await;
+            assert_eq!(answer.status(), 403, "{path}");
+            assert_eq!(told(&answer, "access-control-allow-methods"), None, "{path}");
+        }
+        let own = Peer::of(&serve).with("origin", &serve.url);
+        let answer = preflight(&own, path, method, wanted).await;
+        assert_eq!(told(&answer, "access-control-allow-origin"), None, "{path}");
+    }
+    let page = app.with_key(&key);
+    let listed = page.modern("tools/list", json!({})).await;
+    let begun = page.initialize(LEGACY).await;
+    let refused = app.modern("tools/list", json!({})).await;
+    let api = page.at(serve.at("/api/v1/tools")).request(reqwest::Method::GET, &[]);
+    let api = crate::client::Answer::of(api.send().await.unwrap()).await;
+    assert_eq!([listed.status, begun.status, refused.status, api.status], [200, 200, 401, 200]);
+    for answer in [listed, begun, refused, api] {
+        let told = |name: &str| answer.headers[name].to_str().unwrap();
+        assert_eq!(told("access-control-allow-origin"), "https://app.example.com");
+        assert_eq!(told("cross-origin-resource-policy"), "cross-origin");
+        assert_eq!(told("vary"), "Origin");
+        assert!(told("access-control-expose-headers").contains("Mcp-Session-Id"));
+    }
+    let plain = Peer::of(&serve).with_key(&key).modern("tools/list", json!({})).await;
+    assert_eq!(plain.headers["cross-origin-resource-policy"], "same-origin");
+    assert!(!plain.headers.contains_key("access-control-allow-origin"));
+}
+
 /// `serve` on all addresses of the machine. Dropping it kills it.
 struct Wide {
     child: Child,

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool, wait_until};
 
-use crate::client::Peer;
+use crate::client::{Events, Peer};
 use crate::support::{Home, PATIENCE, Serve, dynamic, server, with};
 use crate::world::{config, home, key};
 
@@ -219,6 +219,9 @@ async fn a5_the_metadata_of_the_resource_is_served_without_credentials() {
             .unwrap()
             .starts_with("Bearer resource_metadata=")
     );
+    // Who has no token yet learns at once which scopes to ask for.
+    let challenge = missing.headers["www-authenticate"].to_str().unwrap();
+    assert!(challenge.ends_with(", scope=\"mcp:use\""), "{challenge}");
 }
 
 #[tokio::test]
@@ -241,6 +244,67 @@ async fn a5_a_revoked_key_stops_within_seconds_also_in_a_session() {
     assert_eq!(Peer::of(&serve).with_key(&kept).modern("tools/list", json!({})).await.status, 200);
     assert_eq!(upstream.stats().total_calls(), 1);
     assert_nothing_secret(&serve, &[&lost, &kept]);
+}
+
+/// All streams that stay open, each with the first thing that it says, if that is anything.
+async fn streams(serve: &Serve, peer: &Peer) -> Vec<Events> {
+    let session = peer.open().await;
+    let listening = json!({"notifications": {"toolsListChanged": true}});
+    let listening = peer.modern_response("subscriptions/listen", listening).await;
+    let made = peer.at(serve.at("/api/v1/sessions")).post("{}", &[]).await;
+    let id = made.last()["id"].as_str().unwrap().to_owned();
+    let following = peer.at(serve.at(&format!("/api/v1/sessions/{id}/events")));
+    let following = following.request(Method::GET, &[]).send().await.unwrap();
+    let mut streams = vec![session.listen().await, Events::of(listening), Events::of(following)];
+    for stream in &mut streams[1..] {
+        assert!(stream.next().await.is_some());
+    }
+    streams
+}
+
+/// Waits for the end of a stream, whatever it still says.
+async fn has_ended(mut stream: Events) {
+    while stream.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a5_the_streams_of_a_revoked_key_end_and_those_of_others_go_on() {
+    let upstream = server([Tool::new("echo")]).await;
+    let home = home(&[("one", &upstream.url())], &[]);
+    let (lost, kept) = (key(&home, "lost", "client"), key(&home, "kept", "client"));
+    let serve = home.serve().await;
+    let doomed = streams(&serve, &Peer::of(&serve).with_key(&lost)).await;
+    let peer = Peer::of(&serve).with("x-api-key", &kept);
+    let listening = json!({"notifications": {"toolsListChanged": true}});
+    let mut others = Events::of(peer.modern_response("subscriptions/listen", listening).await);
+    assert!(others.next().await.is_some());
+    wait_until(PATIENCE, async || (upstream.open_streams() == 1).then_some(())).await;
+    home.line("key revoke lost").expect(0);
+    for stream in doomed {
+        has_ended(stream).await;
+    }
+    upstream.set_tools_and_notify([Tool::new("echo"), Tool::new("new")]).await;
+    let told = others.next().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_nothing_secret(&serve, &[&lost, &kept]);
+}
+
+#[tokio::test]
+async fn a5_the_streams_of_a_token_end_when_it_expires() {
+    let upstream = server([Tool::new("echo")]).await;
+    let issuer = Issuer::new();
+    let jwt = format!(
+        "security: {{jwt: {{issuer: \"{ISSUER}\", audience: \"{AUDIENCE}\", jwks_file: jwks.json, leeway: 1s}}}}"
+    );
+    let home = home(&[("one", &upstream.url())], &[&jwt]);
+    home.file("jwks.json", issuer.keys());
+    let serve = home.serve().await;
+    let end = jiff::Timestamp::now().as_second() + 4;
+    let peer = Peer::of(&serve).with_key(&issuer.token(&json!({"exp": end})));
+    for stream in streams(&serve, &peer).await {
+        has_ended(stream).await;
+    }
+    assert!(jiff::Timestamp::now().as_second() >= end, "not before its time");
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use std::time::Duration;
 use futures::stream;
 use serde_json::{Value, json};
 use switchboard_test_support::{Fault, Reply, ScriptedServer, Tool};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use crate::client::{Answer, Peer, raw, status_of};
 use crate::support::{Home, Serve, dynamic, server, with};
@@ -160,6 +163,137 @@ async fn a19_a_server_cannot_answer_too_deep_too_large_or_without_end() {
         "{tools:?}"
     );
     assert!(endless.stats().page_count <= 1_100, "{}", endless.stats().page_count);
+    assert_well(&serve).await;
+}
+
+/// Spaces without end, packed: deflate repeats the 258 bytes before with 13 bits.
+fn gzip_bomb(bytes: usize) -> Vec<u8> {
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    let mut used = 8;
+    let mut put = |bits: &str| {
+        for bit in bits.bytes() {
+            if used == 8 {
+                packed.push(0);
+                used = 0;
+            }
+            *packed.last_mut().unwrap() |= (bit - b'0') << used;
+            used += 1;
+        }
+    };
+    // One block with the fixed code, and a space to begin with.
+    put("110");
+    put("01010000");
+    for _ in 0..bytes / 258 {
+        put("1100010100000");
+    }
+    put("0000000");
+    packed
+}
+
+/// A server that lists a tool, and packs what that answers. It keeps no connection.
+async fn packing_server(packed: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let tasks = TaskTracker::new();
+    tasks.clone().spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let packed = packed.clone();
+            tasks.spawn(async move { answer_packed(stream, &packed).await });
+        }
+    });
+    url
+}
+
+async fn answer_packed(mut stream: TcpStream, packed: &[u8]) -> Option<()> {
+    let mut heard = Vec::new();
+    let body: Value = loop {
+        if stream.read_buf(&mut heard).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&heard);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        assert!(!head.to_ascii_lowercase().contains("accept-encoding"), "{head}");
+        if !head.starts_with("POST") {
+            break Value::Null;
+        }
+        if let Ok(body) = serde_json::from_str(body) {
+            break body;
+        }
+    };
+    let result = match body["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "packing", "version": "1"}}),
+        "tools/list" => json!({"tools": [{"name": "bomb", "inputSchema": {"type": "object"}}]}),
+        "tools/call" => json!("packed"),
+        _ => Value::Null,
+    };
+    let plain = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
+    let (status, encoding, body) = match result {
+        Value::Null if body["id"].is_null() && body.is_object() => ("202 Accepted", "", &b""[..]),
+        Value::Null => ("405 Method Not Allowed", "", &b""[..]),
+        Value::String(_) => ("200 OK", "Content-Encoding: gzip\r\n", packed),
+        _ => ("200 OK", "", plain.as_bytes()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{encoding}Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.ok()?;
+    stream.write_all(body).await.ok()
+}
+
+#[tokio::test]
+async fn a19_a_packed_answer_is_not_unpacked() {
+    let one = server([Tool::new("echo")]).await;
+    let bomb = gzip_bomb(1024 * MIB);
+    assert!(bomb.len() < 8 * MIB, "{}", bomb.len());
+    let packing = packing_server(bomb).await;
+    let serve = home(&[("one", &one.url()), ("packing", &packing)], &[]).serve().await;
+    let peer = Peer::of(&serve);
+    let before = peak_kb(serve.pid());
+    let begun = Instant::now();
+    let session = peer.open().await;
+    let answers = [
+        peer.call("packing__bomb", json!({})).await,
+        session.call("packing__bomb", json!({})).await,
+    ];
+    for answer in answers {
+        assert!(answer.is_refusal() && answer.body.len() < 10_000, "{:.300}", answer.body);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let grown = peak_kb(serve.pid()) - before;
+    assert!(grown < 64 * 1024, "{grown} kB more");
+    assert_well(&serve).await;
+}
+
+#[tokio::test]
+async fn a19_a_schema_that_branches_without_end_holds_nobody_up() {
+    const STEPS: usize = 60;
+    let mut schema = json!({"type": "object", "$ref": "#/$defs/d0", "$defs": {}});
+    for step in 0..STEPS {
+        let next = json!({"$ref": format!("#/$defs/d{}", step + 1)});
+        schema["$defs"][format!("d{step}")] = json!({"anyOf": [next, next]});
+    }
+    schema["$defs"][format!("d{STEPS}")] = json!({"required": ["nothing"]});
+    let upstream = server([Tool::new("echo"), Tool::new("maze").schema(schema)]).await;
+    let serve = home(&[("one", &upstream.url())], &[]).serve().await;
+    let peer = Peer::of(&serve);
+    let begun = Instant::now();
+    let session = peer.open().await;
+    for tools in [peer.tools().await, session.tools().await] {
+        assert_eq!(tools, ["one__echo", "one__maze"]);
+    }
+    // What cannot be checked here is the server's to check.
+    assert!(!peer.call("one__maze", json!({"some": "thing"})).await.is_refusal());
+    assert!(!session.call("one__maze", json!({"some": "thing"})).await.is_refusal());
+    let made = peer.at(serve.at("/api/v1/sessions")).post("{}", &[]).await;
+    let id = made.last()["id"].as_str().unwrap().to_owned();
+    for provider in ["openai", "anthropic", "gemini"] {
+        let path = format!("/api/v1/sessions/{id}/render?provider={provider}");
+        let rendered = peer.at(serve.at(&path)).request(reqwest::Method::GET, &[]);
+        assert_eq!(rendered.send().await.unwrap().status(), 200, "{provider}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert_well(&serve).await;
 }
 

@@ -1,0 +1,431 @@
+//! How many connections there may be, and how long one may keep us waiting.
+//!
+//! Whoever can reach the port can open a connection and say nothing, before anybody is asked for credentials. So a
+//! request must be heard whole within a time, an answer must be taken, and there is a bound to how many connections
+//! are open at once.
+//!
+//! Nothing here arms a timer: one look at all connections per second finds who is late, and what a request costs is a
+//! few stores into memory of its own connection. hyper's timeout of heads is no help. It takes a timer with each
+//! request, and also runs while a kept connection is merely idle, which is no fault.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use axum::http::Version;
+use rustix::process::{Resource, getrlimit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+
+use crate::faces::Faces;
+
+/// The most connections at once, where the system lets us have as many files. When there are so many, those that wait
+/// for their next request are closed, the longest idle first: their clients open another one when they need it. Only
+/// when all are busy does a new one wait, in the queue of the kernel and without costing anything here. To answer it
+/// with a refusal would take the place that there is not.
+const MAX_CONNECTIONS: usize = 10_000;
+/// From the first byte of a request to the end of its head; on a new connection from its beginning.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// From the head of a request to the end of its body. In all and not since the last byte, or a byte a minute would do.
+const BODY_WITHIN: Duration = Duration::from_mins(1);
+/// How long a client may take nothing of an answer that it was sent.
+const TAKE_WITHIN: Duration = Duration::from_mins(1);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// When there are too many connections, one in so many is closed at once: each look at all of them shall be worth it.
+const SHARE_THAT_LEAVES: usize = 100;
+/// How many looks there are between two warnings that there is no place.
+const WARN_AFTER: u32 = 60;
+
+/// No time: what is measured has not begun.
+const NEVER: u32 = 0;
+
+/// What connections are held to.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionLimits {
+    pub(crate) most: usize,
+    pub(crate) head_within: Duration,
+    pub(crate) body_within: Duration,
+    pub(crate) take_within: Duration,
+    pub(crate) look_every: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            most: MAX_CONNECTIONS.min(most_by_files()),
+            head_within: HEAD_WITHIN,
+            body_within: BODY_WITHIN,
+            take_within: TAKE_WITHIN,
+            look_every: LOOK_EVERY,
+        }
+    }
+}
+
+/// Three quarters of the files that the process may have open: the store, servers and models need some too.
+fn most_by_files() -> usize {
+    let files = getrlimit(Resource::Nofile).current;
+    let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
+    (files / 4 * 3).max(1)
+}
+
+/// All connections that are open.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    limits: ConnectionLimits,
+    /// Counts looks, which is as much time as is needed here. Never [`NEVER`].
+    clock: AtomicU32,
+    guests: Mutex<HashMap<u64, Arc<Guest>>>,
+    next: AtomicU64,
+    left: Notify,
+    warned_at: AtomicU32,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            clock: AtomicU32::new(NEVER + 1),
+            guests: Mutex::default(),
+            next: AtomicU64::new(0),
+            left: Notify::new(),
+            warned_at: AtomicU32::new(NEVER),
+        })
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<Guest>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u32 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// A place for one more connection, as soon as there is one.
+    pub(crate) async fn place(self: &Arc<Self>, faces: &Arc<Faces>) -> Place {
+        loop {
+            {
+                let mut guests = self.guests();
+                if guests.len() < self.limits.most {
+                    let number = self.next.fetch_add(1, Ordering::Relaxed);
+                    let guest = Arc::new(Guest::new(self.clone(), faces.clone()));
+                    guests.insert(number, guest.clone());
+                    return Place { number, guest };
+                }
+            }
+            self.ask_idle_to_leave();
+            // Who is busy now may be idle at the next look.
+            let _or_else = tokio::time::timeout(self.limits.look_every, self.left.notified()).await;
+        }
+    }
+
+    fn ask_idle_to_leave(&self) {
+        let now = self.now();
+        let guests = self.guests();
+        let mut idle: Vec<(u32, &Arc<Guest>)> =
+            guests.values().filter_map(|guest| Some((guest.idle_since()?, guest))).collect();
+        idle.sort_unstable_by_key(|(since, _)| *since);
+        for (_, guest) in idle.iter().take((self.limits.most / SHARE_THAT_LEAVES).max(1)) {
+            // Whoever has begun to speak just then is answered, but has to be quick.
+            guest.heard_at.store(now, Ordering::Relaxed);
+            guest.tell(Order::Leave);
+        }
+        let warned_at = self.warned_at.load(Ordering::Relaxed);
+        if warned_at == NEVER || now.wrapping_sub(warned_at) >= WARN_AFTER {
+            self.warned_at.store(now, Ordering::Relaxed);
+            let (most, idle) = (self.limits.most, idle.len());
+            tracing::warn!(most, idle, "there are as many connections as there may be");
+        }
+    }
+
+    /// Looks regularly who is late.
+    pub(crate) async fn watch(&self) {
+        loop {
+            tokio::time::sleep(self.limits.look_every).await;
+            self.look();
+        }
+    }
+
+    pub(crate) fn look(&self) {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        for guest in self.guests().values() {
+            guest.judge(now);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<Arc<Guest>> {
+        self.guests().values().cloned().collect()
+    }
+
+    /// Whether more looks than fit into the time were made since then.
+    fn is_over(&self, since: u32, now: u32, within: Duration) -> bool {
+        let looks = within.as_nanos().div_ceil(self.limits.look_every.as_nanos().max(1));
+        since != NEVER && u128::from(now.wrapping_sub(since)) > looks
+    }
+}
+
+/// One connection, and who answers what is asked on it.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) faces: Arc<Faces>,
+    connections: Arc<Connections>,
+    /// When the head began that is being read. What is read together with an earlier request does not count: such a
+    /// connection passes for an idle one.
+    heard_at: AtomicU32,
+    /// When the body began that is being read, over HTTP/1.
+    body_at: AtomicU32,
+    /// The time at which a body began that took too long.
+    late: AtomicU32,
+    /// Since when the client has not taken what was sent.
+    stuck_at: AtomicU32,
+    /// Requests that were not answered to their end.
+    open: AtomicU32,
+    idle_at: AtomicU32,
+    /// HTTP/2 has frames that belong to no request, so what is heard does not tell that one begins.
+    is_http2: AtomicBool,
+    order: AtomicU8,
+    task: OnceLock<Waker>,
+}
+
+/// What a connection is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// To end when what is being asked has been answered.
+    Leave,
+    /// To end at once.
+    Go,
+}
+
+impl Guest {
+    fn new(connections: Arc<Connections>, faces: Arc<Faces>) -> Self {
+        let now = connections.now();
+        Self {
+            faces,
+            connections,
+            heard_at: AtomicU32::new(now),
+            body_at: AtomicU32::new(NEVER),
+            late: AtomicU32::new(NEVER),
+            stuck_at: AtomicU32::new(NEVER),
+            open: AtomicU32::new(0),
+            idle_at: AtomicU32::new(now),
+            is_http2: AtomicBool::new(false),
+            order: AtomicU8::new(0),
+            task: OnceLock::new(),
+        }
+    }
+
+    /// Whom to wake when there is something to tell.
+    pub(crate) fn is_run_by(&self, task: Waker) {
+        let _it_is_known = self.task.set(task);
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+    }
+
+    fn tell(&self, order: Order) {
+        let number = match order {
+            Order::Leave => 1,
+            Order::Go => 2,
+        };
+        self.order.fetch_max(number, Ordering::Relaxed);
+        self.wake();
+    }
+
+    pub(crate) fn told(&self) -> Option<Order> {
+        match self.order.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Order::Leave),
+            _ => Some(Order::Go),
+        }
+    }
+
+    /// Waits for an order that is no less than this one. Only in the task that runs the connection.
+    pub(crate) async fn order(&self, least: Order) -> Order {
+        std::future::poll_fn(|_| match (self.told(), least) {
+            (Some(Order::Go), _) => Poll::Ready(Order::Go),
+            (Some(Order::Leave), Order::Leave) => Poll::Ready(Order::Leave),
+            (Some(Order::Leave), Order::Go) | (None, _) => Poll::Pending,
+        })
+        .await
+    }
+
+    fn judge(&self, now: u32) {
+        let connections = &self.connections;
+        let is_over = |since: &AtomicU32, within| {
+            connections.is_over(since.load(Ordering::Relaxed), now, within)
+        };
+        if is_over(&self.heard_at, connections.limits.head_within)
+            || is_over(&self.stuck_at, connections.limits.take_within)
+        {
+            self.tell(Order::Go);
+        }
+        if is_over(&self.body_at, connections.limits.body_within) {
+            self.late.store(self.body_at.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.wake();
+        }
+    }
+
+    fn idle_since(&self) -> Option<u32> {
+        let is_waiting = self.open.load(Ordering::Relaxed) == 0
+            && self.heard_at.load(Ordering::Relaxed) == NEVER
+            && self.stuck_at.load(Ordering::Relaxed) == NEVER
+            && self.told().is_none();
+        is_waiting.then(|| self.idle_at.load(Ordering::Relaxed))
+    }
+
+    /// Whether the client is expected to go on with something that it began, or to take something.
+    #[cfg(test)]
+    pub(crate) fn is_awaited(&self) -> bool {
+        [&self.heard_at, &self.body_at, &self.stuck_at]
+            .iter()
+            .any(|since| since.load(Ordering::Relaxed) != NEVER)
+    }
+
+    fn hears(&self) {
+        if self.heard_at.load(Ordering::Relaxed) == NEVER
+            && self.open.load(Ordering::Relaxed) == 0
+            && !self.is_http2.load(Ordering::Relaxed)
+        {
+            self.heard_at.store(self.connections.now(), Ordering::Relaxed);
+        }
+    }
+
+    fn sends(&self, is_taken: bool) {
+        let is_stuck = self.stuck_at.load(Ordering::Relaxed) != NEVER;
+        if is_stuck == is_taken {
+            let since = if is_taken { NEVER } else { self.connections.now() };
+            self.stuck_at.store(since, Ordering::Relaxed);
+        }
+    }
+
+    /// A request whose head was read.
+    pub(crate) fn asks(self: Arc<Self>, version: Version) -> Asking {
+        if version == Version::HTTP_2 {
+            self.is_http2.store(true, Ordering::Relaxed);
+        }
+        self.heard_at.store(NEVER, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Asking(self)
+    }
+
+    /// The body of a request begins. Only over HTTP/1, where there is one at a time.
+    pub(crate) fn body_begins(&self) -> BodyBegun {
+        let now = self.connections.now();
+        self.body_at.store(now, Ordering::Relaxed);
+        BodyBegun(now)
+    }
+
+    pub(crate) fn body_ends(&self) {
+        self.body_at.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Whether this body takes too long. Who waits for it is polled when that is so.
+    pub(crate) fn is_late(&self, body: BodyBegun) -> bool {
+        self.late.load(Ordering::Relaxed) == body.0
+    }
+}
+
+/// When a body began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyBegun(u32);
+
+/// A request until its answer was given whole.
+#[derive(Debug)]
+pub(crate) struct Asking(Arc<Guest>);
+
+impl Asking {
+    pub(crate) fn guest(&self) -> &Guest {
+        &self.0
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let Self(guest) = self;
+        guest.idle_at.store(guest.connections.now(), Ordering::Relaxed);
+        guest.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The place of a connection, which is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    number: u64,
+    pub(crate) guest: Arc<Guest>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let connections = &self.guest.connections;
+        connections.guests().remove(&self.number);
+        connections.left.notify_one();
+    }
+}
+
+/// What is read and written on a connection, noted.
+pub(crate) struct Noted<S> {
+    pub(crate) stream: S,
+    pub(crate) guest: Arc<Guest>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { stream, guest } = self.get_mut();
+        let before = buffer.filled().len();
+        let read = Pin::new(stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            guest.hears();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Noted<S> {
+    fn note<T>(&self, sent: Poll<T>) -> Poll<T> {
+        self.guest.sends(sent.is_ready());
+        sent
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let sent = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(sent)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let sent = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.note(sent)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,140 @@
+//! Pages of other sites that `security.allowed_origins` names: what their browsers have to be told before they let
+//! such a page ask, and before they let it read the answer.
+//!
+//! Nobody else is told anything. There is no `*`, and no cookie is ever meant: who needs credentials sends them in a
+//! header.
+
+use axum::body::Body;
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+};
+
+use crate::same_host::{Doors, RESOURCE_POLICY};
+
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
+/// What a page reads beside the body: the session, the version, how to be let in, and when to come back.
+const READABLE: &str =
+    "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Retry-After, X-Result-Bytes";
+/// Two hours, which is the most that some browsers take.
+const MAX_AGE: &str = "7200";
+/// Headers that mean something here, and what others of them begin with.
+const KNOWN: [&str; 9] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "x-api-key",
+];
+const KNOWN_KINDS: [&str; 2] = ["mcp-param-", "x-mcp-"];
+
+/// A page of another site that may ask.
+#[derive(Debug)]
+pub(crate) struct Page(HeaderValue);
+
+impl Page {
+    /// The page that asks, if it is one of those. Who names no origin costs a look, and only where there are such pages.
+    pub(crate) fn of(doors: &Doors, headers: &HeaderMap) -> Option<Self> {
+        if doors.origins.is_empty() {
+            return None;
+        }
+        let origin = headers.get(header::ORIGIN)?;
+        doors.origins.iter().any(|allowed| origin == allowed.as_str()).then(|| Self(origin.clone()))
+    }
+
+    /// What a browser is answered that asks whether the page may ask. It shows no credentials and needs none: the
+    /// request that follows does.
+    pub(crate) fn preflight<B>(request: &Request<B>) -> Option<Response<Body>> {
+        let headers = request.headers();
+        let is_preflight = request.method() == Method::OPTIONS
+            && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        if !is_preflight {
+            return None;
+        }
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        let allowed = answer.headers_mut();
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        allowed.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
+        let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+        if let Some(wanted) = wanted.filter(|wanted| are_known(wanted)) {
+            allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+        Some(answer)
+    }
+
+    /// Lets the page read the answer.
+    pub(crate) fn may_read(self, answer: &mut HeaderMap) {
+        answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
+        answer.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READABLE));
+        answer.append(header::VARY, HeaderValue::from_static("Origin"));
+        answer.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+    }
+}
+
+/// Whether all of these headers mean something here. A list with one that does not is not taken apart.
+fn are_known(wanted: &HeaderValue) -> bool {
+    let is_known = |name: &str| {
+        let name = name.trim().to_ascii_lowercase();
+        KNOWN.contains(&name.as_str())
+            || KNOWN_KINDS.iter().any(|kind| {
+                name.strip_prefix(kind).is_some_and(|rest| HeaderName::try_from(rest).is_ok())
+            })
+    };
+    wanted.to_str().is_ok_and(|wanted| wanted.split(',').all(is_known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(wanted: &str, is_mirrored: bool) {
+        let doors = Doors { origins: vec!["https://app.example.com".into()], ..Doors::default() };
+        let request = Request::builder()
+            .method(Method::OPTIONS)
+            .header("origin", "https://app.example.com")
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", wanted)
+            .body(())
+            .unwrap();
+        assert!(Page::of(&doors, request.headers()).is_some());
+        let answer = Page::preflight(&request).unwrap();
+        let mirrored = answer.headers().get("access-control-allow-headers");
+        assert_eq!(mirrored.map(|it| it.to_str().unwrap()), is_mirrored.then_some(wanted));
+    }
+
+    #[test]
+    fn headers_are_allowed_when_all_of_them_mean_something_here() {
+        check("content-type", true);
+        check("authorization,content-type,mcp-protocol-version,mcp-session-id", true);
+        check("Content-Type, X-API-Key, Last-Event-ID, Accept", true);
+        check("mcp-method,mcp-name,mcp-param-region,x-mcp-toolsets", true);
+        check("content-type,cookie", false);
+        check("x-forwarded-for", false);
+        check("mcp-param-", false);
+        check("mcp-other", false);
+        check("*", false);
+        check("", false);
+    }
+
+    #[test]
+    fn only_pages_that_are_named_are_told_anything() {
+        let page = |origins: &[&str], origin: Option<&str>| {
+            let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
+            let doors = Doors { origins, ..Doors::default() };
+            let mut headers = HeaderMap::new();
+            headers.extend(origin.map(|origin| (header::ORIGIN, origin.parse().unwrap())));
+            Page::of(&doors, &headers).is_some()
+        };
+        let app = "https://app.example.com";
+        assert!(page(&[app], Some(app)));
+        assert!(!page(&[app], None));
+        assert!(!page(&[app], Some("null")));
+        assert!(!page(&[app], Some("https://app.example.com.evil.example")));
+        assert!(!page(&[], Some(app)));
+    }
+}

@@ -1,0 +1,146 @@
+//! Streams last as long as the credentials with which they were opened.
+//!
+//! A request is checked when it comes. A stream on which a client listens may stay open for days, so it is checked
+//! again whenever the keys were read: when its key was revoked or has expired, or its token has, it ends. A call that
+//! runs is not cut off; it was allowed when it began, and it has an end of its own.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::HttpBody;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use http_body::{Frame, SizeHint};
+use switchboard_auth::{Gatekeeper, Refusal};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+
+/// All streams that are open.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    open: Mutex<HashMap<u64, Held>>,
+    next: AtomicU64,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    shown: Credentials,
+    ended: CancellationToken,
+}
+
+/// What was shown when a stream was opened: the headers that the gatekeeper looks at. Not said or logged.
+#[derive(Clone)]
+pub(crate) struct Credentials(Arc<HeaderMap>);
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials(***)")
+    }
+}
+
+impl Credentials {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut shown = HeaderMap::new();
+        for name in Gatekeeper::HEADERS {
+            for value in headers.get_all(&name) {
+                shown.append(name.clone(), value.clone());
+            }
+        }
+        Self(Arc::new(shown))
+    }
+}
+
+impl Leases {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same answer, but a stream ends with its credentials.
+    pub(crate) fn lease<B>(
+        self: &Arc<Self>,
+        shown: Credentials,
+        answer: Response<B>,
+    ) -> Response<Leased<B>> {
+        let kind = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if !kind.is_some_and(|kind| kind.starts_with(EVENT_STREAM)) {
+            return answer.map(|body| Leased { body: Some(body), lease: None });
+        }
+        let ended = CancellationToken::new();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open().insert(number, Held { shown, ended: ended.clone() });
+        let lease = Lease { leases: self.clone(), number };
+        let lease = Some((Box::pin(ended.cancelled_owned()), lease));
+        answer.map(|body| Leased { body: Some(body), lease })
+    }
+
+    /// Ends the streams of who would not be let in any more.
+    pub(crate) async fn check(&self, gatekeeper: &Gatekeeper) {
+        if gatekeeper.is_open() {
+            return;
+        }
+        let open: Vec<Held> = self.open().values().cloned().collect();
+        for Held { shown, ended } in open {
+            match gatekeeper.admit(&shown.0).await {
+                // What cannot be told now is told at the next look.
+                Ok(_) | Err(Refusal::Unavailable(_)) => {}
+                Err(
+                    Refusal::Missing
+                    | Refusal::BadCredentials(_)
+                    | Refusal::InsufficientScope { .. },
+                ) => ended.cancel(),
+            }
+        }
+    }
+}
+
+/// The place of a stream among those that are open.
+#[derive(Debug)]
+struct Lease {
+    leases: Arc<Leases>,
+    number: u64,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.leases.open().remove(&self.number);
+    }
+}
+
+/// A body that may end early, because nobody may read it any more.
+#[derive(Debug)]
+pub(crate) struct Leased<B> {
+    body: Option<B>,
+    lease: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Lease)>,
+}
+
+impl<B: HttpBody + Unpin> HttpBody for Leased<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.get_mut();
+        if let Some((ended, _)) = &mut this.lease
+            && ended.as_mut().poll(context).is_ready()
+        {
+            (this.body, this.lease) = (None, None);
+        }
+        match &mut this.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}

@@ -1,0 +1,198 @@
+//! Whether checking against a schema could take longer than anybody waits.
+//!
+//! A schema may send one value through several others, and each of these through several again: forty such steps fit
+//! into a page, and are a million million checks. So what one value has to pass is counted before anything is checked,
+//! each schema once, however many ways lead to it.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// The most schemas that one value may have to pass. What people write needs some dozens, generated unions hundreds.
+const MAX_CHECKS: u64 = 10_000;
+/// The longest way from reference to reference. It is walked by recursion.
+const MAX_STEPS: usize = 256;
+/// The most parts of a schema that have a name of their own (`$id`), in each of which a reference is looked for.
+const MAX_RESOURCES: usize = 32;
+
+/// Keywords whose schemas a value has to pass itself, not what is within it.
+const IN_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
+const NAMES: &[&str] = &["$id"];
+/// What `$id` was called in the first drafts. Elsewhere it is a word like any other, and examples are full of it.
+const OLD_NAMES: &[&str] = &["$id", "id"];
+
+/// Whether one value may have to pass more schemas than is bearable.
+pub(crate) fn is_entangled(schema: &Value) -> bool {
+    let mut objects = Vec::new();
+    gather(schema, &mut objects);
+    let names = if is_old(schema) { OLD_NAMES } else { NAMES };
+    let is_resource =
+        |object: &&Value| names.iter().any(|key| object.get(key).is_some_and(Value::is_string));
+    let mut resources = vec![schema];
+    resources.extend(objects.iter().copied().filter(is_resource));
+    if resources.len() > MAX_RESOURCES {
+        return true;
+    }
+    let mut named: HashMap<&str, Vec<&Value>> = HashMap::new();
+    for object in &objects {
+        for name in names.iter().chain(&ANCHORS).filter_map(|key| object.get(key)?.as_str()) {
+            named.entry(name.trim_start_matches('#')).or_default().push(object);
+        }
+    }
+    let mut count = Count { resources, named, known: HashMap::new() };
+    objects.into_iter().any(|object| count.of(object, 0) > MAX_CHECKS)
+}
+
+fn is_old(schema: &Value) -> bool {
+    let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    ["draft-03", "draft-04"].iter().any(|old| draft.contains(old))
+}
+
+fn gather<'s>(value: &'s Value, objects: &mut Vec<&'s Value>) {
+    match value {
+        Value::Object(members) => {
+            objects.push(value);
+            members.values().for_each(|member| gather(member, objects));
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, objects)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// How many schemas a value has to pass, for each schema of a document.
+struct Count<'s> {
+    resources: Vec<&'s Value>,
+    named: HashMap<&'s str, Vec<&'s Value>>,
+    /// By the place in memory, for what stands twice is two. While one is counted it is endless: a value that has to
+    /// pass a schema in order to pass that same schema never does, and nobody means that.
+    known: HashMap<*const Value, u64>,
+}
+
+impl<'s> Count<'s> {
+    fn of(&mut self, schema: &'s Value, steps: usize) -> u64 {
+        let Value::Object(members) = schema else { return 1 };
+        let place = std::ptr::from_ref(schema);
+        if let Some(known) = self.known.get(&place) {
+            return *known;
+        }
+        if steps > MAX_STEPS {
+            return u64::MAX;
+        }
+        self.known.insert(place, u64::MAX);
+        let mut count = 1_u64;
+        for (key, member) in members {
+            let further = if REFERENCES.contains(&key.as_str()) {
+                let meant = self.meant(member.as_str().unwrap_or_default());
+                meant.into_iter().map(|meant| self.of(meant, steps + 1)).max().unwrap_or(0)
+            } else if !IN_PLACE.contains(&key.as_str()) {
+                0
+            } else {
+                match member {
+                    Value::Array(schemas) => self.sum(schemas.iter(), steps),
+                    Value::Object(schemas) if key == "dependentSchemas" => {
+                        self.sum(schemas.values(), steps)
+                    }
+                    Value::Object(_)
+                    | Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::String(_) => self.of(member, steps + 1),
+                }
+            };
+            count = count.saturating_add(further);
+        }
+        self.known.insert(place, count);
+        count
+    }
+
+    fn sum(&mut self, schemas: impl Iterator<Item = &'s Value>, steps: usize) -> u64 {
+        schemas.fold(0, |sum: u64, schema| sum.saturating_add(self.of(schema, steps + 1)))
+    }
+
+    /// All that a reference may mean. Which one it is depends on where it stands; the worst is assumed.
+    fn meant(&self, reference: &str) -> Vec<&'s Value> {
+        let (resource, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        if fragment.is_empty() {
+            return match resource {
+                "" => self.resources.clone(),
+                name => self.named.get(name).cloned().unwrap_or_default(),
+            };
+        }
+        let Some(pointer) = fragment.strip_prefix('/') else {
+            return self.named.get(fragment).cloned().unwrap_or_default();
+        };
+        let pointer = format!("/{}", unescaped(pointer));
+        self.resources.iter().filter_map(|resource| resource.pointer(&pointer)).collect()
+    }
+}
+
+/// Percent-encoded characters as they are. What is no such thing stays.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        let byte = code.filter(|_| *first == b'%');
+        if let Some(byte) = byte.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            bytes.push(byte);
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// So many steps, each of which leads twice to the next.
+    fn maze(steps: usize, keyword: &str, reference: impl Fn(usize) -> String) -> Value {
+        let mut schema = json!({"type": "object", "$ref": reference(0), "$defs": {}});
+        for step in 0..steps {
+            let next = json!({"$ref": reference(step + 1)});
+            schema["$defs"][format!("d {step}")] =
+                json!({"$anchor": format!("a{step}"), keyword: [next, next]});
+        }
+        schema["$defs"][format!("d {steps}")] =
+            json!({"$anchor": format!("a{steps}"), "required": ["nothing"]});
+        schema
+    }
+
+    #[test]
+    fn a_schema_that_branches_at_every_step_is_entangled() {
+        let pointer = |step| format!("#/$defs/d%20{step}");
+        for keyword in ["anyOf", "allOf", "oneOf"] {
+            assert!(is_entangled(&maze(40, keyword, pointer)), "{keyword}");
+            assert!(!is_entangled(&maze(8, keyword, pointer)), "{keyword}");
+        }
+        assert!(is_entangled(&maze(40, "anyOf", |step| format!("#a{step}"))));
+        assert!(is_entangled(&maze(2_000, "anyOf", pointer)));
+        assert!(is_entangled(&json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]})), "a circle");
+    }
+
+    #[test]
+    fn what_people_write_is_not() {
+        let tree = json!({
+            "$defs": {"node": {"properties": {
+                "left": {"$ref": "#/$defs/node"}, "right": {"$ref": "#/$defs/node"},
+            }}},
+            "$ref": "#/$defs/node",
+        });
+        assert!(!is_entangled(&tree));
+        let kinds: Vec<Value> = (0..1_000).map(|n| json!({"const": n})).collect();
+        assert!(!is_entangled(&json!({"properties": {"kind": {"oneOf": kinds}}})));
+        let examples: Vec<Value> = (0..100).map(|n| json!({"id": n.to_string()})).collect();
+        assert!(!is_entangled(
+            &json!({"properties": {"id": {"type": "string"}}, "examples": examples})
+        ));
+        assert!(!is_entangled(&json!(true)));
+    }
+}
