@@ -318,15 +318,14 @@ impl Conversation {
         let can_answer = self.asker.capabilities.meet(need);
         match self.asker.client.clone() {
             Some(client) if can_answer && self.asker.can_stream => {
-                match self.ask_client(&client, &method, params.as_ref()) {
-                    Some(answer) => self.asked.get_or_insert_default().push(Box::pin(async move {
+                if let Some(answer) = self.ask_client(&client, &method, params.as_ref()) {
+                    self.asked.get_or_insert_default().push(Box::pin(async move {
                         let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
                         Answered::Question { reply, answer }
-                    })),
-                    None => {
-                        let message = "the client has too many open questions";
-                        refuse(reply, code::METHOD_NOT_FOUND, message);
-                    }
+                    }));
+                } else {
+                    let message = "the client has too many open questions";
+                    refuse(reply, code::METHOD_NOT_FOUND, message);
                 }
                 None
             }
