@@ -109,6 +109,8 @@ enum Done {
 enum Answered {
     /// A question of a legacy server, which waits for it.
     Question { reply: oneshot::Sender<Reply>, answer: Reply },
+    /// None: the server no longer wants to know. This is the id by which the client knows the question.
+    Withdrawn { id: String },
     /// A part of what a modern server wants.
     Input { key: String, method: String, answer: Reply },
 }
@@ -297,6 +299,15 @@ impl Conversation {
                     self.say(notification("notifications/message", Some(params.as_str())));
                 }
             }
+            // Modern clients know no such thing.
+            AskEvent::ElicitationComplete(params) => {
+                let is_known =
+                    self.asker.client.is_some() && self.asker.capabilities.meet(Need::Url);
+                if is_known && self.asker.can_stream {
+                    let method = "notifications/elicitation/complete";
+                    self.say(notification(method, Some(params.as_str())));
+                }
+            }
             AskEvent::Question { method, params, reply } => {
                 return self.take_question(method, params, reply);
             }
@@ -318,11 +329,9 @@ impl Conversation {
         let can_answer = self.asker.capabilities.meet(need);
         match self.asker.client.clone() {
             Some(client) if can_answer && self.asker.can_stream => {
-                if let Some(answer) = self.ask_client(&client, &method, params.as_ref()) {
-                    self.asked.get_or_insert_default().push(Box::pin(async move {
-                        let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
-                        Answered::Question { reply, answer }
-                    }));
+                if let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) {
+                    let answered = answered_or_withdrawn(id, answer, reply);
+                    self.asked.get_or_insert_default().push(Box::pin(answered));
                 } else {
                     let message = "the client has too many open questions";
                     refuse(reply, code::METHOD_NOT_FOUND, message);
@@ -356,10 +365,10 @@ impl Conversation {
         client: &Client,
         method: &str,
         params: Option<&JsonText>,
-    ) -> Option<oneshot::Receiver<Reply>> {
+    ) -> Option<(String, oneshot::Receiver<Reply>)> {
         let (id, answer) = client.ask()?;
         self.say(request(&id, method, params.map(JsonText::as_str)));
-        Some(answer)
+        Some((id, answer))
     }
 
     /// Tells a modern client what a waiting legacy server wants.
@@ -475,7 +484,7 @@ impl Conversation {
                 return Some(Outcome::tool_error(era, message));
             }
             let params = wanted.get("params").and_then(|text| JsonText::from_text(text).ok());
-            let Some(answer) = self.ask_client(&client, &method, params.as_ref()) else {
+            let Some((_, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
                 return Some(Outcome::tool_error(era, "the client has too many open questions"));
             };
             missing += 1;
@@ -508,6 +517,10 @@ impl Conversation {
         match answered {
             Answered::Question { reply, answer } => {
                 let _gone = reply.send(answer);
+            }
+            Answered::Withdrawn { id } => {
+                let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
+                self.say(notification("notifications/cancelled", Some(&params)));
             }
             Answered::Input { key, method, answer } => {
                 let response = match answer {
@@ -545,6 +558,21 @@ impl Conversation {
         let mut members = vec![("inputResponses", responses.as_str())];
         members.extend(collecting.state.as_ref().map(|state| ("requestState", state.as_str())));
         self.begin(params_text(&members));
+    }
+}
+
+/// Waits for the client's answer to a question of a legacy server, for as long as the server wants it.
+async fn answered_or_withdrawn(
+    id: String,
+    answer: oneshot::Receiver<Reply>,
+    mut reply: oneshot::Sender<Reply>,
+) -> Answered {
+    tokio::select! {
+        biased;
+        answer = answer => {
+            Answered::Question { reply, answer: answer.unwrap_or_else(|_| Err(gave_up())) }
+        }
+        () = reply.closed() => Answered::Withdrawn { id },
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where the requests of one connection meet what its server says: who waits for which answer, and whose a
 //! question is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use switchboard_model::{Era, JsonText};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,9 @@ pub(crate) const OPEN_QUESTIONS: usize = 64;
 
 /// Modern notifications belong to a subscription, which rmcp keeps.
 pub(crate) const SUBSCRIBED: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The user has come back from a page that a question had sent them to.
+pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
 pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
 const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
@@ -65,6 +69,8 @@ pub(crate) struct Desk {
     changed: Arc<Notify>,
     line: OnceLock<(Outlet, Era)>,
     questions: Arc<Semaphore>,
+    /// Those that somebody thinks about, by the server's id, and how they are withdrawn.
+    asked: Mutex<HashMap<String, CancellationToken>>,
     /// Cancellations on their way to the server.
     cancelling: TaskTracker,
     tasks: TaskTracker,
@@ -100,6 +106,7 @@ impl Desk {
             changed,
             line: OnceLock::new(),
             questions: Arc::new(Semaphore::new(OPEN_QUESTIONS)),
+            asked: Mutex::default(),
             cancelling: TaskTracker::new(),
             tasks,
             stop,
@@ -138,6 +145,10 @@ impl Desk {
 
     fn floor<T>(&self, look: impl FnOnce(&mut Floor) -> T) -> T {
         look(&mut self.floor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn asked<T>(&self, look: impl FnOnce(&mut HashMap<String, CancellationToken>) -> T) -> T {
+        look(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a request and waits for its answer.
@@ -235,6 +246,11 @@ impl Desk {
                 }
                 true
             }
+            (None, Some(ELICITATION_COMPLETE)) => {
+                let params = message.kept_params().map(AskEvent::ElicitationComplete);
+                pass_on(self.whose().ok().as_ref(), params);
+                true
+            }
             (None, Some(_)) => self.hear(&message),
             (Some(_), Some(method)) if is_question(method) => {
                 self.answer_by_itself(&message);
@@ -250,6 +266,7 @@ impl Desk {
             return false;
         }
         match message.method.as_deref() {
+            Some("notifications/cancelled") => return self.withdraw(message),
             Some("notifications/tools/list_changed") => self.changed.notify_one(),
             Some("notifications/prompts/list_changed") => self.tell(News::PromptsChanged),
             Some("notifications/resources/list_changed") => self.tell(News::ResourcesChanged),
@@ -263,6 +280,19 @@ impl Desk {
             _ => return false,
         }
         true
+    }
+
+    /// The server no longer wants an answer; `false` when nobody was asked.
+    fn withdraw(&self, message: &Message<'_>) -> bool {
+        #[derive(Deserialize)]
+        struct Cancelled<'a> {
+            #[serde(borrow, rename = "requestId")]
+            id: &'a RawValue,
+        }
+        let params = message.params.map(RawValue::get).unwrap_or_default();
+        let Ok(Cancelled { id }) = serde_json::from_str(params) else { return false };
+        let withdrawn = self.asked(|asked| asked.remove(id.get()));
+        withdrawn.inspect(CancellationToken::cancel).is_some()
     }
 
     /// Somebody forgot what we know of its lists.
@@ -290,8 +320,8 @@ impl Desk {
     /// Passes a question on to whose it is, and the answer back, while the connection lives.
     fn answer_by_itself(self: &Arc<Self>, message: &Message<'_>) {
         let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
-        let Some(question) =
-            Question::put(self.whose().as_ref().map_err(|reason| *reason), message)
+        let whom = self.whose();
+        let Some(question) = Question::put(self, whom.as_ref().map_err(|reason| *reason), message)
         else {
             return;
         };
@@ -302,8 +332,7 @@ impl Desk {
     }
 
     async fn deliver(&self, question: Question, _permit: OwnedSemaphorePermit) {
-        let text = question.answer().await;
-        if let Some((outlet, _)) = self.line.get() {
+        if let (Some(text), Some((outlet, _))) = (question.answer().await, self.line.get()) {
             // A server that is gone waits for no answer.
             let _gone = outlet.send(text).await;
         }
@@ -342,36 +371,64 @@ pub(crate) struct Question {
 struct Asked {
     answer: oneshot::Receiver<Result<JsonText, RpcError>>,
     waits: Waits,
+    open: Open,
+}
+
+/// Its place among those that can be withdrawn.
+#[derive(Debug)]
+struct Open {
+    desk: Arc<Desk>,
+    id: String,
+    withdrawn: CancellationToken,
+}
+
+impl Open {
+    fn new(desk: &Arc<Desk>, id: &str) -> Self {
+        let withdrawn = CancellationToken::new();
+        desk.asked(|asked| asked.insert(id.to_owned(), withdrawn.clone()));
+        Self { desk: desk.clone(), id: id.to_owned(), withdrawn }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.desk.asked(|asked| asked.remove(&self.id));
+    }
 }
 
 impl Question {
     /// Puts the question to somebody. `None` is no question at all.
-    pub(crate) fn put(whom: Result<&Ear, &'static str>, message: &Message<'_>) -> Option<Self> {
+    pub(crate) fn put(
+        desk: &Arc<Desk>,
+        whom: Result<&Ear, &'static str>,
+        message: &Message<'_>,
+    ) -> Option<Self> {
         let (id, method) = (message.id?.get().to_owned(), message.method.as_deref()?);
         let is_about_roots = method == "roots/list";
         let asked = whom.and_then(|events| {
             let (reply, answer) = oneshot::channel();
             let params = message.kept_params();
             let question = AskEvent::Question { method: method.to_owned(), params, reply };
-            let asked = Asked { answer, waits: events.waits() };
+            let asked = Asked { answer, waits: events.waits(), open: Open::new(desk, &id) };
             if events.tell(question) { Ok(asked) } else { Err(NOBODY_ANSWERS) }
         });
         Some(Self { id, is_about_roots, asked })
     }
 
-    /// The message that answers it.
-    pub(crate) async fn answer(self) -> String {
+    /// The message that answers it; none once the server has withdrawn it. Whoever was asked sees then that nobody
+    /// waits for the reply.
+    pub(crate) async fn answer(self) -> Option<String> {
         let reply = match self.asked {
-            Ok(Asked { answer, waits }) => {
-                let answer = answer.await;
+            Ok(Asked { answer, waits, open }) => {
+                let answer = open.withdrawn.run_until_cancelled(answer).await;
                 drop(waits);
-                answer.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY)))
+                answer?.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY)))
             }
             // Whoever has nothing to show has no roots; that is an answer, and servers ask at any time.
             Err(_) if self.is_about_roots => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
             Err(reason) => Err(RpcError::internal(reason)),
         };
-        response_text(&self.id, &reply)
+        Some(response_text(&self.id, &reply))
     }
 }
 

@@ -46,8 +46,10 @@ pub enum AskEvent {
     Progress(JsonText),
     /// `notifications/message`: the whole `params`.
     Log(JsonText),
+    /// `notifications/elicitation/complete`: the whole `params`.
+    ElicitationComplete(JsonText),
     /// `elicitation/create`, `sampling/createMessage` or `roots/list` of a legacy server. A reply that is dropped
-    /// is a refusal.
+    /// is a refusal; one that is closed was withdrawn by the server.
     Question {
         method: String,
         params: Option<JsonText>,

@@ -21,7 +21,9 @@ use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::Semaphore;
 
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
-use crate::desk::{Desk, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on};
+use crate::desk::{
+    Desk, ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on,
+};
 use crate::envelope::{
     Message, Outcome, our_id, read_error, request_text, response_text, too_deep,
 };
@@ -488,6 +490,10 @@ impl<'a> Reading<'a> {
             (None, Some("notifications/message")) => {
                 pass_on(self.events, message.kept_params().map(AskEvent::Log));
             }
+            (None, Some(ELICITATION_COMPLETE)) => {
+                let params = message.kept_params();
+                pass_on(self.events, params.map(AskEvent::ElicitationComplete));
+            }
             (None, Some(_)) => {
                 self.desk.hear(&message);
             }
@@ -502,11 +508,14 @@ impl<'a> Reading<'a> {
     fn reply(&self, id: &str, method: &str, message: &Message<'_>) -> BoxFuture<'a, ()> {
         let wire = self.wire;
         if is_question(method)
-            && let Some(question) = Question::put(self.events.ok_or(NOBODY_ANSWERS), message)
+            && let Some(question) =
+                Question::put(self.desk, self.events.ok_or(NOBODY_ANSWERS), message)
         {
             return async move {
-                // A server that is gone waits for no answer.
-                let _gone = wire.send(question.answer().await).await;
+                if let Some(answer) = question.answer().await {
+                    // A server that is gone waits for no answer.
+                    let _gone = wire.send(answer).await;
+                }
             }
             .boxed();
         }

@@ -249,6 +249,39 @@ async fn f9_only_a_client_that_opens_pages_is_sent_to_one() {
 }
 
 #[tokio::test]
+async fn f9_a_question_that_the_server_withdraws_is_withdrawn_at_the_client() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve).able_to(json!({"elicitation": {"url": {}}}));
+    let session = peer.open().await;
+    let params = json!({"name": "old__test_withdrawn_question", "arguments": {}});
+    let mut events =
+        Events::of(session.ask_response(session.next_id(), "tools/call", params).await);
+    let (mut messages, mut answered) = (Vec::new(), 0);
+    let sorted = |messages: &[Value]| {
+        let asked = with_method(messages, "elicitation/create").into_iter().cloned();
+        asked.partition(|it| it["params"]["elicitationId"] == "withdrawn")
+    };
+    while let Some(message) = events.next().await {
+        messages.push(message);
+        let (left_alone, asked): (Vec<Value>, Vec<Value>) = sorted(&messages);
+        let withdrawn = with_method(&messages, "notifications/cancelled").len();
+        // The last question is answered once that which nobody answers is withdrawn.
+        if answered < asked.len() && left_alone.len() == 1 && answered <= withdrawn {
+            session.reply(&asked[answered]["id"], answer_to("elicitation/create")).await;
+            answered += 1;
+        }
+    }
+    let (left_alone, asked): (Vec<Value>, Vec<Value>) = sorted(&messages);
+    let withdrawn = with_method(&messages, "notifications/cancelled");
+    assert_eq!((left_alone.len(), asked.len(), withdrawn.len()), (1, 2, 1), "{messages:?}");
+    assert_eq!(withdrawn[0]["params"]["requestId"], left_alone[0]["id"]);
+    assert!(text_of(&messages).contains("accept"), "{messages:?}");
+    let complete = with_method(&messages, "notifications/elicitation/complete");
+    assert_eq!(complete.len(), 1, "{messages:?}");
+    assert_eq!(complete[0]["params"], json!({"elicitationId": "e-1"}));
+}
+
+#[tokio::test]
 async fn f9_cancellation_crosses_every_combination() {
     let slow = || [Tool::new("slow").sleeps(8_000)];
     let old = ScriptedServer::builder().legacy().tools(slow()).start().await;

@@ -40,6 +40,9 @@ async fn answering(mut events: Heard, reply: &str) -> Vec<String> {
         match event {
             AskEvent::Progress(params) => heard.push(format!("progress {}", params.as_str())),
             AskEvent::Log(params) => heard.push(format!("log {}", params.as_str())),
+            AskEvent::ElicitationComplete(params) => {
+                heard.push(format!("complete {}", params.as_str()));
+            }
             AskEvent::Question { method, params, reply: sender } => {
                 heard.push(format!("{method} {}", params.unwrap().as_str()));
                 sender.send(Ok(JsonText::from_text(reply).unwrap())).unwrap();
@@ -162,6 +165,48 @@ async fn a_question_beside_the_calls_needs_one_origin() {
         several,
         "several clients use this server at the same time, and it cannot be told whose question this is"
     );
+}
+
+#[tokio::test]
+async fn a_question_that_is_withdrawn_is_answered_by_nobody() {
+    let (talker, connection) = talking().await;
+    wait_until(PATIENCE, async || talker.is_heard().then_some(())).await;
+    let (events, mut heard) = ear(16);
+    let calling = connection.ask(ask("hang", "{}", "a"), Some(events));
+    let talking = async {
+        let asked = |event: AskEvent| match event {
+            AskEvent::Question { reply, .. } => Some(reply),
+            _ => None,
+        };
+        wait_until(PATIENCE, async || (talker.calls() == 1).then_some(())).await;
+        let mut unanswered = std::pin::pin!(talker.ask("q1", "elicitation/create"));
+        let mut reply = loop {
+            tokio::select! {
+                answer = &mut unanswered => panic!("{answer}"),
+                event = heard.next() => if let Some(reply) = asked(event.unwrap()) { break reply },
+            }
+        };
+        let cancelled = json!({"requestId": "q1", "reason": "never mind"});
+        let of_another = json!({"requestId": "q0"});
+        for params in [of_another, cancelled] {
+            let message =
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+            talker.say(&message).await;
+        }
+        reply.closed().await;
+        assert!(reply.send(Ok(JsonText::from_text("{}").unwrap())).is_err());
+        let params = json!({"elicitationId": "e-1"});
+        let complete = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params});
+        talker.say(&complete).await;
+        let event = heard.next().await;
+        let Some(AskEvent::ElicitationComplete(said)) = event else { panic!("{event:?}") };
+        assert_eq!(said.as_str(), params.to_string());
+        assert!(tokio::time::timeout(MOMENT, unanswered).await.is_err(), "it was answered");
+    };
+    tokio::select! {
+        answer = calling => panic!("{answer:?}"),
+        () = talking => {}
+    }
 }
 
 #[tokio::test]

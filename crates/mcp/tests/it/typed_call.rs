@@ -98,7 +98,7 @@ fn pass_on(event: AskEvent, progress: &mpsc::Sender<Progress>) {
                 let _full = progress.try_send(sign);
             }
         }
-        AskEvent::Log(_) => {}
+        AskEvent::Log(_) | AskEvent::ElicitationComplete(_) => {}
         AskEvent::Question { method, reply, .. } => {
             // Any other question is refused by being dropped.
             if method == "roots/list" {

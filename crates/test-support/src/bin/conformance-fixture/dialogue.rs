@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
 use rmcp::model::{
-    ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
-    JsonObject, ProtocolVersion, ServerRequest,
+    ClientCapabilities, CustomNotification, InputRequest, InputRequests, InputRequiredResult,
+    InputResponses, JsonObject, ProtocolVersion, ServerNotification, ServerRequest,
 };
-use rmcp::service::{RequestContext, ServiceError};
+use rmcp::service::{PeerRequestOptions, RequestContext, ServiceError};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
 
@@ -38,6 +38,9 @@ pub(crate) async fn hold(
     let mut answers: BTreeMap<String, Value> = answers.unwrap_or_default();
     let mut state = state.as_deref().map(unsealed).transpose()?;
     let arguments: Map<String, Value> = arguments.unwrap_or_default();
+    if name == "test_withdrawn_question" && !is_modern(context) {
+        withdraw(context).await?;
+    }
     for _ in 0..MAX_ROUNDS {
         let round = Round {
             name,
@@ -90,6 +93,26 @@ async fn ask(
     let answer = serde_json::to_value(answer);
     let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     Ok((key, answer))
+}
+
+/// Asks something, thinks better of it once something else was answered, and says that this is over. The cancellation
+/// goes another way than the questions: without an answer in between it might come first.
+async fn withdraw(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    let lost = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
+    let question =
+        |id| Ok::<_, ErrorData>(ServerRequest::ElicitRequest(typed(crate::tool::page(id))?));
+    let options = PeerRequestOptions::no_options();
+    let asked = context
+        .peer
+        .send_cancellable_request(question("withdrawn")?, options)
+        .await
+        .map_err(lost)?;
+    context.peer.send_request(question("e-1")?).await.map_err(lost)?;
+    asked.cancel(Some("never mind".into())).await.map_err(lost)?;
+    let params = json!({"elicitationId": "e-1"});
+    let complete = CustomNotification::new("notifications/elicitation/complete", Some(params));
+    let complete = ServerNotification::CustomNotification(complete);
+    context.peer.send_notification(complete).await.map_err(lost)
 }
 
 fn require(request: &InputRequest, capabilities: &ClientCapabilities) -> Result<(), ErrorData> {

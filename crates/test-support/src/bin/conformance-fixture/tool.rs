@@ -83,7 +83,7 @@ fn asking(round: &Round<'_>) -> Step {
             one(round, "capital_question", &sampling("What is the capital of France?", 100))
         }
         "test_elicitation" => one(round, "user", &form(argument("message"), &user_schema())),
-        "test_url_elicitation" => one(round, "page", &page()),
+        "test_url_elicitation" | "test_withdrawn_question" => one(round, "page", &page("e-1")),
         "test_elicitation_sep1034_defaults" => {
             one(round, "profile", &form("Please check your profile", &default_schema()))
         }
@@ -181,10 +181,10 @@ fn form(message: &str, schema: &Value) -> Value {
     json!({"method": "elicitation/create", "params": params})
 }
 
-fn page() -> Value {
+pub(crate) fn page(id: &str) -> Value {
     let url = "https://example.com/sign-in";
     let params =
-        json!({"mode": "url", "message": "Please sign in", "url": url, "elicitationId": "e-1"});
+        json!({"mode": "url", "message": "Please sign in", "url": url, "elicitationId": id});
     json!({"method": "elicitation/create", "params": params})
 }
 
