@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use switchboard_gateway::{HttpRequest, Piece, Route};
 
 use crate::connections::Guest;
+use crate::extract::FromPath;
 use crate::faces::FaceBody;
 use crate::if_woken::if_woken;
 use crate::leases::Credentials;
@@ -30,7 +31,7 @@ pub(crate) async fn all(State(shared): State<Shared>, request: Request) -> Respo
 
 pub(crate) async fn server(
     State(shared): State<Shared>,
-    Path(server): Path<String>,
+    FromPath(server): FromPath<String>,
     request: Request,
 ) -> Response {
     routed(&shared, Route::Server(server), request).await
@@ -38,7 +39,7 @@ pub(crate) async fn server(
 
 pub(crate) async fn toolsets(
     State(shared): State<Shared>,
-    Path(sets): Path<String>,
+    FromPath(sets): FromPath<String>,
     request: Request,
 ) -> Response {
     routed(&shared, Route::Toolsets(sets), request).await
@@ -46,7 +47,7 @@ pub(crate) async fn toolsets(
 
 pub(crate) async fn session(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    FromPath(id): FromPath<String>,
     request: Request,
 ) -> Response {
     routed(&shared, Route::Session(id), request).await

@@ -136,8 +136,9 @@ async fn a12_a_denied_tool_takes_no_bare_name_from_a_permitted_one() {
         let serve = home(&servers, &[&gateway]).serve().await;
         let (listed, called) = seen_at(&serve, "/mcp").await;
         assert_eq!((listed.as_slice(), called.text().as_str()), (&owned(expected)[..], answer));
-        let (listed, called) = seen_at(&serve, &format!("/mcp/servers/{denied}")).await;
-        assert_eq!((listed.len(), called.code()), (0, -32602), "{denied} is hidden everywhere");
+        let hidden = Peer::of(&serve).at(serve.at(&format!("/mcp/servers/{denied}")));
+        let answer_there = hidden.modern("tools/list", json!({})).await;
+        assert_eq!(answer_there.status, 404, "{denied} is hidden everywhere");
         assert!(!serve.stderr().contains("is hidden by"), "{}", serve.stderr());
         // Nor does a meta-tool lead to what is denied.
         let meta = Peer::of(&serve).at(serve.at("/mcp?dynamic=true"));
@@ -213,8 +214,9 @@ async fn a12_prompts_and_resources_of_equal_names_are_hidden_only_where_both_are
         let gateway = format!("gateway: {{naming: bare, deny_toolsets: [{denied}]}}");
         let denying = home(&servers, &[&gateway]).serve().await;
         assert_eq!(extras_at(&denying, "/mcp").await, all, "{denied} is denied");
-        assert_eq!(extras_at(&denying, &format!("/mcp/servers/{denied}")).await, [0, 0, 0]);
         let peer = Peer::of(&denying);
+        let hidden = peer.at(denying.at(&format!("/mcp/servers/{denied}")));
+        assert_eq!(hidden.modern("prompts/list", json!({})).await.status, 404);
         let session = peer.open().await;
         for (method, params) in &reads {
             peer.modern(method, params.clone()).await.result();

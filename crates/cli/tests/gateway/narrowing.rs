@@ -128,7 +128,7 @@ async fn nothing_widens_what_is_configured() {
     let TwoServers { home, shop: _shop, notes: _notes } =
         two_servers("deny_toolsets: [notes]").await;
     let serve = home.serve_with(&["--tool-sets", "look"]).await;
-    let refused: [(&str, Headers<'_>, u16); 13] = [
+    let refused: [(&str, Headers<'_>, u16); 14] = [
         ("/mcp", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Toolsets", "look,buy")], 400),
         ("/mcp?toolsets=buy", &[], 400),
@@ -137,6 +137,7 @@ async fn nothing_widens_what_is_configured() {
         ("/mcp/toolsets/look,buy", &[], 404),
         ("/mcp/toolsets/notes", &[], 404),
         ("/mcp/servers/notes", &[], 404),
+        ("/mcp/servers/%ff", &[], 400),
         ("/mcp/toolsets/look", &[("X-MCP-Toolsets", "buy")], 400),
         ("/mcp", &[("X-MCP-Readonly", "perhaps")], 400),
         ("/mcp", &[("X-MCP-Readonly", "true"), ("X-MCP-Readonly", "perhaps")], 400),
@@ -148,6 +149,7 @@ async fn nothing_widens_what_is_configured() {
             let answer = Peer::try_open(era, &serve, path, headers).await;
             let (found, body) = answer.unwrap_err();
             assert_eq!(found, status, "{era:?} {path} {headers:?}: {body}");
+            assert!(body.is_object(), "{era:?} {path} {headers:?}: {body}");
         }
         let shown: [(&str, Headers<'_>, &[&str]); 3] = [
             ("/mcp", &[], &["shop__find", "shop__price"]),

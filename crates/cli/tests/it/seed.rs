@@ -207,7 +207,9 @@ async fn three_unconfigured_tools_on_two_strict_servers_are_all_reported() {
     1. Add the tool to switchboard.toolbox.tools in your configuration, OR
     2. Change the MCP server mode to 'dynamic' and provide default_tool_config
     ");
-    for command in ["check --connect --json", "tool list --json", "serve --json"] {
+    for command in
+        ["check --connect --json", "tool list --json", "serve --listen 127.0.0.1:0 --json"]
+    {
         let error = &home.line(command).expect(1).json()["error"];
         let missing: Vec<_> = error["details"]
             .as_array()
