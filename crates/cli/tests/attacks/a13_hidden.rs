@@ -325,7 +325,8 @@ async fn a13_a_listener_hears_what_its_session_sees_at_that_time() {
         let on = bob.call("enable_toolset", json!({"toolsetName": "b"})).await;
         assert!(!on.is_refusal(), "{}", on.body);
         wait_until(PATIENCE, async || (!b.watched().is_empty()).then_some(())).await;
-        assert!(b.update_resource("b://r").await > 0);
+        // A server may have to be listened to anew first.
+        wait_until(PATIENCE, async || (b.update_resource("b://r").await > 0).then_some(())).await;
         assert_eq!(switches.next().await.unwrap()["params"]["uri"], "b://r");
     }
 }
