@@ -157,8 +157,11 @@ impl FromStr for EgressRule {
             text.strip_prefix("*.").map_or((false, text), |parent| (true, parent));
         // The same reading as that of a URL, so that both spell a name in the same way.
         match Host::parse(name) {
-            Ok(Host::Domain(name)) if !name.contains('*') && !plain_name(&name).is_empty() => {
+            Ok(Host::Domain(name)) => {
                 let name = plain_name(&name);
+                if name.contains('*') || name.split('.').any(str::is_empty) {
+                    return Err(BAD);
+                }
                 Ok(if is_below { Self::HostsBelow(name) } else { Self::Host(name) })
             }
             _ => Err(BAD),

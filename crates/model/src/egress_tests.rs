@@ -159,6 +159,10 @@ fn rules_are_networks_addresses_and_names() {
         ("a.*.example.com", None),
         ("*.10.0.0.1", None),
         (".", None),
+        ("..", None),
+        ("example.com..", None),
+        (".example.com", None),
+        ("*..example.com", None),
         ("", None),
     ];
     for (written, expected) in rows {
