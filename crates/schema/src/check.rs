@@ -14,6 +14,8 @@ pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;
 
 /// More complaints than this help nobody.
 const MAX_COMPLAINTS: usize = 8;
+/// The longest name for which similar ones are looked for.
+const MAX_COMPARED: usize = 256;
 
 /// Checks arguments against one tool's schema. Compiled once, used by every call.
 #[derive(Debug)]
@@ -125,6 +127,10 @@ fn quoted(names: &[String]) -> String {
 }
 
 fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
+    // To compare costs as much as both are long, for each of them.
+    if name.len() > MAX_COMPARED {
+        return None;
+    }
     known
         .iter()
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))

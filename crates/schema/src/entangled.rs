@@ -16,8 +16,11 @@ const MAX_STEPS: usize = 256;
 const MAX_RESOURCES: usize = 32;
 
 /// Keywords whose schemas a value has to pass itself, not what is within it.
-const IN_PLACE: [&str; 8] =
-    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const IN_PLACE: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
+/// Keywords for which everything in place is checked again, to see what it has looked at.
+const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+const TIMES_UNEVALUATED: u64 = 3;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 const NAMES: &[&str] = &["$id"];
@@ -41,6 +44,10 @@ pub(crate) fn is_entangled(schema: &Value) -> bool {
         for name in names.iter().chain(&ANCHORS).filter_map(|key| object.get(key)?.as_str()) {
             named.entry(name.trim_start_matches('#')).or_default().push(object);
         }
+    }
+    // A reference to one of these may mean any of them.
+    if named.values().any(|same| same.len() > MAX_RESOURCES) {
+        return true;
     }
     let mut count = Count { resources, named, known: HashMap::new() };
     objects.into_iter().any(|object| count.of(object, 0) > MAX_CHECKS)
@@ -92,8 +99,9 @@ impl<'s> Count<'s> {
             } else {
                 match member {
                     Value::Array(schemas) => self.sum(schemas.iter(), steps),
-                    Value::Object(schemas) if key == "dependentSchemas" => {
-                        self.sum(schemas.values(), steps)
+                    // The older of the two has lists of names, too.
+                    Value::Object(schemas) if key.starts_with("depend") => {
+                        self.sum(schemas.values().filter(|schema| !schema.is_array()), steps)
                     }
                     Value::Object(_)
                     | Value::Null
@@ -103,6 +111,9 @@ impl<'s> Count<'s> {
                 }
             };
             count = count.saturating_add(further);
+        }
+        if UNEVALUATED.iter().any(|key| members.contains_key(*key)) {
+            count = count.saturating_mul(TIMES_UNEVALUATED);
         }
         self.known.insert(place, count);
         count
@@ -176,6 +187,28 @@ mod tests {
         assert!(is_entangled(&maze(40, "anyOf", |step| format!("#a{step}"))));
         assert!(is_entangled(&maze(2_000, "anyOf", pointer)));
         assert!(is_entangled(&json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]})), "a circle");
+    }
+
+    #[test]
+    fn ways_that_are_easily_overlooked_are_counted_too() {
+        let steps = |make: fn(Value) -> Value| {
+            let schema = json!({"required": ["nothing"]});
+            (0..40).fold(schema, |inner, _| make(inner))
+        };
+        let twice = |inner: Value| json!({"dependencies": {"a": inner, "b": inner}});
+        // Written out it would be as long as it is slow.
+        let chain = (0..40).map(|n| {
+            let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+            (format!("d{n}"), twice(next))
+        });
+        let chain: serde_json::Map<String, Value> = chain.collect();
+        assert!(is_entangled(&json!({"$ref": "#/$defs/d0", "$defs": chain})));
+        assert!(!is_entangled(&json!({"dependencies": {"a": ["b"], "b": {"required": ["c"]}}})));
+        let again = |inner| json!({"anyOf": [inner], "unevaluatedProperties": false});
+        assert!(is_entangled(&steps(again)));
+        assert!(!is_entangled(&json!({"allOf": [{}, {}], "unevaluatedProperties": false})));
+        let same = vec![json!({"$anchor": "x", "$ref": "#x"}); 20_000];
+        assert!(is_entangled(&json!({ "$defs": {"all": same} })));
     }
 
     #[test]
