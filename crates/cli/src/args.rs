@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -224,6 +225,7 @@ pub(crate) enum ClientArgument {
     Cursor,
     Vscode,
     Codex,
+    #[value(alias = "gemini-cli")]
     Gemini,
 }
 
@@ -519,6 +521,16 @@ pub(crate) struct GuardArguments {
     pub(crate) command: String,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
+}
+
+/// What a flag says, and not the variable that stands for it: that one is for every command.
+pub(crate) fn of_flag<'a, T: AsRef<OsStr> + ?Sized>(
+    given: Option<&'a T>,
+    variable: &str,
+) -> Option<&'a T> {
+    given.filter(|given| {
+        std::env::var_os(variable).is_none_or(|of_variable| of_variable != given.as_ref())
+    })
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub enum Reach {
     /// To a running instance.
     Http { url: Url, key: KeyUse },
     /// By starting a program of its own.
-    Stdio { command: String, args: Vec<String> },
+    Stdio { command: String, args: Vec<String>, key: KeyUse },
 }
 
 /// Whether the client sends an API key.
@@ -110,7 +110,7 @@ pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
         return Err("the URL is not an http or https address".into());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the URL holds a user or a password, which would be written to a file".into());
+        return Err("the URL holds a user or a password; an API key is given apart from it".into());
     }
     if url.path() == "/" {
         url.set_path("/mcp");
@@ -219,10 +219,24 @@ impl ClientEntry {
     /// The entry itself, as JSON.
     pub fn to_json(&self) -> Json {
         match &self.reach {
-            Reach::Stdio { command, args } if self.client.names_its_transports() => {
-                json!({"type": "stdio", "command": command, "args": args})
+            Reach::Stdio { command, args, key } => {
+                let mut entry = if self.client.names_its_transports() {
+                    json!({"type": "stdio", "command": command, "args": args})
+                } else {
+                    json!({"command": command, "args": args})
+                };
+                match (self.client, key) {
+                    // What it reads stands in the file itself.
+                    (_, KeyUse::None) | (Client::ClaudeDesktop, KeyUse::FromVariable) => {}
+                    (Client::Codex, KeyUse::FromVariable) => {
+                        entry["env_vars"] = json!([API_KEY_VARIABLE]);
+                    }
+                    (_, KeyUse::FromVariable) => {
+                        entry["env"] = json!({API_KEY_VARIABLE: self.key_reference()});
+                    }
+                }
+                entry
             }
-            Reach::Stdio { command, args } => json!({"command": command, "args": args}),
             Reach::Http { url, key } => {
                 let key = match key {
                     KeyUse::None => None,
@@ -261,8 +275,8 @@ impl ClientEntry {
 
     /// The question that VS Code has to be told to ask.
     fn key_input(&self) -> Option<Json> {
-        let asks = self.client == Client::VsCode
-            && matches!(&self.reach, Reach::Http { key: KeyUse::FromVariable, .. });
+        let (Reach::Http { key, .. } | Reach::Stdio { key, .. }) = &self.reach;
+        let asks = self.client == Client::VsCode && *key == KeyUse::FromVariable;
         asks.then(|| {
             json!({
                 "type": "promptString",

@@ -1,6 +1,6 @@
 //! `connect`: what an MCP client needs to reach this Switchboard.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use switchboard_config::{
 };
 use switchboard_model::ServerName;
 
-use crate::args::{ConnectArguments, Globals};
+use crate::args::{ConnectArguments, Globals, of_flag};
 use crate::embedded::config_source;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -30,7 +30,6 @@ pub(crate) fn run(
         return Err(Failure::usage(message).with_hint(Some(hint.into())));
     }
     let (reach, key) = reach(globals, wanted, client)?;
-    let is_http = matches!(&reach, Reach::Http { .. });
     let entry = ClientEntry::new(client, &wanted.name, reach);
     let file = match &wanted.file {
         Some(file) => file.clone(),
@@ -65,33 +64,23 @@ pub(crate) fn run(
         }
     }
     if key == KeyUse::FromVariable {
-        output.note(&key_note(client, is_http));
+        output.note(&key_note(client));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn key_note(client: Client, is_http: bool) -> String {
+fn key_note(client: Client) -> String {
     let title = client.title();
     match client {
-        Client::VsCode if is_http => {
-            format!("{title} asks for an API key of Switchboard and keeps it.")
-        }
-        Client::ClaudeDesktop
-        | Client::ClaudeCode
-        | Client::Cursor
-        | Client::VsCode
-        | Client::Codex
-        | Client::Gemini => {
+        Client::VsCode => format!("{title} asks for an API key of Switchboard and keeps it."),
+        // It knows no references, and the programs that it starts do not get its variables.
+        Client::ClaudeDesktop => format!(
+            "Add an API key of Switchboard to the entry: \"env\": {{\"{API_KEY_VARIABLE}\": \"...\"}}."
+        ),
+        Client::ClaudeCode | Client::Cursor | Client::Codex | Client::Gemini => {
             format!("Set {API_KEY_VARIABLE} to an API key of Switchboard where {title} starts.")
         }
     }
-}
-
-/// A variable is for every command; only a flag asks for something here.
-fn of_flag<'a, T: AsRef<OsStr> + ?Sized>(given: Option<&'a T>, variable: &str) -> Option<&'a T> {
-    given.filter(|given| {
-        std::env::var_os(variable).is_none_or(|of_variable| of_variable != given.as_ref())
-    })
 }
 
 /// How the client gets here, and whether it needs an API key for that.
@@ -120,7 +109,7 @@ fn reach(
     let key = if is_needed { KeyUse::FromVariable } else { KeyUse::None };
     if starts_program {
         let args = vec!["--url".into(), url.into(), "stdio".into()];
-        return Ok((Reach::Stdio { command: this_program()?, args }, key));
+        return Ok((Reach::Stdio { command: this_program()?, args, key }, key));
     }
     Ok((Reach::Http { url, key }, key))
 }
@@ -143,7 +132,7 @@ fn own_board(globals: &Globals) -> Result<Reach, Failure> {
         args.extend(["--data-dir".into(), text(directory)?]);
     }
     args.push("stdio".into());
-    Ok(Reach::Stdio { command: this_program()?, args })
+    Ok(Reach::Stdio { command: this_program()?, args, key: KeyUse::None })
 }
 
 fn this_program() -> Result<String, Failure> {

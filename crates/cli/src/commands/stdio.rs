@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_runtime::{Memory, watch_config};
 use tokio_util::task::TaskTracker;
 
-use crate::args::{Globals, StdioArguments};
+use crate::args::{Globals, StdioArguments, of_flag};
 use crate::commands::serve::stop_on_signals;
 use crate::commands::stdio_bridge;
 use crate::embedded::{config_source, load_config, open_store, start_board, start_gateway};
@@ -21,7 +21,12 @@ pub(crate) async fn run(
     wanted: &StdioArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    if let Some(url) = &globals.url {
+    // Who names a configuration means a board of its own, whatever the variable says to other commands.
+    let url = match globals.config {
+        Some(_) => of_flag(globals.url.as_deref(), "SWITCHBOARD_URL"),
+        None => globals.url.as_deref(),
+    };
+    if let Some(url) = url {
         if wanted.exposure.is_given() {
             let hint = "end the address with /mcp/toolsets/NAMES to see less";
             return Err(Failure::usage("what a running board shows is not changed from here")

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::support::Home;
 
-const CLIENTS: [(&str, &str); 6] = [
+const CLIENTS: [(&str, &str); 7] = [
     ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
     ("claude-code", ".mcp.json"),
     ("cursor", ".cursor/mcp.json"),
     ("vscode", ".vscode/mcp.json"),
     ("codex", ".codex/config.toml"),
     ("gemini", ".gemini/settings.json"),
+    ("gemini-cli", ".gemini/settings.json"),
 ];
 
 fn home() -> Home {
@@ -79,7 +80,9 @@ fn a_program_can_be_the_way_to_a_running_instance() {
             "{}",
             far.stdout
         );
-        assert!(far.stderr.contains("Set SWITCHBOARD_API_KEY"), "{}", far.stderr);
+        // Programs are started with few variables: each client is told to pass this one on, or its user is.
+        let told = if client == "claude-desktop" { &far.stderr } else { &far.stdout };
+        assert!(told.contains("SWITCHBOARD_API_KEY"), "{client}: {}", far.all());
     }
 }
 

@@ -14,7 +14,15 @@ fn far(client: Client) -> ClientEntry {
 
 fn program(client: Client) -> ClientEntry {
     let args = ["--config", "/etc/switchboard.yaml", "stdio"].map(str::to_owned).to_vec();
-    let reach = Reach::Stdio { command: "/usr/bin/switchboard".into(), args };
+    let reach = Reach::Stdio { command: "/usr/bin/switchboard".into(), args, key: KeyUse::None };
+    ClientEntry::new(client, "switchboard", reach)
+}
+
+/// A program that goes on to an instance elsewhere.
+fn bridge(client: Client) -> ClientEntry {
+    let args = ["--url", "https://gateway.example.com/mcp", "stdio"].map(str::to_owned).to_vec();
+    let command = "/usr/bin/switchboard".into();
+    let reach = Reach::Stdio { command, args, key: KeyUse::FromVariable };
     ClientEntry::new(client, "switchboard", reach)
 }
 
@@ -29,9 +37,14 @@ fn laid(entry: &ClientEntry, text: &str) -> String {
 fn every_client_in_its_own_words() {
     let mut all = Vec::new();
     for client in Client::ALL {
-        let forms = [("here", here(client)), ("far", far(client)), ("program", program(client))];
+        let forms = [
+            ("here", here(client)),
+            ("far", far(client)),
+            ("program", program(client)),
+            ("bridge", bridge(client)),
+        ];
         for (form, entry) in forms {
-            if form == "program" || client.speaks_http() {
+            if matches!(form, "program" | "bridge") || client.speaks_http() {
                 all.push(format!("== {}, {form}\n{}", client.title(), entry.file_text()));
             }
         }
@@ -44,7 +57,7 @@ fn every_client_in_its_own_words() {
 #[test]
 fn what_is_written_once_is_not_written_again() {
     for client in Client::ALL {
-        for entry in [here(client), far(client), program(client)] {
+        for entry in [here(client), far(client), program(client), bridge(client)] {
             let text = entry.file_text();
             assert_eq!(entry.lay_into(&text, SameName::Refuse), Ok(Laid::Unchanged), "{text}");
             for empty in ["", " \n\t"] {
