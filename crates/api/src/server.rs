@@ -61,6 +61,6 @@ pub struct Readiness {
     pub revision: u64,
     /// How many tools it has.
     pub tools: usize,
-    /// Servers that cannot be reached just now.
+    /// Servers that cannot be reached just now, as far as who asks may know of them.
     pub unavailable: Vec<String>,
 }

@@ -11,6 +11,7 @@ use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
 use switchboard_sessions::{Change, Session, Sessions, Stage};
 use switchboard_store::Store;
+use switchboard_view::Index;
 use tokio::time::Instant;
 
 use crate::Row;
@@ -25,7 +26,9 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     let tools = catalog();
     let stage = |tools: Vec<Arc<CatalogTool>>| {
         let exposure = Exposure { mode: ExposureMode::Legacy, ..Exposure::default() };
-        Arc::new(Stage::new(Arc::new(Catalog::new(1, tools)), &Plan::default(), exposure))
+        let catalog = Arc::new(Catalog::new(1, tools));
+        let index = Index::new(&catalog, &Plan::default());
+        Arc::new(Stage::new(catalog, index, exposure, Vec::new()))
     };
     let store = Store::open(directory.path()).await?;
     let sessions = Sessions::new(store, stage(tools.clone()));

@@ -115,8 +115,12 @@ impl Client {
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let mut state = self.state();
         state.streams.retain(|stream| !stream.is_closed());
-        let is_idle = state.streams.is_empty() && state.running.is_empty();
-        is_idle.then_some(state.seen)
+        if state.streams.is_empty() && state.running.is_empty() {
+            return Some(state.seen);
+        }
+        // From here on, should that have ended by the next time.
+        state.seen = Instant::now();
+        None
     }
 
     /// Opens a stream; what is owed comes first.
@@ -175,8 +179,10 @@ impl Client {
         std::mem::take(&mut self.state().owed)
     }
 
+    /// What the client knows. What it was not told of yet is nothing that it could have seen.
     pub(crate) fn fingerprint(&self) -> String {
-        self.state().gaze.fingerprint()
+        let state = self.state();
+        state.gaze.fingerprint_without(state.owed)
     }
 
     /// Registers a question of ours; the answer comes with a later message of the client.

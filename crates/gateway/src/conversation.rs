@@ -12,24 +12,26 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt};
-use switchboard_model::{CanonicalName, Face, JsonText, ServerName};
+use serde_json::value::RawValue;
+use switchboard_model::{CanonicalName, Face, JsonText};
 use switchboard_protocol::{
-    Capabilities, Members, Need, ResultKind, code, notification, params_text, push_string, quoted,
+    Members, Need, ResultKind, code, notification, params_text, push_string, quoted,
     read_result_head, request, with_members, without_member,
 };
 use switchboard_runtime::{
-    Ask, AskEvent, CallFailed, Heard, PassFailure, Passing, RawAnswer, RawCall, RawResult,
-    RpcError, ToolChoice, ear,
+    Ask, AskEvent, AskFailure, CallFailed, Heard, PassFailure, Passing, RawAnswer, RawCall,
+    RawResult, RpcError, ToolChoice, ear,
 };
-use switchboard_sessions::Session;
-use switchboard_view::{ListEra, Scope};
+use switchboard_view::ListEra;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::asker::{Asker, Job, Wishes};
 use crate::client::{Client, Reply};
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::{self, COMPLETE, Outcome};
+use crate::parked::PATIENCE;
 
 /// How often a server may ask for more before it is taken to go in circles.
 const MAX_ROUNDS: u32 = 16;
@@ -40,55 +42,6 @@ const WAITING_EVENTS: usize = 32;
 
 /// That no cache may give it to anybody else.
 const PRIVATE: (&str, &str) = ("cacheScope", "\"private\"");
-
-/// Who asks, and what it can be asked.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(crate) principal: Arc<str>,
-    /// The legacy client; `None` in the modern era.
-    pub(crate) client: Option<Arc<Client>>,
-    /// Whose toolsets it sees, if anybody's.
-    pub(crate) session: Option<Arc<Session>>,
-    pub(crate) scope: Arc<Scope>,
-    pub(crate) capabilities: Capabilities,
-    pub(crate) capabilities_text: Option<Arc<str>>,
-    pub(crate) log_level: Option<Level>,
-    /// Whether anything but the answer can be sent.
-    pub(crate) can_stream: bool,
-}
-
-impl Asker {
-    pub(crate) fn era(&self) -> ListEra {
-        if self.client.is_some() { ListEra::Legacy } else { ListEra::Modern }
-    }
-
-    fn hears(&self, level: Option<Level>) -> bool {
-        match (self.log_level, self.era()) {
-            (Some(least), _) => level.is_none_or(|level| level >= least),
-            // Older servers choose until they are told; modern clients say when they want to hear.
-            (None, ListEra::Legacy) => true,
-            (None, ListEra::Modern) => false,
-        }
-    }
-}
-
-/// What is to be done.
-#[derive(Debug, Clone)]
-pub(crate) enum Job {
-    Call { tool: CanonicalName, arguments: Option<String> },
-    Pass { server: ServerName, method: &'static str, name: Option<String>, params: String },
-}
-
-/// What a request says beside its job.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
-    /// As text.
-    pub(crate) progress_token: Option<String>,
-    /// Foreign members of `_meta`, as text.
-    pub(crate) meta: String,
-    /// Further members of `params`: `inputResponses`, `requestState`, whatever is unknown to us.
-    pub(crate) extra: String,
-}
 
 /// What a session brought is found with the session.
 fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
@@ -108,18 +61,28 @@ enum Done {
 /// The client's answer to something.
 enum Answered {
     /// A question of a legacy server, which waits for it.
-    Question { reply: oneshot::Sender<Reply>, answer: Reply },
+    Question { id: String, reply: oneshot::Sender<Reply>, answer: Reply },
     /// None: the server no longer wants to know. This is the id by which the client knows the question.
     Withdrawn { id: String },
+    /// None, for longer than anybody thinks.
+    Late { id: String, reply: oneshot::Sender<Reply> },
     /// A part of what a modern server wants.
-    Input { key: String, method: String, answer: Reply },
+    Input { id: String, key: String, method: String, answer: Reply },
 }
 
 /// A question of a legacy server for a modern client.
 struct Waiting {
     method: String,
     params: Option<JsonText>,
-    reply: oneshot::Sender<Reply>,
+    whither: Whither,
+}
+
+/// What the answer to a question is for.
+enum Whither {
+    /// The server waits for it.
+    Server(oneshot::Sender<Reply>),
+    /// The server has given up until a page was opened: it is asked anew.
+    Retry,
 }
 
 /// What a modern server wants from a legacy client.
@@ -154,6 +117,8 @@ pub(crate) struct Conversation {
     last: Option<Outcome>,
     /// What the client was asked. There is none before the first question: most calls have none.
     asked: Option<FuturesUnordered<BoxFuture<'static, Answered>>>,
+    /// By which ids the client knows what it has not answered yet.
+    open: Vec<String>,
     collecting: Option<Collecting>,
     waiting: BTreeMap<String, Waiting>,
     /// When the client is asked what has gathered.
@@ -174,6 +139,7 @@ impl Conversation {
             messages: VecDeque::new(),
             last: None,
             asked: None,
+            open: Vec::new(),
             collecting: None,
             waiting: BTreeMap::new(),
             park_at: None,
@@ -250,26 +216,37 @@ impl Conversation {
             tokio::select! {
                 biased;
                 Some(event) = next_event(&mut self.events) => {
-                    if let Some(step) = self.hear(event) {
-                        return step;
-                    }
+                    let last = self.hear(event);
+                    self.end(last);
                 }
                 done = next_done(&mut self.work) => {
                     self.work = None;
                     self.hear_the_rest();
-                    self.last = self.finish(done);
+                    let last = self.finish(done);
+                    self.end(last);
                 }
                 () = until(self.park_at), if self.park_at.is_some() => {
                     self.park_at = None;
                     return self.park();
                 }
                 Some(answered) = next_answer(&mut self.asked) => {
-                    if let Some(outcome) = self.take_answer(answered) {
-                        return Step::Done(outcome);
-                    }
+                    let last = self.take_answer(answered);
+                    self.end(last);
                 }
             }
         }
+    }
+
+    /// Ends with this, if it is anything. What the client was asked and has not answered is withdrawn.
+    fn end(&mut self, last: Option<Outcome>) {
+        if last.is_none() {
+            return;
+        }
+        for id in std::mem::take(&mut self.open) {
+            self.say(withdrawal(&id));
+        }
+        self.work = None;
+        self.last = last;
     }
 
     /// Signs of life that came together with the answer are told before it.
@@ -282,7 +259,7 @@ impl Conversation {
         }
     }
 
-    fn hear(&mut self, event: AskEvent) -> Option<Step> {
+    fn hear(&mut self, event: AskEvent) -> Option<Outcome> {
         match event {
             AskEvent::Progress(params) => {
                 if let Some(token) =
@@ -321,7 +298,7 @@ impl Conversation {
         method: String,
         params: Option<JsonText>,
         reply: oneshot::Sender<Reply>,
-    ) -> Option<Step> {
+    ) -> Option<Outcome> {
         let Some(need) = Need::of(&method, params.as_ref().map(JsonText::as_str)) else {
             refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
             return None;
@@ -339,14 +316,13 @@ impl Conversation {
                 None
             }
             None if can_answer => {
-                self.questions += 1;
-                let word = method.split('/').next().unwrap_or("input");
-                let key = format!("{word}_{}", self.questions);
-                self.waiting.insert(key, Waiting { method, params, reply });
+                let key = self.new_key(&method);
+                let whither = Whither::Server(reply);
+                self.waiting.insert(key, Waiting { method, params, whither });
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
-            None if need != Need::Roots => Some(Step::Done(outcome::missing_capability(need))),
+            None if need != Need::Roots => Some(outcome::missing_capability(need)),
             // It knows the method, but not the mode.
             Some(_) if need == Need::Url && self.asker.capabilities.meet(Need::Form) => {
                 let message = "the client does not take elicitation of mode `url`";
@@ -360,6 +336,13 @@ impl Conversation {
         }
     }
 
+    /// By which name a modern client answers a question.
+    fn new_key(&mut self, method: &str) -> String {
+        self.questions += 1;
+        let word = method.split('/').next().unwrap_or("input");
+        format!("{word}_{}", self.questions)
+    }
+
     fn ask_client(
         &mut self,
         client: &Client,
@@ -367,6 +350,7 @@ impl Conversation {
         params: Option<&JsonText>,
     ) -> Option<(String, oneshot::Receiver<Reply>)> {
         let (id, answer) = client.ask()?;
+        self.open.push(id.clone());
         self.say(request(&id, method, params.map(JsonText::as_str)));
         Some((id, answer))
     }
@@ -396,17 +380,35 @@ impl Conversation {
 
     /// Goes on with what the client came back with; asks again for what is still missing.
     pub(crate) fn resume(&mut self, wishes: Wishes, responses: &Members<'_>) -> Option<Step> {
-        self.wishes.progress_token = wishes.progress_token;
+        self.wishes = wishes;
+        let extra = std::mem::take(&mut self.wishes.extra);
         let given: Vec<String> =
             self.waiting.keys().filter(|key| is_usable(responses.get(key))).cloned().collect();
+        let mut is_refused = false;
         for key in given {
             let answer = responses.get(&key).and_then(|text| JsonText::from_text(text).ok());
-            if let (Some(waiting), Some(answer)) = (self.waiting.remove(&key), answer) {
-                // The server may have stopped waiting; then its answer says so.
-                let _gone = waiting.reply.send(Ok(answer));
+            match (self.waiting.remove(&key).map(|waiting| waiting.whither), answer) {
+                (Some(Whither::Server(reply)), Some(answer)) => {
+                    // The server may have stopped waiting; then its answer says so.
+                    let _gone = reply.send(Ok(answer));
+                }
+                (Some(Whither::Retry), answer) => {
+                    is_refused |= answer.as_ref().is_none_or(|answer| !is_accepted(answer));
+                }
+                // What cannot be read is no answer: the server hears that there is none.
+                (Some(Whither::Server(_)), None) | (None, _) => {}
             }
         }
-        (!self.waiting.is_empty()).then(|| self.park())
+        if is_refused {
+            let message = "the page that the server wants to be opened first was not opened";
+            self.waiting.clear();
+            self.last = Some(self.failed(message));
+        } else if !self.waiting.is_empty() {
+            return Some(self.park());
+        } else if self.work.is_none() {
+            self.begin(extra);
+        }
+        None
     }
 
     fn finish(&mut self, done: Done) -> Option<Outcome> {
@@ -416,6 +418,12 @@ impl Conversation {
                 self.want_input(answer.as_str())
             }
             Done::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
+            Done::Call(Err(CallFailed { rpc: Some(rpc), .. }))
+            | Done::Pass(Err(PassFailure::Server(AskFailure::Rpc(rpc))))
+                if era == ListEra::Modern && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
+            {
+                self.want_pages(&rpc)
+            }
             Done::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             Done::Pass(Ok(result)) => {
                 let head = read_result_head(result.as_str()).ok();
@@ -464,15 +472,14 @@ impl Conversation {
         let Some(client) = self.asker.client.clone() else {
             return Some(Outcome::text(self.sealed(result)));
         };
-        let era = ListEra::Legacy;
         self.rounds += 1;
         if self.rounds > MAX_ROUNDS {
-            return Some(Outcome::tool_error(era, "the server keeps asking for more input"));
+            return Some(self.failed("the server keeps asking for more input"));
         }
         let members = Members::read(result).unwrap_or_default();
         let requests = members.object("inputRequests").unwrap_or_default();
         let state = members.get("requestState").map(str::to_owned);
-        let mut missing = 0;
+        let mut questions = Vec::new();
         for (key, wanted) in requests.iter() {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
@@ -481,22 +488,55 @@ impl Conversation {
             if !can_answer || !self.asker.can_stream {
                 let message =
                     format!("the server asks the client for {method}, which it does not offer");
-                return Some(Outcome::tool_error(era, message));
+                return Some(self.failed(message));
             }
             let params = wanted.get("params").and_then(|text| JsonText::from_text(text).ok());
-            let Some((_, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
-                return Some(Outcome::tool_error(era, "the client has too many open questions"));
+            questions.push((key.to_owned(), method, params));
+        }
+        let missing = questions.len();
+        for (key, method, params) in questions {
+            let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
+                return Some(self.failed("the client has too many open questions"));
             };
-            missing += 1;
-            let key = key.to_owned();
             self.asked.get_or_insert_default().push(Box::pin(async move {
                 let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
-                Answered::Input { key, method, answer }
+                Answered::Input { id, key, method, answer }
             }));
         }
         self.collecting = Some(Collecting { missing, responses: BTreeMap::new(), state });
         self.go_on();
         None
+    }
+
+    /// A legacy server works only after pages were opened. The modern era knows no such error: its client is asked to
+    /// open them, and the server is asked anew when it comes back.
+    fn want_pages(&mut self, error: &RpcError) -> Option<Outcome> {
+        if !self.asker.capabilities.meet(Need::Url) {
+            return Some(outcome::missing_capability(Need::Url));
+        }
+        let pages = pages_of(error);
+        self.rounds += 1;
+        if pages.is_empty() || self.rounds > MAX_ROUNDS {
+            let message = format!("the server wants pages to be opened first: {}", error.message);
+            return Some(self.failed(message));
+        }
+        // What it asked before it gave up needs no answer any more.
+        self.waiting.clear();
+        for params in pages {
+            let method = "elicitation/create".to_owned();
+            let (key, params) = (self.new_key(&method), Some(params));
+            self.waiting.insert(key, Waiting { method, params, whither: Whither::Retry });
+        }
+        self.park_at = Some(Instant::now());
+        None
+    }
+
+    /// That nothing came of it.
+    fn failed(&self, message: impl Into<String>) -> Outcome {
+        match self.job {
+            Job::Call { .. } => Outcome::tool_error(self.asker.era(), message),
+            Job::Pass { .. } => Outcome::error(code::INTERNAL_ERROR, message),
+        }
     }
 
     /// What a modern server wants, its state bound to who asked and what for.
@@ -515,14 +555,21 @@ impl Conversation {
 
     fn take_answer(&mut self, answered: Answered) -> Option<Outcome> {
         match answered {
-            Answered::Question { reply, answer } => {
+            Answered::Question { id, reply, answer } => {
+                self.open.retain(|open| *open != id);
                 let _gone = reply.send(answer);
             }
-            Answered::Withdrawn { id } => {
-                let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
-                self.say(notification("notifications/cancelled", Some(&params)));
+            Answered::Late { id, reply } => {
+                self.open.retain(|open| *open != id);
+                refuse(reply, code::INTERNAL_ERROR, "the client did not answer in time");
+                self.say(withdrawal(&id));
             }
-            Answered::Input { key, method, answer } => {
+            Answered::Withdrawn { id } => {
+                self.open.retain(|open| *open != id);
+                self.say(withdrawal(&id));
+            }
+            Answered::Input { id, key, method, answer } => {
+                self.open.retain(|open| *open != id);
                 let response = match answer {
                     Ok(response) => response,
                     Err(_) if method == "elicitation/create" => {
@@ -530,7 +577,7 @@ impl Conversation {
                     }
                     Err(error) => {
                         let message = format!("the client refused {method}: {}", error.message);
-                        return Some(Outcome::tool_error(ListEra::Legacy, message));
+                        return Some(self.failed(message));
                     }
                 };
                 if let Some(collecting) = &mut self.collecting {
@@ -570,10 +617,17 @@ async fn answered_or_withdrawn(
     tokio::select! {
         biased;
         answer = answer => {
-            Answered::Question { reply, answer: answer.unwrap_or_else(|_| Err(gave_up())) }
+            Answered::Question { id, reply, answer: answer.unwrap_or_else(|_| Err(gave_up())) }
         }
         () = reply.closed() => Answered::Withdrawn { id },
+        () = tokio::time::sleep(PATIENCE) => Answered::Late { id, reply },
     }
+}
+
+/// That a client need not answer any more.
+fn withdrawal(id: &str) -> String {
+    let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
+    notification("notifications/cancelled", Some(&params))
 }
 
 async fn until(moment: Option<Instant>) {
@@ -610,6 +664,27 @@ async fn next_done(work: &mut Option<Pin<Box<dyn Future<Output = Done> + Send>>>
 /// A response of the wrong kind is as good as none: it is asked for again.
 fn is_usable(response: Option<&str>) -> bool {
     response.is_some_and(|text| text.starts_with('{'))
+}
+
+fn is_accepted(answer: &JsonText) -> bool {
+    let answer = Members::read(answer.as_str()).unwrap_or_default();
+    answer.string("action").as_deref() == Some("accept")
+}
+
+/// The pages that a legacy server names in its error, as parameters of questions.
+fn pages_of(error: &RpcError) -> Vec<JsonText> {
+    let data = error.data.as_ref().map_or("{}", JsonText::as_str);
+    let data = Members::read(data).unwrap_or_default();
+    let pages = data.get("elicitations").unwrap_or("[]");
+    let pages: Vec<&RawValue> = serde_json::from_str(pages).unwrap_or_default();
+    let is_page =
+        |page: &&RawValue| Need::of("elicitation/create", Some(page.get())) == Some(Need::Url);
+    // One that is no page may be what matters: then none is asked for.
+    if pages.iter().all(is_page) {
+        pages.into_iter().map(JsonText::from).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 fn refuse(reply: oneshot::Sender<Reply>, code: i64, message: &str) {

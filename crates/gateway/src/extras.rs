@@ -10,7 +10,7 @@ use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
 use switchboard_protocol::{Members, push_string};
 use switchboard_runtime::{Listed, Offers};
 use switchboard_view::{ListEra, Named, expose_names};
-use wildmatch::WildMatch;
+use wildmatch::{WildMatch, WildMatchPattern};
 
 use crate::instructions::Said;
 
@@ -137,23 +137,26 @@ impl Extras {
         self.prompts.iter().rfind(|extra| *extra.shown == *name && is_visible(&extra.server))
     }
 
-    /// The server that has a resource: listed, or of a template's shape, or the only one that has any.
+    /// The server that has a resource: listed, or of a template's shape, or the only one that has any. What a server has
+    /// that may be known of, and is just not seen, is no business of another one.
     pub(crate) fn server_of(
         &self,
         uri: &str,
         is_visible: impl Fn(&ServerName) -> bool,
+        is_known: impl Fn(&ServerName) -> bool,
     ) -> Option<&ServerName> {
-        let visible = |extra: &&Extra| is_visible(&extra.server);
-        let listed = self.resources.iter().filter(visible).find(|extra| extra.key == uri);
-        let shaped = || {
-            let mut templates = self.templates.iter().filter(visible);
-            templates.find(|extra| extra.key == uri || has_shape(&extra.key, uri))
-        };
-        let only = || {
-            let mut servers = self.with_resources.iter().filter(|server| is_visible(server));
-            servers.next().filter(|_| servers.next().is_none())
-        };
-        listed.or_else(shaped).map(|extra| &extra.server).or_else(only)
+        let listed = self.resources.iter().filter(|extra| extra.key == uri);
+        let templates = self.templates.iter();
+        let shaped = templates.filter(|extra| extra.key == uri || has_shape(&extra.key, uri));
+        let mut is_somebodys = false;
+        for Extra { server, .. } in listed.chain(shaped) {
+            if is_visible(server) {
+                return Some(server);
+            }
+            is_somebodys |= is_known(server);
+        }
+        let mut servers = self.with_resources.iter().filter(|server| is_visible(server));
+        servers.next().filter(|_| !is_somebodys && servers.next().is_none())
     }
 
     pub(crate) fn completes(&self, server: &ServerName) -> bool {
@@ -181,7 +184,8 @@ fn has_shape(template: &str, uri: &str) -> bool {
             _ => {}
         }
     }
-    WildMatch::new(&pattern).matches(uri)
+    // A `?` is where the query begins, and stands for itself.
+    WildMatchPattern::<'*', '\0'>::new(&pattern).matches(uri)
 }
 
 fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
@@ -272,6 +276,8 @@ mod tests {
         assert!(has_shape("test://template/{id}/data", "test://template/7/data"));
         assert!(!has_shape("test://template/{id}/data", "test://other/7/data"));
         assert!(has_shape("file:///{+path}", "file:///a/b"));
+        assert!(has_shape("db://rows?id={id}", "db://rows?id=7"));
+        assert!(!has_shape("db://rows?id={id}", "db://rows/id=7"));
     }
 
     fn offers(prompts: &[&str], resources: &[&str]) -> Arc<Offers> {
@@ -284,7 +290,10 @@ mod tests {
             .collect::<Vec<_>>()
         };
         let (prompts, resources) = (listed(prompts), listed(resources));
-        Arc::new(Offers { templates: resources.clone(), prompts, resources, ..Offers::default() })
+        let mut offers = Offers { prompts, resources, ..Offers::default() };
+        offers.templates.clone_from(&offers.resources);
+        offers.features.resources = true;
+        Arc::new(offers)
     }
 
     /// Three servers that have one name and one address in common.
@@ -322,9 +331,27 @@ mod tests {
                 let owners: Vec<_> = owners.map(|extra| extra.server.as_str()).collect();
                 assert_eq!(owners, [address], "{seen:?}");
             }
-            assert_eq!(bare.server_of("a://pay", sees).unwrap().as_str(), address, "{seen:?}");
+            assert_eq!(
+                bare.server_of("a://pay", sees, sees).unwrap().as_str(),
+                address,
+                "{seen:?}"
+            );
         }
         assert_eq!(bare.seen(Kind::Resources, |_| false).count(), 0);
+    }
+
+    #[test]
+    fn an_address_that_nobody_lists_goes_to_the_only_server_unless_it_is_somebody_elses() {
+        let extras = three(Naming::Bare);
+        let only_two = |server: &ServerName| server.as_str() == "two";
+        let owner = |uri| extras.server_of(uri, only_two, |_| true).map(ServerName::as_str);
+        assert_eq!(owner("a://pay"), Some("two"));
+        assert_eq!(owner("a://unlisted"), Some("two"));
+        assert_eq!(owner("a://own"), None, "it is one's, which is not seen");
+        // What nobody may know of takes nothing from anybody.
+        let hidden = extras.server_of("a://own", only_two, only_two);
+        assert_eq!(hidden.map(ServerName::as_str), Some("two"));
+        assert_eq!(extras.server_of("a://unlisted", |_| true, |_| true), None);
     }
 
     #[test]

@@ -28,11 +28,11 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) fn new(board: &Board, plan: &Plan, exposure: Exposure) -> Self {
         let server_sets = ServerSets::new(plan);
-        let mut stage = Stage::new(board.catalog(), plan, exposure);
-        let known = known_servers(&stage.servers, &stage.index, &server_sets);
-        stage.servers = known;
+        let catalog = board.catalog();
+        let index = Index::new(&catalog, plan);
+        let servers = known_servers(plan, &index, &server_sets);
         Self {
-            stage: Arc::new(stage),
+            stage: Arc::new(Stage::new(catalog, index, exposure, servers)),
             extras: Extras::new(&board.offers(), plan),
             server_sets,
             gazes: Mutex::default(),
@@ -70,6 +70,11 @@ impl Front {
         self.gazes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether policy lets a server be known.
+    pub(crate) fn knows(&self, server: &ServerName) -> bool {
+        self.stage.servers.iter().any(|known| known == server.as_str())
+    }
+
     /// Whether prompts and resources of a server belong to a view: they follow its tools, and its toolsets where it has
     /// no tools.
     pub(crate) fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
@@ -81,16 +86,16 @@ impl Front {
 }
 
 /// The servers of which policy leaves something. The others are as if they were not configured.
-fn known_servers(all: &[String], index: &Index, server_sets: &ServerSets) -> Vec<String> {
+fn known_servers(plan: &Plan, index: &Index, server_sets: &ServerSets) -> Vec<String> {
     let entries = index.entries().iter().map(|entry| &entry.tool.name);
     let permitted = entries.filter(|name| index.permits(name.as_str()));
     let with_tools: HashSet<&ServerName> = permitted.map(CanonicalName::server).collect();
-    let is_known = |name: &&String| {
-        let server = ServerName::new(name.as_str());
-        if index.has_server(&server) {
-            return with_tools.contains(&server);
+    let is_known = |server: &&ServerName| {
+        if index.has_server(server) {
+            return with_tools.contains(server);
         }
-        server_sets.may_be_named(&server)
+        server_sets.may_be_named(server)
     };
-    all.iter().filter(is_known).cloned().collect()
+    let all = plan.servers.iter().map(|server| &server.spec.name);
+    all.filter(is_known).map(ServerName::to_string).collect()
 }

@@ -1,11 +1,12 @@
 //! The gateway: who is connected, and what everybody sees.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures::future::join_all;
 use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews};
 use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
@@ -63,9 +64,11 @@ pub struct Gateway {
     log_rank: AtomicU8,
     /// Somebody is gone, or sees something else: servers may have to be told what is watched.
     watch_again: Notify,
-    /// How often that was wanted, so that nobody goes home with an older answer.
-    watch_wishes: AtomicU64,
+    /// The turn to note what is watched.
+    noting: Mutex<()>,
     tasks: TaskTracker,
+    /// Conversations that are written to their clients. Each ends with its connection, for which nobody waits here.
+    pub(crate) talks: TaskTracker,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -102,8 +105,9 @@ impl Gateway {
             state_prefix: format!("{}.", random_text()),
             log_rank: AtomicU8::new(u8::MAX),
             watch_again: Notify::new(),
-            watch_wishes: AtomicU64::new(0),
+            noting: Mutex::default(),
             tasks,
+            talks: TaskTracker::new(),
         });
         gateway.tasks.spawn(follow(gateway.clone()));
         gateway.tasks.spawn(spread_news(gateway.clone()));
@@ -142,7 +146,7 @@ impl Gateway {
 
     /// Whether policy leaves clients anything of a configured server, whichever face they use.
     pub fn permits_server(&self, server: &str) -> bool {
-        self.front.load().stage.servers.iter().any(|known| known == server)
+        self.front.load().knows(&ServerName::new(server))
     }
 
     /// The largest message that is read.
@@ -298,26 +302,31 @@ impl Gateway {
     pub(crate) async fn hear_from(&self, level: Level) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
         if level.rank() < before {
-            Box::pin(self.board.set_log_level(Some(level.as_str().into()))).await;
+            self.board.set_log_level(Some(level.as_str().into())).await;
         }
     }
 
-    /// Tells servers which resources are watched now, each by who sees that server.
-    pub(crate) async fn watch_resources(&self) {
-        self.watch_wishes.fetch_add(1, Ordering::SeqCst);
-        loop {
-            let wishes = self.watch_wishes.load(Ordering::SeqCst);
-            let mut wanted = self.watched();
-            let telling = self.board.offers().into_iter().map(|(server, _)| {
-                let uris = wanted.remove(&server).unwrap_or_default();
-                async move { self.board.watch_resources(&server, uris).await }
-            });
-            // All at once: a server that does not answer holds up nobody else's.
-            futures::future::join_all(telling).await;
-            // Who was overtaken has said what is no longer so.
-            if self.watch_wishes.load(Ordering::SeqCst) == wishes {
-                return;
-            }
+    /// Tells these servers which of their resources are watched now. All others hear it soon: nobody waits for a server
+    /// that is none of his business.
+    pub(crate) async fn watch_resources_of(&self, servers: &BTreeSet<ServerName>) {
+        self.note_watched();
+        join_all(servers.iter().map(|server| self.board.tell_wishes(server))).await;
+        self.watch_soon();
+    }
+
+    async fn watch_all(&self) {
+        self.note_watched();
+        let servers = self.board.offers();
+        join_all(servers.iter().map(|(server, _)| self.board.tell_wishes(server))).await;
+    }
+
+    /// Notes for each server what is watched now. One after the other, so that nobody notes what is no longer so.
+    fn note_watched(&self) {
+        let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.watched();
+        for (server, _) in self.board.offers() {
+            let uris = wanted.remove(&server).unwrap_or_default();
+            self.board.wish_updates(&server, uris);
         }
     }
 
@@ -326,16 +335,11 @@ impl Gateway {
         let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
         let mut add =
             |scope: &Arc<Scope>, session: Option<&Arc<Session>>, uris: BTreeSet<String>| {
-                if uris.is_empty() {
-                    return;
-                }
-                self.with_sight(scope, session, |front, serves| {
-                    for uri in uris {
-                        if let Some(server) = front.extras.server_of(&uri, serves) {
-                            watched.entry(server.clone()).or_default().insert(uri);
-                        }
+                for uri in uris {
+                    if let Some(server) = self.owner_of(scope, session, &uri) {
+                        watched.entry(server).or_default().insert(uri);
                     }
-                });
+                }
             };
         let clients: Vec<_> = self.clients().values().cloned().collect();
         for client in clients {
@@ -345,6 +349,20 @@ impl Gateway {
             add(&listener.scope, listener.session.as_ref(), listener.uris.clone());
         }
         watched
+    }
+
+    /// The server from which somebody reads an address.
+    pub(crate) fn owner_of(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        uri: &str,
+    ) -> Option<ServerName> {
+        self.with_sight(scope, session, |front, serves| {
+            // Who has chosen one server means no other.
+            let is_known = |server: &ServerName| scope.server.is_none() && front.knows(server);
+            front.extras.server_of(uri, serves, is_known).cloned()
+        })
     }
 
     /// What somebody sees now beside tools.
@@ -390,7 +408,7 @@ async fn follow(gateway: Arc<Gateway>) {
 async fn keep_watch(gateway: Arc<Gateway>) {
     let again = async || {
         gateway.watch_again.notified().await;
-        gateway.watch_resources().await;
+        gateway.watch_all().await;
     };
     while gateway.stop.run_until_cancelled(again()).await.is_some() {}
 }
@@ -429,9 +447,7 @@ async fn spread_news(gateway: Arc<Gateway>) {
             Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
                 let sees = |scope: &Arc<Scope>, session: Option<&Arc<Session>>| {
                     // Several servers may have the address; who asks for it means the one that it sees there.
-                    gateway.with_sight(scope, session, |front, serves| {
-                        front.extras.server_of(&uri, serves) == Some(&server)
-                    })
+                    gateway.owner_of(scope, session, &uri).as_ref() == Some(&server)
                 };
                 let clients: Vec<_> = gateway.clients().values().cloned().collect();
                 for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
@@ -492,6 +508,8 @@ impl Gateway {
             }
         }
         self.parked.expire(now);
+        // A server may answer by now that did not.
+        self.watch_soon();
         let gone = self.sessions.let_go();
         if !gone.is_empty() {
             let board = self.board.clone();

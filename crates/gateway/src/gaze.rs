@@ -70,6 +70,17 @@ impl Gaze {
         format!("{:016x}{prompts:016x}{resources:016x}", self.look.view.digest())
     }
 
+    /// The same, with nothing in the place of what somebody does not know yet.
+    pub(crate) fn fingerprint_without(&self, unknown: Changes) -> String {
+        let whole = self.fingerprint();
+        let Changes { tools, prompts, resources } = unknown;
+        let parts = [tools, prompts, resources].into_iter().enumerate().map(|(at, is_unknown)| {
+            let part = whole.get(at * 16..at * 16 + 16).filter(|_| !is_unknown);
+            part.unwrap_or("----------------")
+        });
+        parts.collect()
+    }
+
     /// What differs from a fingerprint of another run.
     pub(crate) fn since_fingerprint(&self, fingerprint: &str) -> Changes {
         let now = self.fingerprint();

@@ -14,9 +14,9 @@ use switchboard_protocol::{
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
 
+use crate::asker::Asker;
 use crate::body::{GatewayBody, event};
 use crate::client::Client;
-use crate::conversation::Asker;
 use crate::gateway::Gateway;
 use crate::http_answer::{
     Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
@@ -24,7 +24,7 @@ use crate::http_answer::{
 };
 use crate::http_scope::{check_scope, names, read_scope};
 use crate::http_talk::{Running, Said, Stream, Talk};
-use crate::legacy::asker_of;
+use crate::legacy::{asker_of, snapshot_of};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -175,7 +175,6 @@ impl Gateway {
                     conversation: Some(conversation),
                     id: id.to_owned(),
                     running: Some(running),
-                    first: None,
                 };
                 loop {
                     if let Said::Last(outcome) = talk.step(None).await {
@@ -350,7 +349,6 @@ impl Gateway {
                     conversation: Some(conversation),
                     id: id.to_owned(),
                     running,
-                    first: None,
                 };
                 talk.answer(accepts).await
             }
@@ -377,9 +375,7 @@ impl Gateway {
             let message = "too many streams are open; close some first";
             return refuse(StatusCode::TOO_MANY_REQUESTS, Some(id), code::INTERNAL_ERROR, message);
         };
-        if !wanted.uris.is_empty() {
-            self.watch_resources().await;
-        }
+        self.watch_for(asker, wanted).await;
         let meta = subscription_meta(id);
         let acknowledged = notification(
             "notifications/subscriptions/acknowledged",
@@ -411,9 +407,12 @@ impl Gateway {
                 return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
             }
         };
+        let messages = client.open_stream();
+        // What was owed is told now.
+        self.sessions.keeper.put_client(snapshot_of(&client));
         let stream = Stream {
             first: None,
-            messages: client.open_stream(),
+            messages,
             goodbye: None,
             ended: client.ended.clone(),
             _place: None,
@@ -456,7 +455,7 @@ impl Gateway {
             Route::All => true,
             Route::Session(id) => *client.session.id == **id,
             Route::Server(server) => client.scope.server.as_ref() == Some(server),
-            Route::Toolsets(sets) => client.scope.toolsets.first() == Some(&names(sets)),
+            Route::Toolsets(sets) => client.scope.toolsets.contains(&names(sets)),
         };
         if !is_at_home {
             return Err(gone());

@@ -1,5 +1,7 @@
 //! What an HTTP request narrows itself to: by its path, its query and its headers.
 
+use std::collections::BTreeSet;
+
 use http::StatusCode;
 use switchboard_view::{Scope, ScopeFault};
 
@@ -37,6 +39,11 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     }
     // An empty list names nothing, which is no wish at all.
     scope.toolsets.retain(|sets| !sets.is_empty());
+    // Who says the same in other words sees the same, and shares it.
+    for lists in [&mut scope.toolsets, &mut scope.tools] {
+        lists.sort_unstable();
+        lists.dedup();
+    }
     Ok(scope)
 }
 
@@ -71,8 +78,11 @@ fn bad(message: String) -> Refused {
     Refused(StatusCode::BAD_REQUEST, message)
 }
 
+/// The names in a list, each once.
 pub(crate) fn names(list: &str) -> Vec<String> {
-    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: BTreeSet<&str> = names.collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 pub(crate) fn flag(text: &str) -> Result<bool, String> {

@@ -1,10 +1,12 @@
 //! Conversations and streams while they are written to a client over HTTP.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
+use switchboard_protocol::Members;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,10 @@ use crate::outcome::Outcome;
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 const CANCELLED: i64 = -32_800;
+
+/// What the connection has room for, and what waits behind it.
+const STREAM_QUEUE: usize = 8;
+const MAX_UNTOLD: usize = 32;
 
 /// The end of a request that a client may cancel.
 pub(crate) struct Running {
@@ -39,7 +45,6 @@ pub(crate) struct Talk {
     pub(crate) conversation: Option<Box<Conversation>>,
     pub(crate) id: String,
     pub(crate) running: Option<Running>,
-    pub(crate) first: Option<String>,
 }
 
 pub(crate) enum Said {
@@ -57,24 +62,39 @@ impl Talk {
                 Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
                 Said::Silence => {}
                 Said::Message(message) => {
-                    self.first = Some(message);
-                    return streamed(GatewayBody::events(stream::unfold(self, Self::next)));
+                    let (out, mut events) = mpsc::channel(STREAM_QUEUE);
+                    let talks = self.gateway.talks.clone();
+                    talks.spawn(self.tell(event(&message), out));
+                    let events = stream::poll_fn(move |context| events.poll_recv(context));
+                    return streamed(GatewayBody::events(events));
                 }
             }
         }
     }
 
-    pub(crate) async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((event(&first), self));
-        }
-        self.conversation.as_ref()?;
-        match self.step(Some(KEEP_ALIVE_EVERY)).await {
-            Said::Message(message) => Some((event(&message), self)),
-            Said::Silence => Some((KEEP_ALIVE, self)),
-            Said::Last(outcome) => {
-                let message = outcome.message(&self.id);
-                Some((event(&message), self))
+    /// Goes on to its end or to that of its reader. A reader that takes nothing holds up nothing else: the time of the
+    /// call runs, and what is no more than a sign of life is left out.
+    async fn tell(mut self, first: Bytes, out: mpsc::Sender<Bytes>) {
+        let mut untold = VecDeque::from([first]);
+        while self.conversation.is_some() || !untold.is_empty() {
+            tokio::select! {
+                biased;
+                () = out.closed() => return,
+                Ok(place) = out.reserve(), if !untold.is_empty() => {
+                    if let Some(event) = untold.pop_front() {
+                        place.send(event);
+                    }
+                }
+                said = self.step(Some(KEEP_ALIVE_EVERY)), if self.conversation.is_some() => {
+                    match said {
+                        Said::Message(message) if untold.len() < MAX_UNTOLD || !is_sign_of_life(&message) => {
+                            untold.push_back(event(&message));
+                        }
+                        Said::Silence if untold.is_empty() => untold.push_back(KEEP_ALIVE),
+                        Said::Message(_) | Said::Silence => {}
+                        Said::Last(outcome) => untold.push_back(event(&outcome.message(&self.id))),
+                    }
+                }
             }
         }
     }
@@ -115,6 +135,13 @@ impl Talk {
             }
         }
     }
+}
+
+/// What a client can do without. Of everything else there is only so much.
+fn is_sign_of_life(message: &str) -> bool {
+    let members = Members::read(message).unwrap_or_default();
+    let method = members.string("method");
+    matches!(method.as_deref(), Some("notifications/progress" | "notifications/message"))
 }
 
 /// Messages for a client that listens.

@@ -9,8 +9,8 @@ use switchboard_sessions::{Session, SessionKind, now_ms, random_text};
 use switchboard_store::StoredClient;
 use switchboard_view::Scope;
 
+use crate::asker::Asker;
 use crate::client::{Client, Remembered};
-use crate::conversation::Asker;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::level::Level;
@@ -93,10 +93,14 @@ impl Gateway {
         }
         let client = self.restore(id, &stored).await?;
         // Two requests may restore at the same time; the first one counts.
+        let present = self.clients().get(id).cloned();
+        if present.is_none() && !self.make_room(&client.owner) {
+            return None;
+        }
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
         self.look_for(&client, |now, before| now.since(before));
         if !client.subscriptions().is_empty() {
-            self.watch_resources().await;
+            self.watch_soon();
         }
         Some(client)
     }

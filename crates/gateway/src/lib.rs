@@ -4,6 +4,7 @@
 //! [`Gateway::delete`] take what a transport has read and give back what it should write, and
 //! [`Gateway::serve_lines`] does the same for standard input and output.
 
+mod asker;
 mod body;
 mod client;
 mod conversation;
@@ -34,5 +35,5 @@ mod session_care;
 pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
-pub use lines::{Line, MAX_LINE, WAITING_LINES, read_line, write_lines};
+pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};
 pub use session_calls::{SessionCall, SessionReply};

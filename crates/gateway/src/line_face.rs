@@ -11,17 +11,18 @@ use switchboard_protocol::{
     EraClaim, ErrorBody, Members, Message, Meta, Unreadable, claim, code, error_response,
     is_too_deep, notification, read_message,
 };
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::asker::Asker;
 use crate::client::Client;
-use crate::conversation::{Asker, Step};
+use crate::conversation::Step;
 use crate::gateway::Gateway;
 use crate::http_face::{BATCHING, MAX_BATCH, take_notification};
 use crate::legacy::asker_of;
-use crate::lines::{Line, MAX_LINE, WAITING_LINES, read_line, write_lines};
+use crate::lines::{Lines, WAITING_LINES, write_lines};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -108,19 +109,14 @@ impl Gateway {
 
 impl Peer {
     async fn read_lines(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
-        let mut input = BufReader::new(input);
-        let mut line = Vec::new();
-        loop {
-            match read_line(&mut input, &mut line).await? {
-                Line::End => return Ok(()),
-                Line::TooLong => {
-                    let message = format!("a message is larger than {MAX_LINE} bytes");
-                    self.refuse(None, code::PARSE_ERROR, message).await;
-                }
-                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole => self.take(&line).await,
+        let mut lines = Lines::new(input);
+        while let Some(line) = lines.next().await? {
+            match line {
+                Ok(line) => self.take(line).await,
+                Err(bad) => self.refuse(None, code::PARSE_ERROR, bad.to_string()).await,
             }
         }
+        Ok(())
     }
 
     async fn send(&self, message: String) {
@@ -139,11 +135,11 @@ impl Peer {
         (before + requests <= MAX_RUNNING).then_some(room)
     }
 
-    async fn take(self: &Arc<Self>, line: &[u8]) {
-        if line.trim_ascii_start().starts_with(b"[") {
+    async fn take(self: &Arc<Self>, line: &str) {
+        if line.trim_ascii_start().starts_with('[') {
             return self.take_batch(line).await;
         }
-        let message = match read_message(line) {
+        let message = match read_message(line.as_bytes()) {
             Ok(message) => message,
             Err(Unreadable::NotJson(reason)) => {
                 return self.refuse(None, code::PARSE_ERROR, reason).await;
@@ -172,8 +168,9 @@ impl Peer {
     }
 
     /// Older clients may send several messages as one line, and get the answers as one.
-    async fn take_batch(self: &Arc<Self>, line: &[u8]) {
-        let parts = if is_too_deep(line) { None } else { serde_json::from_slice(line).ok() };
+    async fn take_batch(self: &Arc<Self>, line: &str) {
+        let parts =
+            if is_too_deep(line.as_bytes()) { None } else { serde_json::from_str(line).ok() };
         let Some(parts): Option<Vec<&RawValue>> = parts else {
             let message = "the message is not JSON, or nested too deep";
             return self.refuse(None, code::PARSE_ERROR, message).await;
@@ -363,9 +360,7 @@ impl Peer {
         else {
             return Outcome::error(code::INTERNAL_ERROR, "too many streams are open").message(id);
         };
-        if !wanted.uris.is_empty() {
-            self.gateway.watch_resources().await;
-        }
+        self.gateway.watch_for(asker, wanted).await;
         let meta = subscription_meta(id);
         let params = format!("{{\"notifications\":{},{meta}}}", wanted.text());
         self.send(notification("notifications/subscriptions/acknowledged", Some(&params))).await;

@@ -1,53 +1,72 @@
 //! Messages as lines of a pipe: how they are read and written.
 
-use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::body::push_line;
 
 /// The longest line that is read.
-pub const MAX_LINE: usize = 4 * 1024 * 1024;
+const MAX_LINE: usize = 4 * 1024 * 1024;
 /// Messages that wait to be written; then those who write wait for the reader.
 pub const WAITING_LINES: usize = 256;
 
-/// What was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
-    Whole,
-    /// Longer than [`MAX_LINE`].
+/// Why what was read is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    #[error("a message is larger than {MAX_LINE} bytes")]
     TooLong,
-    /// There is no further one.
-    End,
+    #[error("the message is not UTF-8")]
+    NotText,
 }
 
-/// Reads up to a line break; what is too long is read to its end and thrown away.
-pub async fn read_line(
-    input: &mut (impl AsyncBufReadExt + Unpin),
-    line: &mut Vec<u8>,
-) -> std::io::Result<Line> {
-    line.clear();
-    let mut is_too_long = false;
-    loop {
-        let buffer = input.fill_buf().await?;
-        if buffer.is_empty() {
-            return Ok(match (line.is_empty(), is_too_long) {
-                (true, false) => Line::End,
-                (_, true) => Line::TooLong,
-                (false, false) => Line::Whole,
-            });
+/// The lines of an input.
+#[derive(Debug)]
+pub struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub fn new(input: R) -> Self {
+        Self { input: BufReader::new(input), line: Vec::new() }
+    }
+
+    /// The next line that is not empty; `None` after the last one.
+    pub async fn next(&mut self) -> std::io::Result<Option<Result<&str, BadLine>>> {
+        loop {
+            let Some(is_whole) = self.read().await? else { return Ok(None) };
+            if !is_whole {
+                return Ok(Some(Err(BadLine::TooLong)));
+            }
+            if !self.line.trim_ascii().is_empty() {
+                let line = str::from_utf8(&self.line).map_err(|_| BadLine::NotText);
+                return Ok(Some(line));
+            }
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-        if line.len() + part.len() > MAX_LINE {
-            is_too_long = true;
-            line.clear();
-        } else if !is_too_long {
-            line.extend_from_slice(part);
-        }
-        let read = end.map_or(buffer.len(), |end| end + 1);
-        input.consume(read);
-        if end.is_some() {
-            return Ok(if is_too_long { Line::TooLong } else { Line::Whole });
+    }
+
+    /// Reads up to a line break; what is too long is read to its end and thrown away.
+    async fn read(&mut self) -> std::io::Result<Option<bool>> {
+        self.line.clear();
+        let mut is_whole = true;
+        loop {
+            let buffer = self.input.fill_buf().await?;
+            if buffer.is_empty() {
+                return Ok((!self.line.is_empty() || !is_whole).then_some(is_whole));
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
+            if self.line.len() + part.len() > MAX_LINE {
+                is_whole = false;
+                self.line.clear();
+            } else if is_whole {
+                self.line.extend_from_slice(part);
+            }
+            let read = end.map_or(buffer.len(), |end| end + 1);
+            self.input.consume(read);
+            if end.is_some() {
+                return Ok(Some(is_whole));
+            }
         }
     }
 }

@@ -164,7 +164,7 @@ impl Listeners {
         &self,
         gateway: &Arc<crate::gateway::Gateway>,
         id: &str,
-        asker: &crate::conversation::Asker,
+        asker: &crate::asker::Asker,
         wanted: &Wanted,
     ) -> Option<(mpsc::Receiver<String>, Place)> {
         let (sender, receiver) = mpsc::channel(QUEUE);

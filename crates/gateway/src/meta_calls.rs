@@ -7,7 +7,7 @@ use switchboard_model::ToolResult;
 use switchboard_protocol::{Members, notification};
 use switchboard_view::{ListEra, MetaTool, Switched, View};
 
-use crate::conversation::Asker;
+use crate::asker::Asker;
 use crate::gateway::Gateway;
 use crate::legacy::snapshot_of;
 use crate::methods::{Incoming, Replying};
@@ -68,12 +68,12 @@ impl Gateway {
         });
         let mut before = Vec::new();
         if let Some(client) = &asker.client {
-            self.sessions.keeper.put_client(snapshot_of(client));
             // A client that has no stream of its own hears of the change on this one.
             if asker.can_stream && !client.has_stream() {
                 before
                     .extend(client.take_owed().methods().map(|method| notification(method, None)));
             }
+            self.sessions.keeper.put_client(snapshot_of(client));
         }
         if answer.is_ok() {
             // What was acknowledged is not lost.

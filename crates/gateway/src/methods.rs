@@ -10,7 +10,8 @@ use switchboard_protocol::{
 };
 use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
-use crate::conversation::{Asker, Conversation, Job, Step, Wishes};
+use crate::asker::{Asker, Job, Wishes};
+use crate::conversation::{Conversation, Step};
 use crate::extras::Kind;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
@@ -145,22 +146,24 @@ impl Gateway {
         request: &Incoming<'_>,
         read: &[&str],
     ) -> Replying {
+        let is_ours = |key: &str| matches!(key, "inputResponses" | "requestState");
         let mut extra: Vec<(&str, &str)> =
-            request.params.iter().filter(|(key, _)| !read.contains(key)).collect();
+            request.params.iter().filter(|(key, _)| !read.contains(key) && !is_ours(key)).collect();
         let mut wishes = Wishes {
             progress_token: request.meta.progress_token.map(str::to_owned),
             meta: request.meta.foreign(),
             extra: String::new(),
         };
         let state = request.params.string("requestState");
-        if let Some(state) = state.filter(|state| self.is_own_state(state)) {
+        if let Some(state) = state.as_ref().filter(|state| self.is_own_state(state)) {
             let taken =
-                self.parked.take(&state, &asker.principal, |parked| is_same(&parked.job, &job));
+                self.parked.take(state, &asker.principal, |parked| is_same(&parked.job, &job));
             let Some(mut conversation) = taken else {
                 return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
             };
             let responses = request.params.object("inputResponses").unwrap_or_default();
             conversation.asker = asker;
+            wishes.extra = params_text(&extra);
             return match conversation.resume(wishes, &responses) {
                 Some(Step::Park { state, outcome }) => {
                     self.parked.put(state, conversation);
@@ -170,25 +173,19 @@ impl Gateway {
             };
         }
         let unsealed;
-        match asker.era() {
-            // The bridge of a legacy client writes these itself.
-            ListEra::Legacy => {
-                extra.retain(|(key, _)| !matches!(*key, "inputResponses" | "requestState"));
-            }
-            ListEra::Modern => {
-                let seal = self.seal().await;
-                if request.params.get("requestState").is_some() {
-                    let state = request.params.string("requestState");
-                    let now = jiff::Timestamp::now();
-                    let opened =
-                        state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s, now));
-                    let Some(opened) = opened else {
-                        return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
-                    };
-                    unsealed = quoted(opened);
-                    extra.retain(|(key, _)| *key != "requestState");
-                    extra.push(("requestState", &unsealed));
-                }
+        // The bridge of a legacy client writes these itself.
+        if asker.era() == ListEra::Modern {
+            let seal = self.seal().await;
+            extra.extend(request.params.get("inputResponses").map(|it| ("inputResponses", it)));
+            if request.params.get("requestState").is_some() {
+                let now = jiff::Timestamp::now();
+                let opened =
+                    state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s, now));
+                let Some(opened) = opened else {
+                    return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
+                };
+                unsealed = quoted(opened);
+                extra.push(("requestState", &unsealed));
             }
         }
         wishes.extra = params_text(&extra);
@@ -277,9 +274,7 @@ impl Gateway {
     }
 
     fn server_of(&self, asker: &Asker, uri: &str) -> Option<ServerName> {
-        self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
-            front.extras.server_of(uri, serves).cloned()
-        })
+        self.owner_of(&asker.scope, asker.session.as_ref(), uri)
     }
 
     async fn set_level(&self, asker: &Asker, request: &Incoming<'_>) -> Replying {
@@ -298,15 +293,24 @@ impl Gateway {
         let (Some(uri), Some(client)) = (request.params.string("uri"), &asker.client) else {
             return Replying::error(code::INVALID_PARAMS, "`uri` must say which resource is meant");
         };
-        if is_wanted && self.server_of(asker, &uri).is_none() {
+        let server = self.server_of(asker, &uri);
+        if is_wanted && server.is_none() {
             return Replying::now(not_found(asker.era(), &uri));
         }
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
         self.sessions.keeper.put_client(snapshot_of(client));
-        self.watch_resources().await;
+        self.watch_resources_of(&server.into_iter().collect()).await;
         Replying::now(Outcome::text("{}"))
+    }
+
+    /// Has servers report what somebody listens for.
+    pub(crate) async fn watch_for(&self, asker: &Asker, wanted: &Wanted) {
+        if !wanted.uris.is_empty() {
+            let servers = wanted.uris.iter().filter_map(|uri| self.server_of(asker, uri));
+            Box::pin(self.watch_resources_of(&servers.collect())).await;
+        }
     }
 
     fn listen_for(&self, asker: &Asker, request: &Incoming<'_>) -> Replying {

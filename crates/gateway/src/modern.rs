@@ -12,7 +12,7 @@ use switchboard_protocol::{
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
 
-use crate::conversation::Asker;
+use crate::asker::Asker;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::conversation::Job;
+use crate::asker::Job;
 use crate::parked::PATIENCE;
 
 /// The seal of this installation; another process of it and a later run know it too.

@@ -2,14 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use switchboard_api::Readiness;
+use switchboard_auth::Role;
 use tokio::runtime::Handle;
 
 use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
+use crate::doorman::admit;
 use crate::present;
-use crate::ready::Ready;
+use crate::ready::{Ready, ReadyGateway};
 use crate::server::Shared;
 
 /// The process lives
@@ -33,6 +35,7 @@ pub(crate) async fn healthz() -> &'static str {
 /// The board serves
 ///
 /// A server that is away degrades the board and does not make it unready: the tools of that server say so themselves.
+/// Where credentials are needed, servers are named to those who show some, and to clients only what policy leaves them.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -41,8 +44,20 @@ pub(crate) async fn healthz() -> &'static str {
     responses((status = 200, description = "It serves.", body = Readiness), ForbiddenHost, Starting),
     security()
 )]
-pub(crate) async fn readyz(Ready(board): Ready) -> Json<Readiness> {
-    Json(present::readiness(&board))
+pub(crate) async fn readyz(
+    State(shared): State<Shared>,
+    Ready(board): Ready,
+    ReadyGateway(gateway): ReadyGateway,
+    headers: HeaderMap,
+) -> Json<Readiness> {
+    let mut readiness = present::readiness(&board);
+    // Anybody may ask, also where everything else needs credentials.
+    let role = admit(&shared, &headers).await.ok().map(|principal| principal.role);
+    readiness.unavailable.retain(|server| match role {
+        Some(role) => role >= Role::Operator || gateway.permits_server(server),
+        None => false,
+    });
+    Json(readiness)
 }
 
 /// Metrics for Prometheus

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, Method, StatusCode, Version};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
 use http_body_util::BodyExt;
@@ -96,8 +96,11 @@ where
     };
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().map(str::to_owned);
-    let stays = parts.method == Method::GET
-        || parts.headers.get(METHOD).is_some_and(|method| method == "subscriptions/listen");
+    // The name may be written in another way, too; then it is not worth a look.
+    let may_listen = |method: &HeaderValue| {
+        method == "subscriptions/listen" || method.as_bytes().starts_with(b"=?")
+    };
+    let stays = parts.method == Method::GET || parts.headers.get(METHOD).is_some_and(may_listen);
     let shown = stays.then(|| Credentials::of(&parts.headers));
     let asked = HttpRequest { route, query, headers: parts.headers, principal };
     let answer = match parts.method {

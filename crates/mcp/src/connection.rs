@@ -79,7 +79,8 @@ impl Connection {
 
     /// The end of a child says more than what it left unanswered.
     pub(crate) async fn explain(&self, error: ConnectError) -> ConnectError {
-        self.lost_child(&error).await.map_or(error, process_error)
+        let child = self.lost_child(&error).await;
+        child.map_or(error, |child| self.veil.over(process_error(child)))
     }
 
     /// The server's name in the configuration.

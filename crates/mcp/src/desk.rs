@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -50,10 +51,17 @@ pub(crate) enum Outlet {
     Http(Arc<HttpWire>),
 }
 
+/// How long a cancellation may be on its way.
+const LONGEST_CANCELLING: Duration = Duration::from_secs(5);
+
 /// What a server must be told again when it has lost our session.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Kept {
     pub(crate) watched: BTreeSet<String>,
+    /// Those of which nobody knows whether the server reports them: it was told something and did not answer.
+    pub(crate) unsure: BTreeSet<String>,
+    /// Those that it does not want to report.
+    pub(crate) refused: BTreeSet<String>,
     pub(crate) log_level: Option<String>,
 }
 
@@ -70,7 +78,7 @@ pub(crate) struct Desk {
     line: OnceLock<(Outlet, Era)>,
     questions: Arc<Semaphore>,
     /// Those that somebody thinks about, by the server's id, and how they are withdrawn.
-    asked: Mutex<HashMap<String, CancellationToken>>,
+    asked: Mutex<HashMap<String, Arc<CancellationToken>>>,
     /// Cancellations on their way to the server.
     cancelling: TaskTracker,
     tasks: TaskTracker,
@@ -127,6 +135,11 @@ impl Desk {
         &self.cancelling
     }
 
+    /// Cancelled when the connection ends.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
@@ -147,7 +160,7 @@ impl Desk {
         look(&mut self.floor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn asked<T>(&self, look: impl FnOnce(&mut HashMap<String, CancellationToken>) -> T) -> T {
+    fn asked<T>(&self, look: impl FnOnce(&mut HashMap<String, Arc<CancellationToken>>) -> T) -> T {
         look(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -269,7 +282,10 @@ impl Desk {
             Some("notifications/cancelled") => return self.withdraw(message),
             Some("notifications/tools/list_changed") => self.changed.notify_one(),
             Some("notifications/prompts/list_changed") => self.tell(News::PromptsChanged),
-            Some("notifications/resources/list_changed") => self.tell(News::ResourcesChanged),
+            Some("notifications/resources/list_changed") => {
+                self.kept(|kept| kept.refused.clear());
+                self.tell(News::ResourcesChanged);
+            }
             Some("notifications/resources/updated") => {
                 let params = message.kept_params();
                 if let Some((uri, params)) = params.and_then(|params| Some((uri(&params)?, params)))
@@ -292,11 +308,12 @@ impl Desk {
         let params = message.params.map(RawValue::get).unwrap_or_default();
         let Ok(Cancelled { id }) = serde_json::from_str(params) else { return false };
         let withdrawn = self.asked(|asked| asked.remove(id.get()));
-        withdrawn.inspect(CancellationToken::cancel).is_some()
+        withdrawn.inspect(|question| question.cancel()).is_some()
     }
 
     /// Somebody forgot what we know of its lists.
     pub(crate) fn suspect_lists(&self) {
+        self.kept(|kept| kept.refused.clear());
         self.changed.notify_one();
         self.tell(News::PromptsChanged);
         self.tell(News::ResourcesChanged);
@@ -379,12 +396,12 @@ struct Asked {
 struct Open {
     desk: Arc<Desk>,
     id: String,
-    withdrawn: CancellationToken,
+    withdrawn: Arc<CancellationToken>,
 }
 
 impl Open {
     fn new(desk: &Arc<Desk>, id: &str) -> Self {
-        let withdrawn = CancellationToken::new();
+        let withdrawn = Arc::new(CancellationToken::new());
         desk.asked(|asked| asked.insert(id.to_owned(), withdrawn.clone()));
         Self { desk: desk.clone(), id: id.to_owned(), withdrawn }
     }
@@ -392,7 +409,13 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.desk.asked(|asked| asked.remove(&self.id));
+        self.desk.asked(|asked| {
+            // A server that has forgotten us counts anew: then the id is that of another question by now.
+            let is_ours = asked.get(&self.id).is_some_and(|it| Arc::ptr_eq(it, &self.withdrawn));
+            if is_ours {
+                asked.remove(&self.id);
+            }
+        });
     }
 }
 
@@ -455,8 +478,8 @@ impl Drop for Seat {
         let (desk, text) = (self.desk.clone(), cancellation_text(&our_id(self.number)));
         self.desk.cancelling.spawn(async move {
             if let Some((outlet, _)) = desk.line.get() {
-                // A server that is gone needs no cancellation.
-                let _gone = outlet.send(text).await;
+                // A server that is gone needs no cancellation, and one that is stuck takes none.
+                let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
             }
         });
     }

@@ -207,21 +207,45 @@ impl Connection {
         }
     }
 
-    /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails.
+    /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails, and
+    /// what was broken off is made up for the next time.
     async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
-        let current = self.desk().kept(|kept| kept.watched.clone());
-        let added = wanted.difference(&current).map(|uri| ("resources/subscribe", uri));
-        let gone = current.difference(wanted).map(|uri| ("resources/unsubscribe", uri));
+        let desk = self.desk();
+        let (added, gone) = desk.kept(|kept| {
+            kept.refused.retain(|uri| wanted.contains(uri));
+            let is_new = |uri: &&String| {
+                !kept.refused.contains(*uri)
+                    && (!kept.watched.contains(*uri) || kept.unsure.contains(*uri))
+            };
+            let added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
+            let told = kept.watched.union(&kept.unsure);
+            let gone: Vec<_> = told.filter(|uri| !wanted.contains(*uri)).cloned().collect();
+            (added, gone)
+        });
+        let added = added.into_iter().map(|uri| ("resources/subscribe", uri));
+        let gone = gone.into_iter().map(|uri| ("resources/unsubscribe", uri));
+        let mut outcome = Ok(());
         for (method, uri) in added.chain(gone) {
-            self.ask_for_us(method, format!(r#""uri":{}"#, quoted(uri)))
-                .await
-                .map_err(|failure| refused(failure, &format!("{method} {uri}")))?;
-            self.desk().kept(|kept| match method {
-                "resources/subscribe" => kept.watched.insert(uri.clone()),
-                _ => kept.watched.remove(uri),
+            desk.kept(|kept| kept.unsure.insert(uri.clone()));
+            let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
+            let is_refused = matches!(answer, Err(Failure::Rpc(_)));
+            if let Err(failure) = answer {
+                let what = format!("{method} {uri}");
+                if !is_refused {
+                    return Err(refused(failure, &what));
+                }
+                outcome = Err(refused(failure, &what));
+            }
+            desk.kept(|kept| {
+                kept.unsure.remove(&uri);
+                match (method, is_refused) {
+                    ("resources/subscribe", false) => kept.watched.insert(uri),
+                    ("resources/subscribe", true) => kept.refused.insert(uri),
+                    _ => kept.watched.remove(&uri),
+                }
             });
         }
-        Ok(())
+        outcome
     }
 
     /// Sets from which level on a legacy server logs. A modern server is told with each request

@@ -310,7 +310,8 @@ impl HttpWire {
             Err(error) => return Err(describe_service_error(&error)),
         }
         if self.session.get().id != lost.id {
-            desk.tasks().spawn(tell_again(desk.clone()));
+            let stop = desk.stop().clone();
+            desk.tasks().spawn(stop.run_until_cancelled_owned(tell_again(desk.clone())));
         }
         Ok(())
     }
@@ -334,12 +335,9 @@ impl HttpWire {
 /// Our own questions change nothing, so they may be asked twice. What somebody has done is never repeated.
 fn repeat_of(method: &str) -> Repeat {
     match method {
-        "tools/list"
-        | "prompts/list"
-        | "resources/list"
-        | "resources/templates/list"
-        | "ping"
-        | "server/discover" => Repeat::IfLost,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+            Repeat::IfLost
+        }
         _ => Repeat::Never,
     }
 }

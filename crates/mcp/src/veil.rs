@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 
 use crate::envelope::Failure;
@@ -68,9 +69,33 @@ impl Veil {
             Failure::Rpc(RpcError { code, message, data }) => Failure::Rpc(RpcError {
                 code,
                 message: self.over_text(&message),
-                data: data
-                    .and_then(|data| JsonText::from_text(&self.over_text(data.as_str())).ok()),
+                data: data.and_then(|data| self.over_json(data)),
             }),
+        }
+    }
+
+    /// Texts within JSON may be written in several ways, so each is looked at as what it means.
+    /// What nobody can read is left out, and so is what stands there twice.
+    fn over_json(&self, json: JsonText) -> Option<JsonText> {
+        let before: Value = serde_json::from_str(json.as_str()).ok()?;
+        let mut after = before.clone();
+        self.over_value(&mut after);
+        let is_clean = after == before && self.over_text(json.as_str()) == json.as_str();
+        Some(if is_clean { json } else { JsonText::from(&after) })
+    }
+
+    fn over_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.over_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.over_value(item)),
+            Value::Object(members) => {
+                let taken = std::mem::take(members).into_iter();
+                members.extend(taken.map(|(key, mut value)| {
+                    self.over_value(&mut value);
+                    (self.over_text(&key), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
@@ -106,6 +131,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use serde_json::value::RawValue;
     use switchboard_model::{EraChoice, ServerName};
 
     use crate::error::ConnectErrorKind;
@@ -150,7 +176,24 @@ mod tests {
             let Failure::Rpc(error) = veil.over_failure(Failure::Rpc(error)) else { panic!() };
             assert_eq!(error.message, expected);
             let data = error.data.unwrap();
-            assert!(!data.as_str().contains("s3cret-token"), "{}", data.as_str());
+            assert_eq!(data.parse(), serde_json::json!({ "said": expected }));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_found_however_it_is_written() {
+        for (said, expected) in [
+            (r#"{"a":["Basic\u0020czNjcmV0"],"b":1.0}"#, r#"{"a":["***"],"b":1.0}"#),
+            (r#"{"\u00733cret-token":{"x":"s3cret\u002dtoken"}}"#, r#"{"***":{"x":"***"}}"#),
+            (r#"{"a" : "on", "b":1e2}"#, r#"{"a" : "on", "b":1e2}"#),
+            (r#"{"a":"s3cret-token","a":1}"#, r#"{"a":1}"#),
+            (r#"{"a":"s3cret-token \ud83d"}"#, ""),
+            (r#"{"a":"s3cret-token","b":1e999}"#, ""),
+        ] {
+            let data: &RawValue = serde_json::from_str(said).unwrap();
+            let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
+            let Failure::Rpc(error) = veil().over_failure(Failure::Rpc(error)) else { panic!() };
+            assert_eq!(error.data.as_ref().map_or("", JsonText::as_str), expected);
         }
     }
 }

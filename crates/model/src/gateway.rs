@@ -1,5 +1,6 @@
 //! What the gateway shows to whom: toolsets, exposure, sessions and who is let in.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +50,15 @@ pub struct ToolsetPlan {
     pub servers: Vec<ServerName>,
     /// Further members: `tool` or `server.tool`, as names or patterns with `*` and `?`.
     pub tools: Vec<String>,
+}
+
+/// The servers of the sets that are denied: as a whole, whatever other sets they are in.
+pub fn denied_servers<'p>(
+    toolsets: &'p [ToolsetPlan],
+    denied: &[String],
+) -> HashSet<&'p ServerName> {
+    let denied = toolsets.iter().filter(|set| denied.contains(&set.name));
+    denied.flat_map(|set| &set.servers).collect()
 }
 
 /// What a client of the gateway sees at first.

@@ -9,6 +9,8 @@ pub const INTERNAL_ERROR: i64 = -32_603;
 pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
 /// Legacy servers answer so where a session or a handshake is missing.
 pub const LEGACY_SERVER_ERROR: i64 = -32_000;
+/// Legacy servers answer so until somebody has opened the pages that the error names.
+pub const LEGACY_URL_ELICITATION_REQUIRED: i64 = -32_042;
 pub const HEADER_MISMATCH: i64 = -32_020;
 pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
 pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;

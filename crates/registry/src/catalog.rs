@@ -7,6 +7,9 @@ use switchboard_model::{
     AdmissionMode, ArgumentSpec, CanonicalName, ServerName, ToolDescriptor, ToolLimits,
 };
 
+/// The longest name for which similar ones are looked for.
+const MAX_COMPARED: usize = 256;
+
 /// Where the limits of a tool come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Configured {
@@ -200,6 +203,10 @@ impl Catalog {
     }
 
     fn nearest(&self, name: &str) -> Vec<CanonicalName> {
+        // To compare costs as much as both are long, for each tool. No tool has such a name.
+        if name.len() > MAX_COMPARED {
+            return Vec::new();
+        }
         let mut scored: Vec<_> = self
             .tools
             .iter()

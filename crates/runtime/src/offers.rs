@@ -1,11 +1,16 @@
 //! What servers offer beside tools: prompts, resources, completion, log messages.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use switchboard_mcp::{Ask, AskFailure, Connection, Ear, Features, Listed, RawResult};
-use switchboard_model::{JsonText, ServerName};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use switchboard_mcp::{
+    Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed, RawResult,
+};
+use switchboard_model::{Era, JsonText, ServerName};
 use tokio::sync::{broadcast, watch};
 
 use crate::board::Board;
@@ -14,11 +19,13 @@ use crate::supervisor::Server;
 
 /// How long a request that is no tool call may take. Tools have limits of their own.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+/// How long a server may take to hear what is to be reported.
+const TELLING_LIMIT: Duration = Duration::from_secs(10);
 /// How long the lists of prompts and resources may hold up a connection.
 const LISTING_LIMIT: Duration = Duration::from_secs(5);
 
 /// What one server offers beside tools.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Offers {
     pub features: Features,
     pub prompts: Vec<Listed>,
@@ -52,8 +59,12 @@ impl Outgoing {
     }
 }
 
-/// Reads what a server offers. What it cannot list it does not offer.
-pub(crate) async fn read_offers(connection: &Connection, server: &ServerName) -> Offers {
+/// Reads what a server offers. What it cannot list just now is what it was the last time.
+pub(crate) async fn read_offers(
+    connection: &Connection,
+    server: &ServerName,
+    before: &Offers,
+) -> Offers {
     let features = connection.features().clone();
     let listing = async {
         let prompts = async {
@@ -71,18 +82,19 @@ pub(crate) async fn read_offers(connection: &Connection, server: &ServerName) ->
     let listed = tokio::time::timeout(LISTING_LIMIT, Box::pin(listing)).await;
     let Ok((prompts, resources, templates)) = listed else {
         tracing::warn!(%server, "prompts and resources could not be listed in time");
-        return Offers { features, ..Offers::default() };
+        let Offers { prompts, resources, templates, .. } = before.clone();
+        return Offers { features, prompts, resources, templates };
     };
-    let or_none = |what: &str, listed: Result<Vec<Listed>, _>| {
-        listed.unwrap_or_else(|error: switchboard_mcp::ConnectError| {
+    let or_before = |what: &str, listed: Result<Vec<Listed>, _>, before: &[Listed]| {
+        listed.unwrap_or_else(|error: ConnectError| {
             tracing::debug!(%server, %error, "{what} could not be listed");
-            Vec::new()
+            before.to_vec()
         })
     };
     Offers {
-        prompts: or_none("prompts", prompts),
-        resources: or_none("resources", resources),
-        templates: or_none("resource templates", templates),
+        prompts: or_before("prompts", prompts, &before.prompts),
+        resources: or_before("resources", resources, &before.resources),
+        templates: or_before("resource templates", templates, &before.templates),
         features,
     }
 }
@@ -156,22 +168,60 @@ impl Board {
         }
     }
 
-    /// Has a server report updates of exactly these resources, also after it is reconnected.
-    pub async fn watch_resources(&self, server: &ServerName, uris: BTreeSet<String>) {
-        let found = self.published.load().shared_server(server);
-        if let Some(server) = found {
-            server.watch_resources(uris).await;
+    /// Notes that a server is to report updates of exactly these resources, also after it is reconnected.
+    pub fn wish_updates(&self, server: &ServerName, uris: BTreeSet<String>) {
+        if let Some(server) = self.published.load().shared_server(server) {
+            server.wish_updates(uris);
         }
     }
 
+    /// Tells a server what it is to report, where it does not know that yet.
+    pub fn tell_wishes(&self, server: &ServerName) -> BoxFuture<'static, ()> {
+        let found = self.published.load().shared_server(server);
+        // Boxed, with a type that ends here: it is rare, and large, and everything that serves requests would hold it.
+        async move {
+            if let Some(server) = found {
+                server.tell(Wish::Logs).await;
+                server.tell(Wish::Updates).await;
+            }
+        }
+        .boxed()
+    }
+
     /// Has legacy servers send log messages from this level on.
-    pub async fn set_log_level(&self, level: Option<Arc<str>>) {
+    pub fn set_log_level(&self, level: Option<Arc<str>>) -> BoxFuture<'static, ()> {
         let published = self.published.load();
         let servers = published.servers.iter().filter(|(name, _)| !name.is_attached());
         let servers: Vec<_> = servers.map(|(_, server)| server.clone()).collect();
         drop(published);
-        for server in servers {
-            server.set_log_level(level.clone()).await;
+        async move {
+            join_all(servers.iter().map(|server| server.set_log_level(level.clone()))).await;
+        }
+        .boxed()
+    }
+}
+
+/// What a server is to report.
+#[derive(Debug, Clone, Copy)]
+enum Wish {
+    /// Updates of the resources that somebody watches.
+    Updates,
+    /// Log messages, from the lowest level on that somebody wants.
+    Logs,
+}
+
+/// What a server was asked to report and has not confirmed.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    updates: AtomicBool,
+    logs: AtomicBool,
+}
+
+impl Untold {
+    fn of(&self, wish: Wish) -> &AtomicBool {
+        match wish {
+            Wish::Updates => &self.updates,
+            Wish::Logs => &self.logs,
         }
     }
 }
@@ -181,16 +231,11 @@ impl Server {
         self.offers.load_full()
     }
 
-    async fn watch_resources(&self, uris: BTreeSet<String>) {
-        {
-            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-            if *watched == uris {
-                return;
-            }
-            watched.clone_from(&uris);
-        }
-        if let Some((connection, _keeps_it_open)) = self.connection() {
-            self.watch_on(&connection, &uris).await;
+    fn wish_updates(&self, uris: BTreeSet<String>) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if *watched != uris {
+            *watched = uris;
+            self.untold.updates.store(true, Ordering::Relaxed);
         }
     }
 
@@ -200,39 +245,86 @@ impl Server {
             if *wanted == level {
                 return;
             }
-            wanted.clone_from(&level);
+            *wanted = level;
+            self.untold.logs.store(true, Ordering::Relaxed);
         }
-        if let Some((connection, _keeps_it_open)) = self.connection() {
-            self.log_on(&connection, level.as_deref()).await;
-        }
+        self.tell(Wish::Logs).await;
     }
 
     /// Tells a fresh connection what the last one was told.
-    pub(crate) async fn resume_on(&self, connection: &Connection) {
-        let uris = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !uris.is_empty() {
-            self.watch_on(connection, &uris).await;
-        }
-        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.log_on(connection, level.as_deref()).await;
-    }
-
-    async fn watch_on(&self, connection: &Connection, uris: &BTreeSet<String>) {
-        if !connection.features().subscribe {
-            return;
-        }
-        if let Err(error) = connection.watch_resources(uris).await {
-            tracing::warn!(server = %self.spec().name, %error, "resources cannot be watched");
+    pub(crate) async fn resume(&self) {
+        for wish in [Wish::Logs, Wish::Updates] {
+            self.untold.of(wish).store(true, Ordering::Relaxed);
+            self.tell(wish).await;
         }
     }
 
-    async fn log_on(&self, connection: &Connection, level: Option<&str>) {
-        let is_legacy = connection.era() == switchboard_model::Era::Legacy;
-        let Some(level) = level.filter(|_| is_legacy && connection.features().logging) else {
+    /// What the server did not want to report it may want to now.
+    pub(crate) fn ask_again(&self) {
+        self.untold.updates.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the server what is wanted by now, unless it was told. One after the other: it may hear two at once in
+    /// either order.
+    async fn tell(&self, wish: Wish) {
+        if !self.untold.of(wish).load(Ordering::Relaxed) {
             return;
+        }
+        let turn = tokio::time::timeout(TELLING_LIMIT, self.telling.acquire());
+        // Whoever has the turn for so long waits for a server that does not answer.
+        let Ok(Ok(_turn)) = turn.await else { return };
+        if !self.untold.of(wish).load(Ordering::Relaxed) {
+            return;
+        }
+        let Some((connection, _keeps_it_open)) = self.connection() else { return };
+        let telling = async {
+            match wish {
+                Wish::Updates => self.watch_on(&connection).await,
+                Wish::Logs => self.log_on(&connection).await,
+            }
         };
-        if let Err(error) = connection.set_log_level(level).await {
-            tracing::debug!(server = %self.spec().name, %error, "the log level cannot be set");
+        let server = &self.spec().name;
+        match tokio::time::timeout(TELLING_LIMIT, telling).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%server, %error, "the server does not report what is wanted");
+            }
+            Err(_elapsed) => {
+                tracing::warn!(%server, "the server does not answer what it is to report");
+            }
         }
     }
+
+    async fn watch_on(&self, connection: &Connection) -> Result<(), ConnectError> {
+        let uris = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = if connection.features().subscribe {
+            connection.watch_resources(&uris).await
+        } else {
+            Ok(())
+        };
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_heard(&told) && *watched == uris {
+            self.untold.updates.store(false, Ordering::Relaxed);
+        }
+        told
+    }
+
+    async fn log_on(&self, connection: &Connection) -> Result<(), ConnectError> {
+        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let can_log = connection.era() == Era::Legacy && connection.features().logging;
+        let told = match level.as_deref().filter(|_| can_log) {
+            Some(level) => connection.set_log_level(level).await,
+            None => Ok(()),
+        };
+        let wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_heard(&told) && *wanted == level {
+            self.untold.logs.store(false, Ordering::Relaxed);
+        }
+        told
+    }
+}
+
+/// Whether the server has answered, if only that it does not want to.
+fn is_heard(told: &Result<(), ConnectError>) -> bool {
+    told.as_ref().err().is_none_or(|error| error.kind == ConnectErrorKind::Protocol)
 }

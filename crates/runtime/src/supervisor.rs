@@ -15,14 +15,14 @@ use switchboard_mcp::{
 };
 use switchboard_model::{Era, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList};
 use switchboard_store::Store;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
-use crate::offers::{Offers, Outgoing, ServerNews, read_offers};
+use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
@@ -98,6 +98,9 @@ pub(crate) struct Server {
     /// Resources whose updates somebody wants to hear of.
     pub(crate) watched: Mutex<BTreeSet<String>>,
     pub(crate) log_level: Mutex<Option<Arc<str>>>,
+    /// What it was not told of these two, and the turn to tell it.
+    pub(crate) untold: Untold,
+    pub(crate) telling: Semaphore,
 }
 
 /// An open connection and the calls that run over it.
@@ -160,6 +163,8 @@ impl Server {
             offers: ArcSwap::default(),
             watched: Mutex::default(),
             log_level: Mutex::default(),
+            untold: Untold::default(),
+            telling: Semaphore::new(1),
         });
         around.tasks.spawn(supervise(server.clone(), around.clone()));
         server
@@ -399,7 +404,7 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
     let open = Open { connection: connection.clone(), users: TaskTracker::new() };
     server.open.store(Some(Arc::new(open)));
     server.take_list(list);
-    server.resume_on(&connection).await;
+    server.resume().await;
     Ok(connection)
 }
 
@@ -407,7 +412,7 @@ async fn take_offers(server: &Server, connection: &Connection, around: &Surround
     if around.audience == Audience::Owner {
         return;
     }
-    let offers = read_offers(connection, &server.spec.name).await;
+    let offers = read_offers(connection, &server.spec.name, &server.offers.load()).await;
     server.offers.store(Arc::new(offers));
     around.outgoing.offers_changed();
 }
@@ -498,6 +503,7 @@ async fn hear(
         next = news.as_mut().and_then(|news| news.try_recv().ok());
     }
     if is_list_changed {
+        server.ask_again();
         take_offers(server, connection, around).await;
     }
 }

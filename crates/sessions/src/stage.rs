@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use switchboard_model::{Exposure, ExposureMode, Plan};
+use switchboard_model::{Exposure, ExposureMode};
 use switchboard_registry::Catalog;
 use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_view::{Difference, Index, ListEra, Past, Scope, Selection, View, ViewKey};
 
-/// Views that are kept although nobody looks at them just now.
+/// Views that are kept.
 const KEPT_LOOKS: usize = 1024;
+/// From so many on, those go that nobody looks at just now: with a thousand tools each has a megabyte.
+const MANY_LOOKS: usize = 64;
 
 static STAGES: AtomicU64 = AtomicU64::new(1);
 
@@ -20,7 +22,7 @@ pub struct Stage {
     serial: u64,
     pub index: Arc<Index>,
     pub exposure: Exposure,
-    /// Names of the configured servers, connected or not. Who makes the stage takes those away that policy hides.
+    /// Names of the servers that may be known, connected or not.
     pub servers: Vec<String>,
     catalog: Arc<Catalog>,
     /// Of sessions that brought servers of their own.
@@ -31,12 +33,17 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(catalog: Arc<Catalog>, plan: &Plan, exposure: Exposure) -> Self {
+    pub fn new(
+        catalog: Arc<Catalog>,
+        index: Index,
+        exposure: Exposure,
+        servers: Vec<String>,
+    ) -> Self {
         Self {
             serial: STAGES.fetch_add(1, Ordering::Relaxed),
-            index: Arc::new(Index::new(&catalog, plan)),
+            index: Arc::new(index),
             exposure,
-            servers: plan.servers.iter().map(|server| server.spec.name.to_string()).collect(),
+            servers,
             catalog,
             indexes: Mutex::default(),
             looks: Mutex::default(),
@@ -90,7 +97,7 @@ impl Stage {
         if let Some(look) = looks.get(&key) {
             return look.clone();
         }
-        if looks.len() >= KEPT_LOOKS {
+        if looks.len() >= MANY_LOOKS {
             looks.retain(|_, look| Arc::strong_count(look) > 1);
         }
         let view = View::new(self.index_for(selection), &self.exposure, &key);

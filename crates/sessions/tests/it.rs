@@ -14,6 +14,7 @@ use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
 use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, Stage};
 use switchboard_store::Store;
+use switchboard_view::Index;
 
 fn tool(name: &str) -> Arc<CatalogTool> {
     let (server, tool) = name.split_once('.').unwrap();
@@ -43,7 +44,8 @@ fn stage_in(mode: ExposureMode, tools: &[&str]) -> Arc<Stage> {
     };
     let plan = Plan { toolsets: vec![pair], ..Plan::default() };
     let exposure = Exposure { mode, ..Exposure::default() };
-    Arc::new(Stage::new(Arc::new(catalog), &plan, exposure))
+    let index = Index::new(&catalog, &plan);
+    Arc::new(Stage::new(Arc::new(catalog), index, exposure, Vec::new()))
 }
 
 fn stage(tools: &[&str]) -> Arc<Stage> {

@@ -125,6 +125,9 @@ impl Call {
                 vec![self.completed(result).into()]
             }
             Reply::RpcError { code, message } => vec![rpc_error(&self.id, *code, message).into()],
+            Reply::Error(error) => {
+                vec![json!({"jsonrpc": "2.0", "id": self.id, "error": error}).into()]
+            }
             Reply::Huge(bytes) => vec![self.huge(*bytes)],
             Reply::Hang => Vec::new(),
             Reply::CloseMidBody => vec![Frame::Break],

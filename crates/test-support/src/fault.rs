@@ -10,6 +10,8 @@ pub enum Stage {
     Initialize,
     Discover,
     List,
+    Prompts,
+    Subscribe,
     Call,
 }
 

@@ -113,6 +113,8 @@ fn stage_of(message: &Value) -> Stage {
         Some("initialize") => Stage::Initialize,
         Some("server/discover") => Stage::Discover,
         Some("tools/list") => Stage::List,
+        Some("prompts/list") => Stage::Prompts,
+        Some("resources/subscribe") => Stage::Subscribe,
         Some("tools/call") => Stage::Call,
         Some(_) | None => Stage::Any,
     }

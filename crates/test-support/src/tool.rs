@@ -33,6 +33,8 @@ pub enum Reply {
         code: i64,
         message: String,
     },
+    /// This whole JSON-RPC error, as it stands.
+    Error(Value),
     /// A text of that many bytes.
     Huge(usize),
     /// No answer, ever.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
+use switchboard_model::{CanonicalName, Naming, Plan, ServerName, ServerPlan, denied_servers};
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
@@ -327,11 +327,23 @@ fn places(tools: &[Arc<CatalogTool>], is_member: impl Fn(&CatalogTool) -> bool) 
     tools.filter(|(_, tool)| is_member(tool)).map(|(at, _)| at).collect()
 }
 
+/// The sets that nobody is to know of: also those of servers that policy hides, which are called like them.
 fn hidden_sets(toolsets: &[Toolset], plan: &Plan) -> HashSet<String> {
     let gateway = &plan.gateway;
+    let denied = denied_servers(&plan.toolsets, &gateway.deny_toolsets);
+    let has_only_denied = |name: &String| {
+        let is_own = |server: &ServerPlan| {
+            server.toolset.as_deref().unwrap_or(server.spec.name.as_str()) == name.as_str()
+        };
+        let set = plan.toolsets.iter().find(|set| set.name == *name);
+        set.is_some_and(|set| {
+            set.tools.is_empty() && set.servers.iter().all(|server| denied.contains(server))
+        }) && plan.servers.iter().any(is_own)
+    };
     let is_hidden = |name: &String| {
         gateway.deny_toolsets.contains(name)
             || gateway.allow_toolsets.as_ref().is_some_and(|allowed| !allowed.contains(name))
+            || has_only_denied(name)
     };
     toolsets.iter().map(|set| &set.name).filter(|name| is_hidden(name)).cloned().collect()
 }

@@ -12,6 +12,8 @@ use crate::view::{View, push_names};
 /// How many matches `search_tools` gives when nobody says.
 const DEFAULT_MATCHES: u64 = 8;
 const MAX_MATCHES: u64 = 50;
+/// What is looked for, in characters; the rest is left out.
+const MAX_QUERY: usize = 1_000;
 /// The member that marks a tool that somebody switched off in the session.
 const SWITCHED_OFF: &str = "switchedOff";
 /// How much of a description a catalogue line shows.
@@ -319,6 +321,8 @@ impl View {
         let Some(query) = query.filter(|query| !query.is_empty()) else {
             return Err("say in `query` what the tool should do".into());
         };
+        let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(end, _)| end);
+        let query = query.get(..end).unwrap_or(query);
         let limit = match arguments.get("limit") {
             None | Some(Value::Null) => DEFAULT_MATCHES,
             Some(limit) => limit

@@ -123,6 +123,10 @@ fn a_tool_that_is_switched_off_names_its_sets() {
     assert!(matches!(view.find("market.getCompanyProfile"), Found::Unknown { .. }));
     let Found::Unknown { nearest } = view.find("market__getCompanyProfil") else { panic!() };
     assert_eq!(nearest, ["market__getCompanyProfile"]);
+    // Megabytes would be compared with every tool.
+    let long = format!("market__getCompanyProfile{}", "e".repeat(300));
+    let Found::Unknown { nearest } = view.find(&long) else { panic!() };
+    assert_eq!(nearest, [""; 0]);
     let all = scoped(Scope::default());
     assert!(matches!(all.find("call_tool"), Found::Unknown { .. }), "only dynamic views have them");
 }

@@ -15,6 +15,9 @@ use crate::past::{Declared, Past};
 use crate::scope::Scope;
 use crate::selection::Selection;
 
+/// The longest name for which similar ones are looked for.
+const MAX_COMPARED: usize = 256;
+
 /// What decides about a view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ViewKey {
@@ -279,6 +282,10 @@ impl View {
     }
 
     fn nearest(&self, name: &str, among: &[bool]) -> Vec<&str> {
+        // To compare costs as much as both are long, for each tool. No tool has such a name.
+        if name.len() > MAX_COMPARED {
+            return Vec::new();
+        }
         let mut scored: Vec<(f64, &str)> = self
             .index
             .entries()

@@ -3,7 +3,7 @@
 //! The board does all the thinking. Kept here is what HTTP has and lines have not: the headers, the session of a
 //! legacy client with its stream, and which requests run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use serde_json::Value;
 use sse_stream::SseStream;
 use switchboard_api::Problem;
 use switchboard_config::mcp_address;
-use switchboard_gateway::{Line, MAX_LINE, WAITING_LINES, read_line, write_lines};
+use switchboard_gateway::{Lines, WAITING_LINES, write_lines};
 use switchboard_model::Secret;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, MODERN_VERSION, Members, Message, Meta, Mirrors, claim, code,
     encode_header, error_response, name_member, notification, read_message,
 };
-use tokio::io::{AsyncRead, BufReader};
+use tokio::io::AsyncRead;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,8 +56,10 @@ struct Bridge {
     session: Mutex<Option<Session>>,
     /// Whoever opens one takes a turn, so that two requests do not open two.
     opening: Semaphore,
-    /// Requests that run, by their id. A modern one has a token: its connection is closed to cancel it.
-    running: Mutex<HashMap<String, Option<CancellationToken>>>,
+    /// Requests that run, by their id. To cancel one closes its connection.
+    running: Mutex<HashMap<String, Arc<CancellationToken>>>,
+    /// What the session was told, to tell another one.
+    told: Mutex<Told>,
     requests: TaskTracker,
     streams: TaskTracker,
 }
@@ -69,6 +71,30 @@ struct Session {
     /// The `initialize` that opened it, to open another one with when the board has forgotten it.
     hello: Arc<str>,
     ended: CancellationToken,
+}
+
+/// The lines of a legacy client that a session remembers.
+#[derive(Clone, Default)]
+struct Told {
+    log_level: Option<String>,
+    /// By the address of the resource.
+    subscribed: BTreeMap<String, String>,
+}
+
+impl Told {
+    fn hear(&mut self, method: &str, params: &Members<'_>, line: &str) {
+        let uri = params.string("uri").unwrap_or_default();
+        match method {
+            "logging/setLevel" => self.log_level = Some(line.to_owned()),
+            "resources/subscribe" => {
+                self.subscribed.insert(uri.into_owned(), line.to_owned());
+            }
+            "resources/unsubscribe" => {
+                self.subscribed.remove(&*uri);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What the client is to get for a line.
@@ -100,6 +126,7 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
         session: Mutex::default(),
         opening: Semaphore::new(1),
         running: Mutex::default(),
+        told: Mutex::default(),
         requests: TaskTracker::new(),
         streams: TaskTracker::new(),
     });
@@ -130,34 +157,23 @@ impl Bridge {
         let answered = asking.await.unwrap_or_else(|_| Err(self.unreachable("no answer")));
         let response = answered.map_err(Failure::unreachable)?;
         let status = response.status();
-        if status.is_success() {
+        let said: Value = response.json().await.unwrap_or_default();
+        if status.is_success() && said["result"]["supportedVersions"].is_array() {
             return Ok(());
         }
-        let said: Value = response.json().await.unwrap_or_default();
         let said = said["error"]["message"].as_str().unwrap_or("is it a Switchboard?");
         Err(Failure::unreachable(format!("{} answered HTTP {status}: {said}", self.url)))
     }
 
     async fn read_lines(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
-        let mut input = BufReader::new(input);
-        let mut line = Vec::new();
-        loop {
-            match read_line(&mut input, &mut line).await? {
-                Line::End => return Ok(()),
-                Line::TooLong => {
-                    let message = format!("a message is larger than {MAX_LINE} bytes");
-                    self.refuse(None, code::PARSE_ERROR, message).await;
-                }
-                Line::Whole => match str::from_utf8(&line) {
-                    Ok(line) if line.trim().is_empty() => {}
-                    Ok(line) => self.take(line).await,
-                    Err(_) => {
-                        let message = "the message is not UTF-8";
-                        self.refuse(None, code::PARSE_ERROR, message).await;
-                    }
-                },
+        let mut lines = Lines::new(input);
+        while let Some(line) = lines.next().await? {
+            match line {
+                Ok(line) => self.take(line).await,
+                Err(bad) => self.refuse(None, code::PARSE_ERROR, bad.to_string()).await,
             }
         }
+        Ok(())
     }
 
     async fn take(self: &Arc<Self>, line: &str) {
@@ -173,12 +189,15 @@ impl Bridge {
             Message::Request { id, method, params } => {
                 let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
                 let headers = (era == EraClaim::Modern).then(|| modern_headers(&method, &params));
+                if headers.is_none() {
+                    self.told().hear(&method, &params, line);
+                }
                 (Due::Answer(id.to_owned()), headers)
             }
             Message::Notification { method, params } => {
                 let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
                 let id = params.get("requestId").filter(|_| method == "notifications/cancelled");
-                let token = id.and_then(|id| self.running().get(id).cloned().flatten());
+                let token = id.and_then(|id| self.running().get(id).cloned());
                 if let Some(token) = token {
                     return token.cancel();
                 }
@@ -189,8 +208,12 @@ impl Bridge {
         self.begin(Sent { due, line: line.into(), headers }).await;
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Option<CancellationToken>>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<CancellationToken>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn session(&self) -> MutexGuard<'_, Option<Session>> {
@@ -208,7 +231,7 @@ impl Bridge {
 
     /// Sends a line on its way, if it may.
     async fn begin(self: &Arc<Self>, sent: Sent) {
-        let token = sent.headers.is_some().then(CancellationToken::new);
+        let token = Arc::new(CancellationToken::new());
         if let Due::Answer(id) = &sent.due
             && let Err((code, message)) = self.admit(id, token.clone())
         {
@@ -219,24 +242,26 @@ impl Bridge {
         let tracker = if listens { &self.streams } else { &self.requests };
         let bridge = self.clone();
         tracker.spawn(async move {
-            let relaying = bridge.relay(&sent);
-            let relayed = match token {
-                Some(token) => token.run_until_cancelled(relaying).await.unwrap_or(Ok(())),
-                None => relaying.await,
-            };
+            let relayed = token.run_until_cancelled(bridge.relay(&sent)).await.unwrap_or(Ok(()));
             let id = match &sent.due {
                 Due::Answer(id) => Some(id.as_str()),
                 Due::Words => None,
                 Due::Nothing => return,
             };
-            id.map(|id| bridge.running().remove(id));
+            if let Some(id) = id {
+                let mut running = bridge.running();
+                // Since it was answered the client may have used the id for another one.
+                if running.get(id).is_some_and(|its| Arc::ptr_eq(its, &token)) {
+                    running.remove(id);
+                }
+            }
             if let Err(reason) = relayed {
                 bridge.refuse(id, code::INTERNAL_ERROR, reason).await;
             }
         });
     }
 
-    fn admit(&self, id: &str, token: Option<CancellationToken>) -> Result<(), (i64, &'static str)> {
+    fn admit(&self, id: &str, token: Arc<CancellationToken>) -> Result<(), (i64, &'static str)> {
         let mut running = self.running();
         if running.contains_key(id) {
             return Err((code::INVALID_REQUEST, "a request of this id is still running"));
@@ -262,25 +287,26 @@ impl Bridge {
                 }
                 _ => response,
             };
-            return self.pass_on(&sent.due, response).await;
+            return self.pass_on(&sent.due, messages(response)).await;
         };
         let mut response = self.post(&sent.line, headers).await?;
         let is_call = headers.get(Headers::METHOD).is_some_and(|method| method == "tools/call");
         if is_call && response.status() == StatusCode::BAD_REQUEST {
             let refusal = response.text().await.map_err(|error| self.lost(&error))?;
             // Some tools want arguments in headers too, and clients over lines send none.
-            let code = serde_json::from_str::<Value>(&refusal).unwrap_or_default();
-            match self.mirrored(&sent.line, headers).await {
-                Some(headers) if code["error"]["code"] == code::HEADER_MISMATCH => {
-                    response = self.post(&sent.line, &headers).await?;
-                }
-                _ => {
-                    self.send(refusal).await;
-                    return Ok(());
-                }
-            }
+            let said: Value = serde_json::from_str(&refusal).unwrap_or_default();
+            let more = if said["error"]["code"] == code::HEADER_MISMATCH {
+                self.mirrored(&sent.line, headers).await
+            } else {
+                None
+            };
+            let Some(headers) = more else {
+                let refusal = stream::iter([Ok(refusal)]).boxed();
+                return self.pass_on(&sent.due, refusal).await;
+            };
+            response = self.post(&sent.line, &headers).await?;
         }
-        self.pass_on(&sent.due, response).await
+        self.pass_on(&sent.due, messages(response)).await
     }
 
     /// The headers of a call with those that the tool wants besides.
@@ -301,13 +327,12 @@ impl Bridge {
         Some(all)
     }
 
-    async fn pass_on(&self, due: &Due, response: Response) -> Result<(), String> {
+    async fn pass_on(&self, due: &Due, mut messages: Messages) -> Result<(), String> {
         let id = match due {
             Due::Answer(id) => Some(id.as_str()),
             Due::Words => None,
             Due::Nothing => return Ok(()),
         };
-        let mut messages = messages(response);
         let mut is_answered = id.is_none();
         while let Some(message) = messages.next().await {
             let message = message.map_err(|error| self.unreachable(&error))?;
@@ -327,6 +352,7 @@ impl Bridge {
     async fn initialize(self: &Arc<Self>, id: &str, line: &str) {
         let _turn = self.opening.acquire().await;
         self.end().await;
+        *self.told() = Told::default();
         match self.open(line).await {
             Ok((opened, answer)) => {
                 *self.session() = opened;
@@ -361,8 +387,15 @@ impl Bridge {
         });
     }
 
-    /// Opens another session in place of one that the board has forgotten, unless somebody did already.
+    /// Opens another session in place of one that the board has forgotten, unless somebody did already. In a task of its
+    /// own: who found out may be cancelled meanwhile, or be the stream of the old one, which ends with it.
     async fn open_again(self: &Arc<Self>, lost: &Session) -> Result<HeaderMap, String> {
+        let (bridge, lost) = (self.clone(), lost.clone());
+        let opening = self.requests.spawn(async move { bridge.replace(&lost).await });
+        opening.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    async fn replace(self: &Arc<Self>, lost: &Session) -> Result<HeaderMap, String> {
         let _turn = self.opening.acquire().await;
         let present = self.session().as_ref().map(|session| session.headers.clone());
         if let Some(present) = present.filter(|present| *present != lost.headers) {
@@ -372,13 +405,30 @@ impl Bridge {
             return Err(format!("{} has lost the session and opens no other", self.url));
         };
         let headers = opened.headers.clone();
+        if let Err(reason) = self.tell_again(&headers).await {
+            // It would know less than the client believes.
+            opened.ended.cancel();
+            return Err(reason);
+        }
         *self.session() = Some(opened);
-        self.post(&notification("notifications/initialized", None), &headers).await?;
-        // What was switched belonged to the session that is gone.
-        self.send(notification("notifications/tools/list_changed", None)).await;
-        // At the end, since it may be the old stream that found out, and ends with this.
         lost.ended.cancel();
+        // What was switched belonged to the session that is gone, and prompts and resources follow it.
+        for what in ["tools", "prompts", "resources"] {
+            self.send(notification(&format!("notifications/{what}/list_changed"), None)).await;
+        }
         Ok(headers)
+    }
+
+    /// Tells a new session what the one before it was told.
+    async fn tell_again(&self, headers: &HeaderMap) -> Result<(), String> {
+        self.post(&notification("notifications/initialized", None), headers).await?;
+        let told = self.told().clone();
+        for line in told.log_level.iter().chain(told.subscribed.values()) {
+            // It was answered long ago; whether the board still wants it is not for the client to know.
+            let answer = self.post(line, headers).await?;
+            let _read = messages(answer).collect::<Vec<_>>().await;
+        }
+        Ok(())
     }
 
     /// Tells the client what the board says unasked, over as many streams as that takes.
@@ -432,10 +482,17 @@ impl Bridge {
             request.header(CONTENT_TYPE, "application/json").header(ACCEPT, JSON_OR_EVENTS);
         let response = self.dressed(request, headers).send().await;
         let response = response.map_err(|error| self.lost(&error))?;
+        let status = response.status();
         if !has_type(&response, PROBLEM) {
+            let is_said = response.headers().contains_key(CONTENT_TYPE);
+            if is_said
+                && !["application/json", EVENT_STREAM].iter().any(|it| has_type(&response, it))
+            {
+                // Of somebody on the way: it would mean nothing to the client.
+                return Err(format!("{} answered HTTP {status}, and that is no MCP", self.url));
+            }
             return Ok(response);
         }
-        let status = response.status();
         let problem: Problem = response.json().await.map_err(|error| self.lost(&error))?;
         let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         Err(format!("{} answered HTTP {status}: {}{hint}", self.url, problem.detail))
@@ -467,8 +524,10 @@ fn has_type(response: &Response, wanted: &str) -> bool {
     kind.is_some_and(|kind| kind.starts_with(wanted))
 }
 
+type Messages = BoxStream<'static, Result<String, String>>;
+
 /// The messages of an answer, however it is written.
-fn messages(response: Response) -> BoxStream<'static, Result<String, String>> {
+fn messages(response: Response) -> Messages {
     if has_type(&response, EVENT_STREAM) {
         let events = SseStream::from_bytes_stream(response.bytes_stream());
         let messages = events.filter_map(async |event| match event {

@@ -255,7 +255,24 @@ async fn streams(serve: &Serve, peer: &Peer) -> Vec<Events> {
     let id = made.last()["id"].as_str().unwrap().to_owned();
     let following = peer.at(serve.at(&format!("/api/v1/sessions/{id}/events")));
     let following = following.request(Method::GET, &[]).send().await.unwrap();
-    let mut streams = vec![session.listen().await, Events::of(listening), Events::of(following)];
+    // The name of the method may be written in another way.
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let message = peer.modern_message("subscriptions/listen", &wanted).to_string();
+    let headers = Peer::modern_headers("subscriptions/listen", &wanted).into_iter();
+    let headers: Vec<_> = headers
+        .map(|(name, value)| match value.as_str() {
+            "subscriptions/listen" => (name, "=?base64?c3Vic2NyaXB0aW9ucy9saXN0ZW4=?=".to_owned()),
+            _ => (name, value),
+        })
+        .collect();
+    let encoded = peer.request(Method::POST, &headers).body(message).send().await.unwrap();
+    assert_eq!(encoded.status(), 200);
+    let mut streams = vec![
+        session.listen().await,
+        Events::of(listening),
+        Events::of(following),
+        Events::of(encoded),
+    ];
     for stream in &mut streams[1..] {
         assert!(stream.next().await.is_some());
     }

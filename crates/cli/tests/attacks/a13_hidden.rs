@@ -325,8 +325,7 @@ async fn a13_a_listener_hears_what_its_session_sees_at_that_time() {
         let on = bob.call("enable_toolset", json!({"toolsetName": "b"})).await;
         assert!(!on.is_refusal(), "{}", on.body);
         wait_until(PATIENCE, async || (!b.watched().is_empty()).then_some(())).await;
-        // A server may have to be listened to anew first.
-        wait_until(PATIENCE, async || (b.update_resource("b://r").await > 0).then_some(())).await;
+        assert!(b.update_resource("b://r").await > 0);
         assert_eq!(switches.next().await.unwrap()["params"]["uri"], "b://r");
     }
 }
@@ -361,4 +360,27 @@ async fn a13_names_of_denied_servers_are_not_told_to_clients() {
     let (refused, unknown) = (bound("hidden").await, bound("never").await);
     assert_eq!(refused.0, unknown.0);
     assert!(refused.0 >= 400 && !unknown.1.contains("hidden"), "{refused:?} {unknown:?}");
+}
+
+#[tokio::test]
+async fn a13_names_of_servers_that_are_away_are_told_to_those_who_may_know_them() {
+    let servers = ["away", "hidden"]
+        .map(|name| with(&dynamic(name, "http://127.0.0.1:1/mcp"), "required: false"));
+    let home = Home::new(config_with(&[], &servers, &["gateway: {deny_toolsets: [hidden]}"]));
+    let unavailable = async |serve: &Serve, peer: Peer| {
+        let request = peer.at(serve.at("/readyz")).request(Method::GET, &[]);
+        let told: Value = request.send().await.unwrap().json().await.unwrap();
+        assert_eq!(told["status"], "degraded", "{told}");
+        told["unavailable"].clone()
+    };
+    let serve = home.serve().await;
+    assert_eq!(unavailable(&serve, Peer::of(&serve)).await, json!(["away", "hidden"]));
+    drop(serve);
+    let keys = ["client", "operator"].map(|role| key(&home, role, role));
+    let serve = home.serve().await;
+    let [client, operator] = keys.each_ref().map(|key| Peer::of(&serve).with_key(key));
+    assert_eq!(unavailable(&serve, client).await, json!(["away"]));
+    assert_eq!(unavailable(&serve, operator).await, json!(["away", "hidden"]));
+    assert_eq!(unavailable(&serve, Peer::of(&serve)).await, json!([]));
+    assert_eq!(unavailable(&serve, Peer::of(&serve).with_key("sb_wrong")).await, json!([]));
 }

@@ -77,6 +77,30 @@ async fn f5_a_client_that_goes_away_cancels_its_call_to_a_legacy_server() {
     a_client_that_goes_away_cancels(ScriptedServer::builder().legacy()).await;
 }
 
+/// Over HTTP/2 a client can be there, answer pings, and take nothing of one answer.
+#[tokio::test]
+async fn f5_a_client_that_takes_nothing_does_not_stop_the_clock_of_its_call() {
+    for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {
+        let slow = Tool::new("slow").sleeps(25_000).progress_every(20);
+        let upstream = builder.tools([slow]).start().await;
+        let entry = format!(
+            "{{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 1, timeout: 2s}}}}",
+            upstream.url()
+        );
+        let serve = Home::new(config(&[entry], &[])).serve().await;
+        let mut peer = Peer::of(&serve).meta(json!({"progressToken": 1}));
+        let narrow = Client::builder().no_proxy().http2_prior_knowledge();
+        peer.http = narrow.http2_initial_stream_window_size(0).build().unwrap();
+        let call = json!({"name": "one__slow", "arguments": {}});
+        let response = peer.modern_response("tools/call", call).await;
+        assert_eq!(response.status(), 200);
+        until_cancelled(&upstream, 1).await;
+        let quick = json!({"sleep_ms": 1});
+        assert!(!Peer::of(&serve).call("one__slow", quick).await.is_refusal());
+        drop(response);
+    }
+}
+
 #[tokio::test]
 async fn f5_a_cancellation_over_http_ends_the_call_and_no_other() {
     for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, ScriptedServerBuilder, Tool, wait_until};
+use switchboard_test_support::{
+    Fault, Reply, ScriptedServer, ScriptedServerBuilder, SeenRequest, Stage, Tool, wait_until,
+};
 
 use crate::client::{Answer, Events, Peer, Session};
 use crate::fixture::Fixture;
@@ -216,6 +218,40 @@ async fn f9_a_client_that_cannot_answer_is_not_asked() {
     }
 }
 
+#[tokio::test]
+async fn f9_a_client_that_cannot_answer_everything_is_asked_nothing() {
+    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let wanted = json!({"resultType": "input_required", "inputRequests": {
+        "a": {"method": "elicitation/create", "params": form},
+        "b": {"method": "roots/list", "params": {}},
+    }});
+    let asks = Tool::new("asks").replies(Reply::Result(wanted));
+    let upstream = ScriptedServer::builder().modern().tools([asks]).start().await;
+    let serve = home(&[("new", &upstream.url())], &[]).serve().await;
+    let session = Peer::of(&serve).able_to(json!({"elicitation": {}})).open().await;
+    let messages = legacy_dialogue(&session, "new__asks", json!({}), json!({})).await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(messages[0]["result"]["isError"], true, "{messages:?}");
+}
+
+#[tokio::test]
+async fn f9_what_a_client_was_asked_is_withdrawn_when_the_server_answers_without_it() {
+    let world = world().await;
+    let peer = Peer::of(&world.serve).able_to(json!({"elicitation": {"url": {}}}));
+    let session = peer.open().await;
+    let call = json!({"name": "old__test_impatient_question", "arguments": {}});
+    let mut events = Events::of(session.ask_response(session.next_id(), "tools/call", call).await);
+    let mut messages = Vec::new();
+    while let Some(message) = events.next().await {
+        messages.push(message);
+    }
+    let asked = with_method(&messages, "elicitation/create");
+    let withdrawn = with_method(&messages, "notifications/cancelled");
+    assert_eq!((asked.len(), withdrawn.len()), (1, 1), "{messages:?}");
+    assert_eq!(withdrawn[0]["params"]["requestId"], asked[0]["id"]);
+    assert_eq!(text_of(&messages), "It did not matter.");
+}
+
 /// Clients that know only forms would not know what to do with an address.
 #[tokio::test]
 async fn f9_only_a_client_that_opens_pages_is_sent_to_one() {
@@ -245,6 +281,76 @@ async fn f9_only_a_client_that_opens_pages_is_sent_to_one() {
             assert_eq!(error["code"], -32021, "{error}");
             assert_eq!(error["data"]["requiredCapabilities"], required, "{error}");
         }
+    }
+}
+
+/// Older servers refuse with -32042 until a page was opened; the modern era asks for it, and then once more.
+#[tokio::test]
+async fn f9_pages_that_an_old_server_wants_opened_are_asked_for() {
+    let page = |id: &str| json!({"mode": "url", "elicitationId": id, "url": format!("https://example.com/{id}"), "message": "Sign in"});
+    let wants = |elicitations: Value| {
+        let data = json!({ "elicitations": elicitations });
+        let error = json!({"code": -32042, "message": "sign in first", "data": data});
+        Tool::echo("buy").replies(Reply::Error(error))
+    };
+    let two = || wants(json!([page("a"), page("b")]));
+    let shop = ScriptedServer::builder().legacy().tools([two()]).start().await;
+    let serve = home(&[("shop", &shop.url())], &[]).serve().await;
+    let peer = Peer::of(&serve).able_to(json!({"elicitation": {"url": {}}}));
+    let call = json!({"name": "shop__buy", "arguments": {"n": 1}, "x-mine": 1});
+    let asked = async || {
+        let answer = peer.modern("tools/call", call.clone()).await;
+        let result = answer.result();
+        assert_eq!(result["resultType"], "input_required", "{result}");
+        let wanted: Vec<_> = result["inputRequests"].as_object().unwrap().values().collect();
+        let asks = |id| json!({"method": "elicitation/create", "params": page(id)});
+        assert_eq!(wanted, [&asks("a"), &asks("b")]);
+        result
+    };
+    let come_back = async |asked: &Value, actions: [&str; 2]| {
+        let keys = asked["inputRequests"].as_object().unwrap().keys();
+        let responses: serde_json::Map<String, Value> = keys
+            .zip(actions)
+            .map(|(key, action)| (key.clone(), json!({"action": action})))
+            .collect();
+        let mut params = call.clone();
+        params["inputResponses"] = json!(responses);
+        params["requestState"] = asked["requestState"].clone();
+        peer.modern("tools/call", params).await
+    };
+
+    // The server still refuses: it is asked for once more. Then it does not, and hears only its own.
+    let again = come_back(&asked().await, ["accept", "accept"]).await.result();
+    assert_eq!(again["resultType"], "input_required", "{again}");
+    assert_eq!(shop.stats().total_calls(), 2);
+    shop.set_tools([Tool::echo("buy")]);
+    let done = come_back(&again, ["accept", "accept"]).await.result();
+    assert_eq!(done["structuredContent"], json!({"n": 1}), "{done}");
+    let last = shop.stats().calls.last().unwrap().params.clone();
+    assert_eq!(last["x-mine"], 1, "{last}");
+    assert!(last["inputResponses"].is_null() && last["requestState"].is_null(), "{last}");
+
+    // Who does not open a page gets no further, and the server is left alone.
+    shop.set_tools([two()]);
+    for actions in [["accept", "decline"], ["cancel", "accept"]] {
+        let question = asked().await;
+        let calls = shop.stats().total_calls();
+        let refused = come_back(&question, actions).await;
+        assert_eq!(refused.result()["isError"], true, "{}", refused.body);
+        assert!(refused.text().contains("not opened"), "{}", refused.body);
+        assert_eq!(shop.stats().total_calls(), calls);
+    }
+    // No modern client is ever told -32042; older ones are, as it stands.
+    let unable = Peer::of(&serve).modern("tools/call", call.clone()).await;
+    assert_eq!((unable.status, unable.code()), (400, -32021), "{}", unable.body);
+    let legacy = peer.open().await.ask("tools/call", call.clone()).await;
+    assert_eq!(legacy.code(), -32042, "{}", legacy.body);
+    assert_eq!(legacy.last()["error"]["data"]["elicitations"][1], page("b"));
+    for broken in [json!([]), json!(7), json!([page("a"), {"mode": "form"}]), json!([null])] {
+        shop.set_tools([wants(broken.clone())]);
+        let answer = peer.modern("tools/call", call.clone()).await;
+        assert_eq!(answer.result()["isError"], true, "{broken}: {}", answer.body);
+        assert!(answer.text().contains("sign in first"), "{}", answer.body);
     }
 }
 
@@ -484,6 +590,64 @@ async fn f9_changes_of_prompts_and_resources_reach_listeners_of_both_eras() {
             [&mut legacy, &mut prompts, &mut resources, &mut tools, &mut blind, &mut blind_session];
         assert_quiet(streams).await;
     }
+}
+
+#[tokio::test]
+async fn f9_a_list_that_cannot_be_read_just_now_stays_what_it_was() {
+    for era in [ScriptedServerBuilder::legacy, ScriptedServerBuilder::modern] {
+        let (server, _home, serve) = shelf(era, "").await;
+        let peer = Peer::of(&serve);
+        let prompts = async || peer.modern("prompts/list", json!({})).await.body;
+        assert!(prompts().await.contains("one__p"));
+        let asked = || {
+            let stats = server.stats();
+            let is_list = |seen: &&SeenRequest| seen.method.as_deref() == Some("prompts/list");
+            stats.requests.iter().filter(is_list).count()
+        };
+        let before = asked();
+        server.set_fault(Fault::Status(Stage::Prompts, 503)).await;
+        server.set_prompts(["q"]).await;
+        wait_until(PATIENCE, async || (asked() > before).then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(prompts().await.contains("one__p"));
+        assert!(peer.modern("resources/list", json!({})).await.body.contains("one://r"));
+        server.clear_fault().await;
+        server.set_prompts(["q"]).await;
+        wait_until(PATIENCE, async || prompts().await.contains("one__q").then_some(())).await;
+        assert!(!prompts().await.contains("one__p"));
+    }
+}
+
+#[tokio::test]
+async fn f9_a_server_that_does_not_answer_who_watches_it_holds_up_nobody_else() {
+    let start = async |uri: &str| {
+        let builder = ScriptedServer::builder().legacy().tools([Tool::new("t")]);
+        builder.resources([uri]).start().await
+    };
+    let (stuck, good) = (start("stuck://r").await, start("good://r").await);
+    let servers = [("stuck", &*stuck.url()), ("good", &good.url())];
+    let serve = home(&servers, &["gateway: {session_idle: 12s}"]).serve().await;
+    let sessions = [Peer::of(&serve).open().await, Peer::of(&serve).open().await];
+    stuck.set_fault(Fault::Hang(Stage::Subscribe)).await;
+    let subscribe = async |session: &Session, uri: &str| {
+        let subscribed = session.ask("resources/subscribe", json!({ "uri": uri })).await;
+        assert!(!subscribed.is_refusal(), "{}", subscribed.body);
+    };
+    let mut waits = std::pin::pin!(subscribe(&sessions[0], "stuck://r"));
+    for _ in 0..2 {
+        tokio::select! {
+            biased;
+            () = &mut waits => panic!("who waits for the server that is stuck waits for longer"),
+            () = subscribe(&sessions[1], "good://r") => {}
+        }
+    }
+    assert_eq!(good.watched(), ["good://r"]);
+    waits.await;
+    // It is asked again without anybody who wishes for it.
+    assert_eq!(stuck.watched(), [""; 0]);
+    stuck.clear_fault().await;
+    // The last question may still be waiting for its time to be up.
+    wait_until(3 * PATIENCE, async || (stuck.watched() == ["stuck://r"]).then_some(())).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_test_support::{Tool, wait_until};
+use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool, wait_until};
 
 use crate::board::{META_NAMES, meta_and, two_servers};
 use crate::fixture::Fixture;
@@ -142,6 +142,34 @@ async fn a_session_that_the_board_has_lost_is_opened_anew() {
 }
 
 #[tokio::test]
+async fn what_a_lost_session_was_told_is_told_to_the_next_one() {
+    let builder = ScriptedServer::builder().tools([Tool::echo("t")]);
+    let upstream = builder.resources(["one://r", "one://s"]).start().await;
+    let home = Home::new(yaml(&[], &[dynamic("one", &upstream.url())]));
+    let serve = home.serve().await;
+    let client = bridge(Era::Legacy, &home, &serve).await;
+    for (method, uri) in [
+        ("resources/subscribe", "one://r"),
+        ("resources/subscribe", "one://s"),
+        ("resources/unsubscribe", "one://s"),
+    ] {
+        let answer = client.ask(method, json!({ "uri": uri })).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    let sessions = serve.get("/api/v1/sessions").await;
+    let path = format!("/api/v1/sessions/{}", sessions["sessions"][0]["id"].as_str().unwrap());
+    assert_eq!(serve.http.delete(serve.at(&path)).send().await.unwrap().status(), 204);
+    wait_until(PATIENCE, async || upstream.watched().is_empty().then_some(())).await;
+    assert_eq!(client.list().await, ["one__t"]);
+    wait_until(PATIENCE, async || (upstream.watched() == ["one://r"]).then_some(())).await;
+    for list in ["tools", "prompts", "resources"] {
+        client.until(&format!("notifications/{list}/list_changed"), 1).await;
+    }
+    assert!(upstream.update_resource("one://r").await > 0);
+    client.until("notifications/resources/updated", 1).await;
+}
+
+#[tokio::test]
 async fn a_board_that_is_gone_is_named_in_the_answer() {
     for era in BOTH {
         let upstream = server([Tool::echo("slow").sleeps(25_000)]).await;
@@ -174,6 +202,9 @@ async fn a_bridge_that_cannot_start_says_why() {
     let url = strange.url().replace("/mcp", "/elsewhere");
     let elsewhere = home.run(&["stdio", "--url", &url]).expect(4);
     assert!(elsewhere.stderr.contains("answered HTTP 404"), "{}", elsewhere.stderr);
+    strange.set_fault(Fault::LoginPage(Stage::Any)).await;
+    let page = home.run(&["stdio", "--url", &strange.url()]).expect(4);
+    assert!(page.stderr.contains("answered HTTP 200 OK, and that is no MCP"), "{}", page.stderr);
     home.line("stdio --url nowhere").expect(2);
     let shown = home.line("stdio --url http://127.0.0.1:1 --tool-sets look").expect(2);
     assert!(shown.stderr.contains("/mcp/toolsets/NAMES"), "{}", shown.stderr);
@@ -187,4 +218,16 @@ async fn a_bridge_that_cannot_start_says_why() {
     for era in BOTH {
         assert_eq!(bridge(era, &holder, &serve).await.list().await, [""; 0]);
     }
+}
+
+/// What `connect` writes for a board of its own must not become something else where a variable is set.
+#[tokio::test]
+async fn a_configuration_that_is_named_is_served_whatever_the_variable_says() {
+    let upstream = server([Tool::echo("echo")]).await;
+    let home = Home::new(yaml(&[], &[dynamic("one", &upstream.url())]))
+        .with_variable("SWITCHBOARD_URL", "http://127.0.0.1:1");
+    let file = home.config();
+    let arguments = ["--config", file.to_str().unwrap(), "stdio"];
+    let client = Pipe::open_with(Era::Legacy, &home, &arguments, json!({})).await;
+    assert_eq!(client.list().await, ["one__echo"]);
 }

@@ -98,6 +98,23 @@ async fn what_changed_while_a_client_was_away_is_told_once() {
 }
 
 #[tokio::test]
+async fn what_a_client_was_not_told_before_a_restart_is_told_after_it() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    wait_until(PATIENCE, async || (board.shop.open_streams() > 0).then_some(())).await;
+    let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    client.list().await;
+    board.shop.set_tools_and_notify(shop_tools().into_iter().take(1)).await;
+    wait_until(PATIENCE, async || (serve.tool_names().await.len() == 3).then_some(())).await;
+    let serve = restart(&board.home, serve, "TERM").await;
+    client.moved_to(&serve);
+    client.hear().await.settles(1).await;
+    let serve = restart(&board.home, serve, "TERM").await;
+    client.moved_to(&serve);
+    client.hear().await.settles(0).await;
+}
+
+#[tokio::test]
 async fn negotiated_capabilities_survive_a_restart() {
     let fixture = Fixture::start("legacy");
     let home = Home::new(format!(
@@ -161,4 +178,16 @@ async fn a_session_that_is_unknown_ended_or_idle_is_404() {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     listens.moved_to(&serve);
     assert_eq!(listens.status().await, 404, "also over a restart");
+}
+
+#[tokio::test]
+async fn who_only_listened_has_as_much_time_to_come_back_as_anybody() {
+    let board = two_servers("session_idle: 3s").await;
+    let serve = board.home.serve().await;
+    let client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    let stream = client.hear().await;
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(client.status().await, 200);
 }

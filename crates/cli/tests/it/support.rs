@@ -15,6 +15,8 @@ use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
 /// Longer than anything that goes right takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+/// A program that starts opens its database, and on a machine that has just built everything the disk is busy.
+const LONGEST_START: Duration = Duration::from_mins(1);
 
 /// A directory of its own for everything that a run of the program leaves behind.
 #[derive(Debug)]
@@ -217,7 +219,7 @@ impl Drop for Serve {
 
 impl Serve {
     pub(crate) async fn ready(&mut self) {
-        self.start = wait_until(PATIENCE, async || {
+        self.start = wait_until(LONGEST_START, async || {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "serve ended: {}{}", self.stdout.text(), self.stderr.text());
             serde_json::from_str(&self.stdout.text()).ok()

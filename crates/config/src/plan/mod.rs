@@ -114,8 +114,9 @@ impl Planner<'_> {
 
         self.warn(&tools, &servers);
         let sound = without_gaps(sound);
-        let toolsets = self.toolsets(config, &sound, &members);
+        let mut toolsets = self.toolsets(config, &sound, &members);
         let gateway = self.gateway(config, &sound, &toolsets);
+        toolsets.hush(&gateway.deny_toolsets);
         let security = self.security(config, &sound);
         let providers = self.providers(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());

@@ -1,6 +1,8 @@
 //! `toolsets`, and the sets that servers make by themselves.
 
-use switchboard_model::{LOCAL_SERVER, LocalToolChoice, ServerName, ToolsetPlan};
+use std::collections::HashSet;
+
+use switchboard_model::{LOCAL_SERVER, LocalToolChoice, ServerName, ToolsetPlan, denied_servers};
 
 use super::names::Names;
 use super::{At, Planner, entries, shown_name};
@@ -69,6 +71,21 @@ pub(super) fn members(servers: &[(At<'_>, RawServer)], local: &LocalToolChoice) 
 pub(super) struct Toolsets {
     pub(super) plans: Vec<ToolsetPlan>,
     pub(super) names: Names,
+    /// How many of them were written.
+    written: usize,
+}
+
+impl Toolsets {
+    /// What nobody is to know of is not named in the words that we choose.
+    pub(super) fn hush(&mut self, denied: &[String]) {
+        let hidden: HashSet<ServerName> =
+            denied_servers(&self.plans, denied).into_iter().cloned().collect();
+        for set in self.plans.iter_mut().skip(self.written) {
+            let shown: Vec<_> =
+                set.servers.iter().filter(|server| !hidden.contains(*server)).collect();
+            set.description = implied_description(&shown);
+        }
+    }
 }
 
 impl Planner<'_> {
@@ -96,13 +113,14 @@ impl Planner<'_> {
             self.check_members(&at, &name, &raw, members);
             plans.push(written_set(name, raw, members));
         }
+        let written = plans.len();
         for member in members.iter().filter(|member| member.makes_set) {
             if !names.has(member.set()) {
                 names.add(member.set(), member.set_is_shown());
                 plans.push(implied_set(member.set(), members));
             }
         }
-        Toolsets { plans, names }
+        Toolsets { plans, names, written }
     }
 
     fn check_members(&mut self, at: &At<'_>, name: &str, raw: &RawToolset, members: &[Member]) {
@@ -192,20 +210,23 @@ fn implied_set(name: &str, members: &[Member]) -> ToolsetPlan {
         .filter(|member| member.set() == name)
         .map(|member| ServerName::new(member.name.as_str()))
         .collect();
-    let description = match servers.as_slice() {
-        [only] if only.is_local() => "The tools that are built into Switchboard".into(),
-        [only] => format!("All tools of {only}"),
-        [first @ .., last] => {
-            let first: Vec<_> = first.iter().map(ServerName::as_str).collect();
-            format!("All tools of {} and {last}", first.join(", "))
-        }
-        [] => String::new(),
-    };
     ToolsetPlan {
         name: name.to_owned(),
-        description,
+        description: implied_description(&servers.iter().collect::<Vec<_>>()),
         when_to_use: None,
         servers,
         tools: Vec::new(),
+    }
+}
+
+fn implied_description(servers: &[&ServerName]) -> String {
+    match servers {
+        [only] if only.is_local() => "The tools that are built into Switchboard".into(),
+        [only] => format!("All tools of {only}"),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(|server| server.as_str()).collect();
+            format!("All tools of {} and {last}", first.join(", "))
+        }
+        [] => String::new(),
     }
 }

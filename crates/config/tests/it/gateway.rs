@@ -139,6 +139,20 @@ switchboard:
             r#"local: The tools that are built into Switchboard ["local"] []"#,
         ]
     );
+    // What clients are not to know of is not named to them.
+    let denied = shared.replace(
+        "  toolbox:",
+        "  gateway: {deny_toolsets: [secret]}\n  toolsets: [{name: secret, description: S, servers: [c, b]}]\n  toolbox:",
+    );
+    assert_eq!(
+        sets(&loaded(&denied).plan),
+        [
+            r#"secret: S ["c", "b"] []"#,
+            r#"office: All tools of a ["a", "c"] []"#,
+            r#"b:  ["b"] []"#,
+            r#"local: The tools that are built into Switchboard ["local"] []"#,
+        ]
+    );
     let described = format!(
         "{shared}  toolsets:\n    - {{name: office, description: Mail}}\n    - {{name: b, description: B}}\n"
     );

@@ -2,6 +2,7 @@
 //! what it needs and is called again, the legacy one sends requests and waits.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use rmcp::model::{
@@ -40,6 +41,15 @@ pub(crate) async fn hold(
     let arguments: Map<String, Value> = arguments.unwrap_or_default();
     if name == "test_withdrawn_question" && !is_modern(context) {
         withdraw(context).await?;
+    }
+    if name == "test_impatient_question" && !is_modern(context) {
+        let question = ServerRequest::ElicitRequest(typed(crate::tool::page("in-vain"))?);
+        let options = PeerRequestOptions::no_options();
+        let lost = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
+        let _unheard =
+            context.peer.send_cancellable_request(question, options).await.map_err(lost)?;
+        // So that it is on its way before the answer is.
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
     for _ in 0..MAX_ROUNDS {
         let round = Round {

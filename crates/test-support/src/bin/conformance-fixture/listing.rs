@@ -29,6 +29,7 @@ const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_streaming_elicitation", "Asks for a name"),
     ("test_url_elicitation", "Sends the user to a page"),
     ("test_withdrawn_question", "Asks, and withdraws one question"),
+    ("test_impatient_question", "Asks, and answers without waiting for what is said"),
     ("test_elicitation_sep1034_defaults", "Asks with defaults"),
     ("test_elicitation_sep1330_enums", "Asks with choices"),
     ("test_trigger_tool_change", "Adds a tool, or takes it away again"),

@@ -67,6 +67,7 @@ fn fixed(name: &str) -> Option<Value> {
         "test_trigger_tool_change" | "test_trigger_prompt_change" => text("The list changed."),
         "test_trigger_resource_update" => text("The watched resource was updated."),
         "json_schema_2020_12_tool" | "test_custom_header" => text("Accepted."),
+        "test_impatient_question" => text("It did not matter."),
         "test_dynamic_tool" => text("I come and go."),
         _ => return None,
     };

@@ -1,0 +1,60 @@
+//! Who asks, and for what.
+
+use std::sync::Arc;
+
+use switchboard_model::{CanonicalName, ServerName};
+use switchboard_protocol::Capabilities;
+use switchboard_sessions::Session;
+use switchboard_view::{ListEra, Scope};
+
+use crate::client::Client;
+use crate::level::Level;
+
+/// Who asks, and what it can be asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) principal: Arc<str>,
+    /// The legacy client; `None` in the modern era.
+    pub(crate) client: Option<Arc<Client>>,
+    /// Whose toolsets it sees, if anybody's.
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) capabilities_text: Option<Arc<str>>,
+    pub(crate) log_level: Option<Level>,
+    /// Whether anything but the answer can be sent.
+    pub(crate) can_stream: bool,
+}
+
+impl Asker {
+    pub(crate) fn era(&self) -> ListEra {
+        if self.client.is_some() { ListEra::Legacy } else { ListEra::Modern }
+    }
+
+    pub(crate) fn hears(&self, level: Option<Level>) -> bool {
+        match (self.log_level, self.era()) {
+            (Some(least), _) => level.is_none_or(|level| level >= least),
+            // Older servers choose until they are told; modern clients say when they want to hear.
+            (None, ListEra::Legacy) => true,
+            (None, ListEra::Modern) => false,
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) enum Job {
+    Call { tool: CanonicalName, arguments: Option<String> },
+    Pass { server: ServerName, method: &'static str, name: Option<String>, params: String },
+}
+
+/// What a request says beside its job.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    /// As text.
+    pub(crate) progress_token: Option<String>,
+    /// Foreign members of `_meta`, as text.
+    pub(crate) meta: String,
+    /// Further members of `params`: `inputResponses`, `requestState`, whatever is unknown to us.
+    pub(crate) extra: String,
+}
