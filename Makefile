@@ -25,7 +25,8 @@ test: ## Everything: format, lints, documentation, unit, integration, end-to-end
 	@scripts/test
 
 .PHONY: fuzz
-fuzz: ## Try many more streams, histories and edits than `make test` does (CASES=20000 of each)
+fuzz: ## Try many more names, schemas, streams, histories and edits than `make test` does, and others each time (CASES=20000)
+	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --workspace --lib
 	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --release --package switchboard-wire --test fuzz
 
 .PHONY: e2e-peers
