@@ -44,8 +44,30 @@ impl Asker {
 /// What is to be done.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
-    Call { tool: CanonicalName, arguments: Option<String> },
-    Pass { server: ServerName, method: &'static str, name: Option<String>, params: String },
+    Call {
+        tool: CanonicalName,
+        arguments: Option<String>,
+    },
+    Pass {
+        server: ServerName,
+        method: &'static str,
+        name: Option<String>,
+        params: String,
+    },
+    /// Something about a task that a call has left at its server.
+    Task {
+        method: &'static str,
+        task: Task,
+    },
+}
+
+/// Work that a server goes on with after it has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The tool whose call it is.
+    pub(crate) tool: CanonicalName,
+    /// As the server calls it.
+    pub(crate) id: String,
 }
 
 /// What a request says beside its job.

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{CanonicalName, Face};
+use switchboard_model::{CanonicalName, Face, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, read_result_head,
     with_members, without_member,
 };
 use switchboard_runtime::{
-    Ask, AskEvent, AskFailure, CallFailed, Heard, PassFailure, Passing, RawAnswer, RawCall,
-    RawResult, ToolChoice, ear,
+    Ask, AskEvent, AskFailure, Board, CallFailed, Ear, Heard, PassFailure, Passing, RawAnswer,
+    RawCall, RawResult, ToolChoice, ear,
 };
 use switchboard_view::ListEra;
 use tokio::time::Instant;
 
-use crate::asker::{Asker, Job, Wishes};
+use crate::asker::{Asker, Job, Task, Wishes};
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::{self, COMPLETE, Outcome};
@@ -38,6 +38,8 @@ const WAITING_EVENTS: usize = 32;
 /// That no cache may give it to anybody else.
 const PRIVATE: (&str, &str) = ("cacheScope", "\"private\"");
 
+const TASK_ID: &str = "taskId";
+
 /// What a session brought is found with the session.
 fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
     match session {
@@ -51,6 +53,41 @@ fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
 enum Done {
     Call(Result<RawAnswer, CallFailed>),
     Pass(Result<RawResult, PassFailure>),
+}
+
+type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// Passes a request on to a server, with what its client sends along.
+fn pass(
+    board: Arc<Board>,
+    server: ServerName,
+    method: &'static str,
+    name: Option<String>,
+    mut params: String,
+    passing: Passing,
+    events: Ear,
+) -> Work {
+    if !passing.params.is_empty() {
+        if !params.is_empty() {
+            params.push(',');
+        }
+        params.push_str(&passing.params);
+    }
+    let ask = Ask {
+        method,
+        name,
+        params,
+        meta: passing.meta,
+        capabilities: passing.capabilities,
+        log_level: passing.log_level,
+        wants_progress: passing.wants_progress,
+        mirrored: Vec::new(),
+        origin: passing.origin,
+    };
+    let session = passing.session;
+    Box::pin(
+        async move { Done::Pass(board.pass(&server, session.as_deref(), ask, Some(events)).await) },
+    )
 }
 
 /// What comes next.
@@ -71,7 +108,7 @@ pub(crate) struct Conversation {
     pub(crate) asker: Asker,
     pub(crate) job: Job,
     wishes: Wishes,
-    work: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
+    work: Option<Work>,
     events: Option<Heard>,
     messages: VecDeque<String>,
     /// What comes after the messages that are left.
@@ -142,25 +179,12 @@ impl Conversation {
                 };
                 Box::pin(async move { Done::Call(board.call_raw(call).await.result) })
             }
-            Job::Pass { server, method, name, mut params } => {
-                if !passing.params.is_empty() {
-                    if !params.is_empty() {
-                        params.push(',');
-                    }
-                    params.push_str(&passing.params);
-                }
-                let ask = Ask {
-                    method,
-                    name,
-                    params,
-                    meta: passing.meta,
-                    capabilities: passing.capabilities,
-                    log_level: passing.log_level,
-                    wants_progress: passing.wants_progress,
-                    mirrored: Vec::new(),
-                    origin: passing.origin,
-                };
-                Box::pin(async move { Done::Pass(board.pass(&server, ask, Some(events)).await) })
+            Job::Pass { server, method, name, params } => {
+                pass(board, server, method, name, params, passing, events)
+            }
+            Job::Task { method, task } => {
+                let (server, params) = (task.tool.server().clone(), task_member(&task.id));
+                pass(board, server, method, Some(task.id), params, passing, events)
             }
         });
     }
@@ -259,6 +283,9 @@ impl Conversation {
             Done::Call(Ok(answer)) if answer.head.kind == ResultKind::InputRequired => {
                 self.want_input(answer.as_str())
             }
+            Done::Call(Ok(answer)) if answer.head.kind == ResultKind::Task => {
+                Some(self.begun(answer.as_str()))
+            }
             Done::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
             Done::Call(Err(CallFailed { rpc: Some(rpc), .. }))
             | Done::Pass(Err(PassFailure::Server(AskFailure::Rpc(rpc))))
@@ -277,7 +304,7 @@ impl Conversation {
             Done::Pass(Err(failed)) => {
                 let uri = match &self.job {
                     Job::Pass { name, method: "resources/read", .. } => name.as_deref(),
-                    Job::Pass { .. } | Job::Call { .. } => None,
+                    Job::Pass { .. } | Job::Call { .. } | Job::Task { .. } => None,
                 };
                 Some(outcome::of_failed_pass(era, failed, uri))
             }
@@ -286,7 +313,7 @@ impl Conversation {
 
     fn passed(&self, result: RawResult) -> Outcome {
         let method = match &self.job {
-            Job::Pass { method, .. } => *method,
+            Job::Pass { method, .. } | Job::Task { method, .. } => *method,
             Job::Call { .. } => "",
         };
         let hints: &[_] = match (self.asker.era(), method) {
@@ -306,14 +333,38 @@ impl Conversation {
             }
             Some(_) | None => Cow::Borrowed(result.as_str()),
         };
-        Outcome::text(with_members(&result, hints))
+        let result = with_members(&result, hints);
+        Outcome::text(match &self.job {
+            Job::Task { task, .. } if members.get(TASK_ID).is_some() => self.renamed(&result, task),
+            Job::Task { .. } | Job::Pass { .. } | Job::Call { .. } => result,
+        })
+    }
+
+    /// A server goes on with a call in its own time. Who asked can ask it what has become of that.
+    fn begun(&self, result: &str) -> Outcome {
+        let members = Members::read(result).unwrap_or_default();
+        match (&self.job, members.string(TASK_ID)) {
+            (Job::Call { tool, .. }, Some(id)) if self.asker.capabilities.meet(Need::Tasks) => {
+                let task = Task { tool: tool.clone(), id: id.into_owned() };
+                Outcome::text(self.renamed(result, &task))
+            }
+            _ => self.failed("the server answered with a task that nobody can ask for"),
+        }
+    }
+
+    /// What a server says of a task, with the id by which the client knows it.
+    fn renamed(&self, result: &str, task: &Task) -> String {
+        // There is one in the modern era, and no other has tasks.
+        let Some(seal) = self.gateway.seal.get() else { return without_member(result, TASK_ID) };
+        let shown = quoted(&seal.close_task(&self.asker.principal, task));
+        with_members(&without_member(result, TASK_ID), &[(TASK_ID, &shown)])
     }
 
     /// That nothing came of it.
     fn failed(&self, message: impl Into<String>) -> Outcome {
         match self.job {
             Job::Call { .. } => Outcome::tool_error(self.asker.era(), message),
-            Job::Pass { .. } => Outcome::error(code::INTERNAL_ERROR, message),
+            Job::Pass { .. } | Job::Task { .. } => Outcome::error(code::INTERNAL_ERROR, message),
         }
     }
 
@@ -346,11 +397,15 @@ async fn next_event(events: &mut Option<Heard>) -> Option<AskEvent> {
     }
 }
 
-async fn next_done(work: &mut Option<Pin<Box<dyn Future<Output = Done> + Send>>>) -> Done {
+async fn next_done(work: &mut Option<Work>) -> Done {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,
     }
+}
+
+fn task_member(id: &str) -> String {
+    params_text(&[(TASK_ID, &quoted(id))])
 }
 
 /// The parameters of a progress notification with the client's own token.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy};
+use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy, without_tasks};
 use switchboard_sessions::{Session, SessionKind, now_ms, random_text};
 use switchboard_store::StoredClient;
 use switchboard_view::Scope;
@@ -40,7 +40,8 @@ impl Gateway {
             "serverInfo": methods::server_info(),
             "instructions": instructions(&self.front.load(), &gaze.look.view, &scope),
         });
-        let capabilities = capabilities.unwrap_or("{}").into();
+        // Its era has no way to ask what has become of one.
+        let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
         let client =
             Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
         self.sessions.keeper.put_client(snapshot_of(&client));

@@ -6,7 +6,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use switchboard_model::{ExposureMode, ServerName};
 use switchboard_protocol::{
-    ErrorBody, Members, Meta, SUPPORTED_VERSIONS, code, params_text, quoted, with_members,
+    ErrorBody, Members, Meta, Need, SUPPORTED_VERSIONS, TASKS_EXTENSION, code, params_text, quoted,
+    with_members,
 };
 use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
@@ -18,7 +19,7 @@ use crate::instructions::instructions;
 use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Wanted;
-use crate::outcome::{COMPLETE, Outcome};
+use crate::outcome::{COMPLETE, Outcome, missing_capability};
 
 /// A request, its parts still text.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Replying {
     }
 }
 
-/// Members of `params` that we read ourselves; tasks are not offered, so nobody is asked to make one.
+/// Members of `params` that we read ourselves. `task` is how 2025-11-25 asked for one; now servers decide.
 const CALL_MEMBERS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
 const FOREIGN_STATE: &str =
@@ -75,6 +76,15 @@ impl Gateway {
             ("prompts/get", _) => Box::pin(self.prompts_get(asker, &request)).await,
             ("resources/read", _) => Box::pin(self.resources_read(asker, &request)).await,
             ("completion/complete", _) => Box::pin(self.complete(asker, &request)).await,
+            ("tasks/get", ListEra::Modern) => {
+                Box::pin(self.about_task(asker, &request, "tasks/get")).await
+            }
+            ("tasks/update", ListEra::Modern) => {
+                Box::pin(self.about_task(asker, &request, "tasks/update")).await
+            }
+            ("tasks/cancel", ListEra::Modern) => {
+                Box::pin(self.about_task(asker, &request, "tasks/cancel")).await
+            }
             ("server/discover", ListEra::Modern) => {
                 Replying::now(Outcome::text(self.discover(&asker)))
             }
@@ -273,6 +283,28 @@ impl Gateway {
         self.converse(asker, job, request, &["ref", "_meta"]).await
     }
 
+    /// Asks a server about a task, or tells it something about one.
+    async fn about_task(
+        self: &Arc<Self>,
+        asker: Asker,
+        request: &Incoming<'_>,
+        method: &'static str,
+    ) -> Replying {
+        if !asker.capabilities.meet(Need::Tasks) {
+            return Replying::now(missing_capability(Need::Tasks));
+        }
+        let seal = self.seal().await;
+        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let id = request.params.string("taskId");
+        let task = id.and_then(|id| seal.open_task(&asker.principal, &id));
+        // What policy hides by now is as if it had never been.
+        let Some(task) = task.filter(|task| view.reaches_tool(&task.tool)) else {
+            let message = "`taskId` names no task that you have here";
+            return Replying::error(code::INVALID_PARAMS, message);
+        };
+        self.converse(asker, Job::Task { method, task }, request, &["taskId", "_meta"]).await
+    }
+
     fn server_of(&self, asker: &Asker, uri: &str) -> Option<ServerName> {
         self.owner_of(&asker.scope, asker.session.as_ref(), uri)
     }
@@ -348,7 +380,7 @@ impl Gateway {
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
-            "capabilities": capabilities(),
+            "capabilities": modern_capabilities(),
             "instructions": instructions(&self.front.load(), view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
@@ -367,6 +399,13 @@ pub(crate) fn capabilities() -> Value {
         "completions": {},
         "logging": {},
     })
+}
+
+/// The same, with what only the modern era has. Which calls become tasks is for their servers to say.
+fn modern_capabilities() -> Value {
+    let mut capabilities = capabilities();
+    capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+    capabilities
 }
 
 pub(crate) fn server_info() -> Value {
@@ -427,6 +466,9 @@ fn is_same(parked: &Job, job: &Job) -> bool {
             let value = |members: &str| parse(&format!("{{{members}}}"));
             server == other && method == way && value(params) == value(others)
         }
-        (Job::Call { .. } | Job::Pass { .. }, _) => false,
+        (Job::Task { method, task }, Job::Task { method: way, task: other }) => {
+            method == way && task == other
+        }
+        (Job::Call { .. } | Job::Pass { .. } | Job::Task { .. }, _) => false,
     }
 }

@@ -1,12 +1,17 @@
-//! States of modern servers, bound to who may come back with them.
+//! States and tasks of modern servers, bound to who may come back with them.
 //!
 //! A server sees the gateway's credentials and nobody else's, so it cannot tell whose state it is given. We can: a
-//! state leaves us sealed for its principal, its request and a while, and goes back to the server only unbroken.
+//! state leaves us sealed for its principal, its request and a while, and goes back to the server only unbroken. The
+//! id of a task is sealed for its principal, and says besides which server has it; how long it lasts is the server's to
+//! say.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
+use switchboard_model::{CanonicalName, ServerName};
 
-use crate::asker::Job;
+use crate::asker::{Job, Task};
 use crate::parked::PATIENCE;
 
 /// The seal of this installation; another process of it and a later run know it too.
@@ -50,6 +55,34 @@ impl Seal {
         u64::try_from(age).is_ok_and(|age| age < PATIENCE.as_secs()).then_some(state)
     }
 
+    /// The id of a task as the client gets it.
+    pub(crate) fn close_task(&self, principal: &str, task: &Task) -> String {
+        let Task { tool, id } = task;
+        let written = json!([tool.server().as_str(), tool.tool(), id]).to_string();
+        // It is repeated in a header.
+        let written = URL_SAFE_NO_PAD.encode(written);
+        format!("{}.{written}", self.task_mark(principal, &written).to_hex())
+    }
+
+    /// The task of this id, when it was given to this principal.
+    pub(crate) fn open_task(&self, principal: &str, sealed: &str) -> Option<Task> {
+        let (mark, written) = sealed.split_once('.')?;
+        if blake3::Hash::from_hex(mark).ok()? != self.task_mark(principal, written) {
+            return None;
+        }
+        let written = URL_SAFE_NO_PAD.decode(written).ok()?;
+        let (server, tool, id): (String, String, String) = serde_json::from_slice(&written).ok()?;
+        Some(Task { tool: CanonicalName::new(&ServerName::new(server), &tool), id })
+    }
+
+    fn task_mark(&self, principal: &str, written: &str) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        for part in ["task", principal, written] {
+            take(&mut hasher, part);
+        }
+        hasher.finalize()
+    }
+
     fn mark(&self, principal: &str, job: &Job, dated: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         let (target, method, given) = match job {
@@ -59,6 +92,7 @@ impl Seal {
             Job::Pass { server, method, params, .. } => {
                 (server.as_str(), *method, format!("{{{params}}}"))
             }
+            Job::Task { method, task } => (task.tool.as_str(), *method, json!(task.id).to_string()),
         };
         for part in [principal, method, target, dated] {
             take(&mut hasher, part);
@@ -97,8 +131,6 @@ fn take_value(hasher: &mut blake3::Hasher, value: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_model::{CanonicalName, ServerName};
-
     use super::*;
 
     fn call(tool: &str, arguments: &str) -> Job {
@@ -132,6 +164,26 @@ mod tests {
         assert_eq!(open("alice", &job, &format!("{sealed}x")), None);
         assert_eq!(open("alice", &job, "the.state"), None);
         assert_eq!(Seal::new([8; 32]).open("alice", &job, &sealed, now), None);
+    }
+
+    #[test]
+    fn the_id_of_a_task_is_good_for_its_principal_alone() {
+        let seal = Seal::new([7; 32]);
+        let tool = CanonicalName::new(&ServerName::new("s"), "a.b \u{1f600}");
+        let task = Task { tool, id: "the\nid.".into() };
+        let sealed = seal.close_task("alice", &task);
+        assert!(sealed.bytes().all(|byte| byte.is_ascii_graphic()), "{sealed}");
+        assert_eq!(seal.open_task("alice", &sealed), Some(task.clone()));
+        assert_eq!(seal.open_task("bob", &sealed), None);
+        assert_eq!(seal.open_task("alice", &format!("{sealed}A")), None);
+        assert_eq!(Seal::new([8; 32]).open_task("alice", &sealed), None);
+        for odd in ["", ".", "the\nid.", &"0".repeat(64), &format!("{}.", "0".repeat(64))] {
+            assert_eq!(seal.open_task("alice", odd), None);
+        }
+        // A state of the same words is no id.
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let state = seal.close("alice", &call("t", "{}"), "x", now);
+        assert_eq!(seal.open_task("alice", &state), None);
     }
 
     #[test]

@@ -22,7 +22,10 @@ pub use era::{
 };
 pub use members::Members;
 pub use message::{Message, Unreadable, is_valid_id, read_message};
-pub use meta::{Capabilities, Elicitation, Meta, MetaFault, Need, foreign_members};
+pub use meta::{
+    Capabilities, Elicitation, Meta, MetaFault, Need, TASKS_EXTENSION, foreign_members,
+    without_tasks,
+};
 pub use mirror::{Mirrors, decode_header, encode_header};
 pub use modern::{Headers, ModernFault, check_headers, check_version, name_member};
 pub use result::{Content, ResultHead, ResultKind, read_result_head, with_members, without_member};

@@ -79,12 +79,30 @@ pub fn foreign_members(members: &Members<'_>) -> String {
     text
 }
 
+/// The extension by which a server answers with a task, and is asked later what has become of it.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// The capabilities of a client, as JSON, without the word that it takes tasks.
+pub fn without_tasks(capabilities: &str) -> String {
+    let members = Members::read(capabilities).unwrap_or_default();
+    let Some(extensions) = members.object("extensions") else { return capabilities.to_owned() };
+    let kept: Vec<_> = extensions.iter().filter(|(key, _)| *key != TASKS_EXTENSION).collect();
+    let extensions = format!("{{{}}}", crate::params_text(&kept));
+    let all = members.iter().map(|(key, value)| match key {
+        "extensions" => (key, extensions.as_str()),
+        _ => (key, value),
+    });
+    format!("{{{}}}", crate::params_text(&all.collect::<Vec<_>>()))
+}
+
 /// What a client says it can do when a server asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     pub sampling: bool,
     pub elicitation: Elicitation,
     pub roots: bool,
+    /// Whether it takes a task in place of a result, which is an extension.
+    pub tasks: bool,
 }
 
 /// In which ways a client lets its user be asked.
@@ -94,13 +112,14 @@ pub struct Elicitation {
     pub url: bool,
 }
 
-/// What a question of a server needs of its client.
+/// What a server needs of its client, to ask something or to answer with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     Sampling,
     Form,
     Url,
     Roots,
+    Tasks,
 }
 
 impl Need {
@@ -125,6 +144,7 @@ impl Need {
             Self::Form => "elicitation",
             Self::Url => "elicitation.url",
             Self::Roots => "roots",
+            Self::Tasks => "extensions.io.modelcontextprotocol/tasks",
         }
     }
 
@@ -135,6 +155,7 @@ impl Need {
             Self::Form => r#"{"elicitation":{}}"#,
             Self::Url => r#"{"elicitation":{"url":{}}}"#,
             Self::Roots => r#"{"roots":{}}"#,
+            Self::Tasks => r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
         }
     }
 }
@@ -154,16 +175,23 @@ impl Capabilities {
             // Who names no way means forms, the only way there was before there were two.
             Elicitation { form: has(&ways, "form") || !url, url }
         });
-        Self { sampling: has(&members, "sampling"), elicitation, roots: has(&members, "roots") }
+        let tasks = members.object("extensions").is_some_and(|them| has(&them, TASKS_EXTENSION));
+        Self {
+            sampling: has(&members, "sampling"),
+            elicitation,
+            roots: has(&members, "roots"),
+            tasks,
+        }
     }
 
-    /// Whether the client can answer such a question.
+    /// Whether the client can do that.
     pub fn meet(self, need: Need) -> bool {
         match need {
             Need::Sampling => self.sampling,
             Need::Form => self.elicitation.form,
             Need::Url => self.elicitation.url,
             Need::Roots => self.roots,
+            Need::Tasks => self.tasks,
         }
     }
 }
@@ -211,9 +239,26 @@ mod tests {
             assert_eq!(Need::of("elicitation/create", params), Some(need), "{params:?}");
         }
         assert_eq!(Need::of("tools/call", None), None);
-        for need in [Need::Sampling, Need::Form, Need::Url, Need::Roots] {
+        for need in [Need::Sampling, Need::Form, Need::Url, Need::Roots, Need::Tasks] {
             assert!(Capabilities::read(need.declared()).meet(need), "{need:?}");
         }
+    }
+
+    #[test]
+    fn the_word_that_somebody_takes_tasks_is_taken_back() {
+        for (said, expected) in [
+            ("{}", "{}"),
+            (r#"{"roots":{}}"#, r#"{"roots":{}}"#),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{"a": 1}},"roots":{}}"#,
+                r#"{"extensions":{"x/y":{"a": 1}},"roots":{}}"#,
+            ),
+            (r#"{"extensions":7}"#, r#"{"extensions":7}"#),
+        ] {
+            assert_eq!(without_tasks(said), expected);
+            assert!(!Capabilities::read(&without_tasks(said)).meet(Need::Tasks));
+        }
+        assert!(!Capabilities::read(r#"{"extensions":{"x/y":{}}}"#).meet(Need::Tasks));
     }
 
     #[test]

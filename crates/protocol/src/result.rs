@@ -13,6 +13,8 @@ pub enum ResultKind {
     Complete,
     /// The server wants more input before it answers.
     InputRequired,
+    /// The server works on it, and is asked later what has become of it.
+    Task,
     /// An extension that we do not know.
     Other(String),
 }
@@ -55,6 +57,7 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         kind: match head.result_type.as_deref() {
             None | Some("complete") => ResultKind::Complete,
             Some("input_required") => ResultKind::InputRequired,
+            Some("task") => ResultKind::Task,
             Some(other) => ResultKind::Other(other.into()),
         },
         is_typed: head.result_type.is_some(),
@@ -105,6 +108,8 @@ mod tests {
         let head =
             read_result_head(r#"{"resultType":"input_required","inputRequests":{}}"#).unwrap();
         assert_eq!((head.kind, head.content), (ResultKind::InputRequired, Content::Missing));
+        let head = read_result_head(r#"{"resultType":"task","taskId":"1"}"#).unwrap();
+        assert_eq!((head.kind, head.content), (ResultKind::Task, Content::Missing));
         let head = read_result_head(r#"{"structuredContent":[1]}"#).unwrap();
         assert_eq!(head.content, Content::BareStructure);
         assert!(read_result_head("[1]").is_err());

@@ -399,7 +399,7 @@ impl Board {
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
         ledger.result_bytes = answer.json.len() as u64;
-        // What asks for more input is no result yet, and cannot be answered from a handle.
+        // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
         if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
             return Ok(answer);
         }
@@ -458,9 +458,13 @@ fn read_progress(params: &Value) -> Option<Progress> {
 }
 
 fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
-    if answer.head.kind == ResultKind::InputRequired {
-        let message = "the tool asks for more input, which this face cannot give";
-        return Err(CallError::new(CallErrorKind::Upstream, message));
+    let unfit = match answer.head.kind {
+        ResultKind::InputRequired => "the tool asks for more input, which this face cannot give",
+        ResultKind::Task => "the tool answers with a task, which this face cannot follow",
+        ResultKind::Complete | ResultKind::Other(_) => "",
+    };
+    if !unfit.is_empty() {
+        return Err(CallError::new(CallErrorKind::Upstream, unfit));
     }
     ToolResult::from_text(answer.as_str())
         .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))
@@ -610,7 +614,9 @@ fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed>
     match (&head.kind, head.content) {
         (ResultKind::Other(kind), _) => refuse(&format!("a result of the unknown type {kind:?}")),
         (ResultKind::Complete, Content::Missing) => refuse("the result has no content"),
-        (ResultKind::Complete | ResultKind::InputRequired, _) => Ok(RawAnswer { json, head }),
+        (ResultKind::Complete | ResultKind::InputRequired | ResultKind::Task, _) => {
+            Ok(RawAnswer { json, head })
+        }
     }
 }
 

@@ -129,15 +129,17 @@ impl Board {
         self.outgoing().news.subscribe()
     }
 
-    /// Passes a request on to a server. Dropping the future cancels it.
+    /// Passes a request on to a server: one of everybody's, or one that the session brought in which it is made.
+    /// Dropping the future cancels it.
     pub async fn pass(
         &self,
         server: &ServerName,
+        session: Option<&str>,
         ask: Ask,
         events: Option<Ear>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
-        let found = self.published.load().shared_server(server);
+        let found = self.published.load().server_for(session, server);
         let Some(held) = found.as_ref().and_then(|server| Some((server.clone(), server.hold()?)))
         else {
             let message = format!("MCP server '{server}' is no longer configured");

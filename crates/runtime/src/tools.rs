@@ -89,6 +89,18 @@ impl Published {
         self.servers.get(name).filter(|_| !name.is_attached()).cloned()
     }
 
+    /// A server of the configuration, or one that this session brought.
+    pub(crate) fn server_for(
+        &self,
+        session: Option<&str>,
+        name: &ServerName,
+    ) -> Option<Arc<Server>> {
+        let is_own =
+            |it: &&Arc<Attached>| session == Some(&*it.owner) && it.server.spec().name == *name;
+        let own = || self.attached.iter().find(is_own).map(|it| it.server.clone());
+        self.shared_server(name).or_else(own)
+    }
+
     /// What calling a tool of this catalog takes. Looked up once for each call.
     pub(crate) fn compiled(&self, tool: &CatalogTool) -> Option<&Compiled> {
         Some(self.checkers.get(&tool.name)?.0.get_or_init(|| Compiled::of(tool)))

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use switchboard_model::{Exposure, ExposureMode, ServerName};
+use switchboard_model::{CanonicalName, Exposure, ExposureMode, ServerName};
 use switchboard_protocol::push_string;
 
 use crate::definition::{ListEra, render_tool};
@@ -240,6 +240,14 @@ impl View {
         at.filter(|at| self.reaches(*at))
             .and_then(|at| self.index.entries().get(at))
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
+    }
+
+    /// Whether this view can reach a tool, switched on or not. A tool that is gone is reached as its server is.
+    pub fn reaches_tool(&self, name: &CanonicalName) -> bool {
+        match self.index.canonical(name.as_str()) {
+            Some(at) => self.reaches(at),
+            None => self.reaches_server(name.server()),
+        }
     }
 
     /// Whether somebody switched this tool off in the session, which no toolset changes.

@@ -18,6 +18,7 @@ mod f2_restarts;
 mod f4_changes;
 mod f5_clients;
 mod f9_eras;
+mod f9_tasks;
 #[path = "../conformance/fixture.rs"]
 mod fixture;
 #[path = "../it/support.rs"]

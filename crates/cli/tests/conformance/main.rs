@@ -2,7 +2,7 @@
 //! a client of the suite's own servers.
 //!
 //! The suite itself is given no list of expected failures, and what it only warns about counts as a failure, too. What
-//! cannot pass is in a table of the module, `LEFT_OUT`, with a reason beside it. It is run all the same: when it passes or
+//! cannot pass is in a table of the module, with a reason beside it. It is run all the same: when it passes or
 //! is gone from the suite, the test fails until the table says so.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 

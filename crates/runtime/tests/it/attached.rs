@@ -136,8 +136,12 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
     }
     assert!(board.servers().iter().all(|(plan, _)| plan.spec.name.as_str() == "crm"));
     assert!(board.offers().iter().all(|(server, _)| server.as_str() == "crm"));
-    let passed = board.pass(&own, Ask { method: "ping", ..Ask::default() }, None).await;
-    assert!(matches!(passed, Err(PassFailure::Unavailable(_))));
+    let ping = || Ask { method: "ping", ..Ask::default() };
+    for session in [None, Some("s2"), Some("")] {
+        let passed = board.pass(&own, session, ping(), None).await;
+        assert!(matches!(passed, Err(PassFailure::Unavailable(_))), "{session:?}");
+    }
+    assert!(board.pass(&own, Some("s1"), ping(), None).await.is_ok());
     end(&board).await;
 }
 

@@ -43,6 +43,10 @@ const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_input_required_result_multi_round", "Asks twice"),
     ("test_input_required_result_tampered_state", "Asks, and checks its state"),
     ("test_input_required_result_capabilities", "Asks for what the client can do"),
+    ("failing_job", "Fails, in its own time"),
+    ("protocol_error_job", "Breaks down, in its own time"),
+    ("multi_input", "Asks for two things, in its own time"),
+    ("test_tool_with_task", "Asks for a name, and then takes its time"),
 ];
 
 /// `with_dynamic` adds the tool that comes and goes.
@@ -52,6 +56,11 @@ pub(crate) fn tools(with_dynamic: bool) -> Vec<Value> {
         PLAIN_TOOLS.iter().map(|(name, description)| tool(name, description, &nothing)).collect();
     tools.push(tool("test_sampling", "Asks the client's model", &one_string("prompt")));
     tools.push(tool("test_elicitation", "Asks the user", &one_string("message")));
+    tools.push(tool("greet", "Greets", &one_string("name")));
+    tools.push(tool("confirm_delete", "Asks first, in its own time", &one_string("filename")));
+    let slow = json!({"seconds": {"type": "number"}, "label": {"type": "string"}});
+    let slow = json!({"type": "object", "properties": slow});
+    tools.push(tool("slow_compute", "Takes some seconds", &slow));
     let mut header = one_string("value");
     header["properties"]["value"]["x-mcp-header"] = json!("Value");
     tools.push(tool("test_custom_header", "Has an argument that is also a header", &header));

@@ -7,6 +7,7 @@ mod dialogue;
 mod era;
 mod listing;
 mod server;
+mod tasks;
 mod tool;
 
 use std::error::Error;

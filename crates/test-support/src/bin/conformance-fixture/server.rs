@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    DiscoverRequestMethod, DiscoverResult, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, DiscoverRequestMethod, DiscoverResult, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -25,6 +26,7 @@ use tokio::sync::broadcast;
 use crate::dialogue::{Outcome, hold, is_modern};
 use crate::era::Era;
 use crate::listing::{self, WATCHED, complete, typed};
+use crate::tasks::{Job, Tasks};
 
 /// Between two messages of a tool that sends several.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -46,6 +48,7 @@ pub(crate) struct World {
     dynamic_prompt: AtomicBool,
     changes: broadcast::Sender<Change>,
     sessions: Mutex<Vec<Session>>,
+    tasks: Tasks,
 }
 
 /// A legacy client that hears of changes.
@@ -77,6 +80,7 @@ impl World {
             dynamic_prompt: AtomicBool::new(false),
             changes: broadcast::Sender::new(CHANGES),
             sessions: Mutex::default(),
+            tasks: Tasks::default(),
         }
     }
 
@@ -190,8 +194,11 @@ impl ServerHandler for Fixture {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_completions()
-            .enable_logging()
-            .build();
+            .enable_logging();
+        let capabilities = match self.world.era {
+            Era::Legacy => capabilities.build(),
+            Era::Modern | Era::Dual => capabilities.enable_tasks().build(),
+        };
         let us = Implementation::new("switchboard-conformance-fixture", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(us)
     }
@@ -235,12 +242,46 @@ impl ServerHandler for Fixture {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         }
         self.act(&request.name, &context).await;
+        let takes_tasks = context.client_capabilities().is_some_and(|it| it.supports_tasks());
+        if let Some(job) = Job::of(&request.name, &request.arguments.clone().unwrap_or_default()) {
+            if is_modern(&context) && takes_tasks {
+                return Ok(CallToolResponse::Task(self.world.tasks.begin(job)));
+            }
+            return Ok(CallToolResponse::Complete(complete(job.wait(&request.name).await?)?));
+        }
         let (answers, state) = (request.input_responses, request.request_state);
         match hold(&request.name, request.arguments, answers, state, &context).await? {
+            Some(Outcome::Done(result)) if request.name == "test_tool_with_task" => {
+                Ok(CallToolResponse::Task(self.world.tasks.begin(Job::ending_with(result))))
+            }
             Some(Outcome::Done(result)) => Ok(CallToolResponse::Complete(complete(result)?)),
             Some(Outcome::Ask(questions)) => Ok(CallToolResponse::InputRequired(questions)),
             None => Err(ErrorData::invalid_params("Unknown tool", None)),
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.world.tasks.get(&request.task_id)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.world.tasks.update(&request.task_id, &request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.world.tasks.cancel(&request.task_id)
     }
 
     async fn list_prompts(

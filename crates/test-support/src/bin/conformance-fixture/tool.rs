@@ -78,6 +78,7 @@ fn fixed(name: &str) -> Option<Value> {
 fn asking(round: &Round<'_>) -> Step {
     let argument = |key: &str| round.arguments.get(key).and_then(Value::as_str).unwrap_or_default();
     match round.name {
+        "greet" => said(format!("Hello, {}!", argument("name"))),
         "test_sampling" => one(round, "completion", &sampling(argument("prompt"), 100)),
         "test_missing_capability" => one(round, "completion", &sampling("Anything", 10)),
         "test_input_required_result_sampling" => {
@@ -91,7 +92,9 @@ fn asking(round: &Round<'_>) -> Step {
         "test_elicitation_sep1330_enums" => {
             one(round, "choices", &form("Please choose", &enum_schema()))
         }
-        "test_streaming_elicitation" | "test_input_required_result_elicitation" => {
+        "test_streaming_elicitation"
+        | "test_input_required_result_elicitation"
+        | "test_tool_with_task" => {
             one(round, "user_name", &form("What is your name?", &string_schema("name")))
         }
         "test_input_required_result_prompt" => {
@@ -122,8 +125,15 @@ fn confirmed(round: &Round<'_>) -> Step {
     if round.answers.contains_key("confirm") && round.state.as_ref() == Some(&expected) {
         return said("state-ok");
     }
-    let request = form("Please confirm", &object(&json!({"ok": {"type": "boolean"}}), &["ok"]));
-    Step::Ask { requests: json!({"confirm": request}), state: Some(expected) }
+    Step::Ask {
+        requests: json!({"confirm": confirmation("Please confirm")}),
+        state: Some(expected),
+    }
+}
+
+/// Asks for a yes or a no.
+pub(crate) fn confirmation(message: &str) -> Value {
+    form(message, &object(&json!({"ok": {"type": "boolean"}}), &["ok"]))
 }
 
 fn all_kinds(round: &Round<'_>) -> Step {
@@ -169,7 +179,7 @@ fn said(message: impl Into<String>) -> Step {
     Step::Done(json!({"content": [text(message)]}))
 }
 
-fn text(message: impl Into<String>) -> Value {
+pub(crate) fn text(message: impl Into<String>) -> Value {
     json!({"type": "text", "text": message.into()})
 }
 
