@@ -260,6 +260,7 @@ impl Load {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_configurations_come_and_go() {
     const CALLS: usize = 10_000;
+    const CALLS_UPSTREAM: usize = 1_500;
     let (stays, moves) = (server([Tool::echo("stays")]).await, server([Tool::echo("moves")]).await);
     let comes = server([Tool::new("comes").replies(Reply::Text("hello".into()))]).await;
     let stays_entry = dynamic("stays", &stays);
@@ -292,8 +293,10 @@ async fn no_call_fails_while_configurations_come_and_go() {
     ];
     let load = Load::start(&board, &callers);
     let mut step = 0;
-    // However fast the calls are, there are enough configurations for them to meet.
-    while load.done() < CALLS || step <= 10 {
+    let upstream = || stays.stats().total_calls() + moves.stats().total_calls();
+    // However fast the calls are, there are enough configurations for them to meet, and however slow servers are
+    // beside local tools, enough calls of theirs.
+    while load.done() < CALLS || step <= 10 || upstream() <= CALLS_UPSTREAM {
         step += 1;
         match step % 4 {
             0 => {
@@ -319,7 +322,5 @@ async fn no_call_fails_while_configurations_come_and_go() {
     assert!(step > 10, "{step} configurations");
     assert_eq!(stays.stats().initialize_count, 1, "what did not change stays connected");
     assert!(moves.stats().initialize_count > 5);
-    let upstream = stays.stats().total_calls() + moves.stats().total_calls();
-    assert!(upstream > 1500, "{upstream} of {done} calls went upstream");
     board.shutdown(Duration::from_secs(5)).await;
 }
