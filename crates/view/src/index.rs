@@ -42,6 +42,8 @@ pub struct Toolset {
     pub name: String,
     pub description: String,
     pub when_to_use: Option<String>,
+    /// The servers that it has as a whole.
+    pub servers: Vec<ServerName>,
     /// Places in the index, ascending.
     pub members: Vec<usize>,
 }
@@ -288,6 +290,7 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
                 name: set.name.clone(),
                 description: set.description.clone(),
                 when_to_use: set.when_to_use.clone(),
+                servers: set.servers.clone(),
                 members: places(tools, is_member),
             }
         })
@@ -317,6 +320,7 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
         },
         when_to_use: None,
         members: places(tools, |tool| tool.toolset == name),
+        servers: servers.into_iter().map(ServerName::new).collect(),
         name,
     }));
     sets

@@ -113,10 +113,21 @@ impl View {
         let can_switch = |set: &Toolset| {
             let is_named = |sets: &Vec<String>| sets.contains(&set.name);
             let reaches = |at: &usize| is_reachable.get(*at).copied().unwrap_or_default();
+            // A server without tools may have prompts and resources, which follow its sets.
+            let has_server = |server: &ServerName| {
+                !index.has_server(server)
+                    && scope.server.as_deref().is_none_or(|only| only == server.as_str())
+                    && selection
+                        .servers
+                        .as_ref()
+                        .is_none_or(|bound| bound.contains(server.as_str()))
+            };
             let is_narrowed = scope.server.is_some() || selection.servers.is_some();
             scope.toolsets.iter().all(is_named)
                 && statics.is_none_or(is_named)
-                && (!is_narrowed || set.members.iter().any(reaches))
+                && (!is_narrowed
+                    || set.members.iter().any(reaches)
+                    || set.servers.iter().any(has_server))
         };
         let sets = index.toolsets().filter(|set| can_switch(set)).map(|set| set.name.clone());
         Self {
