@@ -253,6 +253,11 @@ fn reason(error: &ErrorKind) -> String {
         ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
             format!("the token has no usable `{claim}`")
         }
+        // What exactly is wrong may quote the token.
+        ErrorKind::Json(_) => {
+            "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there"
+                .into()
+        }
         _ => "the token cannot be read".into(),
     }
 }

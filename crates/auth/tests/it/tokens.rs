@@ -27,6 +27,8 @@ async fn admit(gatekeeper: &Gatekeeper, token: &str) -> Result<Principal, Refusa
     gatekeeper.admit(&bearer(token)).await
 }
 
+const UNUSABLE: &str =
+    "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there";
 const UNAVAILABLE: (u16, &str) =
     (503, "the keys of the token's issuer cannot be had now; try again later");
 const UNKNOWN_KEY: (u16, &str) =
@@ -57,15 +59,15 @@ async fn what_a_token_says_decides() {
     let gatekeeper = gatekeeper(endpoint.options()).await;
     let refused = [
         (json!({"exp": now() - 60}), "the token has expired"),
-        (json!({"exp": null}), "the token cannot be read"),
-        (json!({"exp": "soon"}), "the token cannot be read"),
+        (json!({"exp": null}), UNUSABLE),
+        (json!({"exp": "soon"}), UNUSABLE),
         (json!({"nbf": now() + 60}), "the token is not valid yet"),
         (json!({"aud": "https://other.example"}), "the token is meant for another audience"),
         (json!({"aud": ["a", "b"]}), "the token is meant for another audience"),
         (json!({"aud": null}), "the token has no usable `aud`"),
         (json!({"iss": "https://issuer.example/realm/"}), "the token is from another issuer"),
-        (json!({"iss": [ISSUER, "https://evil.example"]}), "the token cannot be read"),
-        (json!({"iss": null}), "the token cannot be read"),
+        (json!({"iss": [ISSUER, "https://evil.example"]}), UNUSABLE),
+        (json!({"iss": null}), UNUSABLE),
         (json!({"sub": null, "client_id": null}), "the token does not say whose it is (`sub`)"),
     ];
     for (changes, reason) in refused {
