@@ -61,6 +61,26 @@ pub(crate) enum Job {
     },
 }
 
+impl Job {
+    /// Whether the modern era lets its answer be `input_required`, so that the client comes back with more.
+    pub(crate) fn can_be_asked_again(&self) -> bool {
+        match self {
+            Self::Call { .. } => true,
+            Self::Pass { method, .. } => matches!(*method, "prompts/get" | "resources/read"),
+            Self::Task { .. } => false,
+        }
+    }
+
+    /// Who does it.
+    pub(crate) fn server(&self) -> &ServerName {
+        match self {
+            Self::Call { tool, .. } => tool.server(),
+            Self::Pass { server, .. } => server,
+            Self::Task { task, .. } => task.tool.server(),
+        }
+    }
+}
+
 /// Work that a server goes on with after it has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {

@@ -184,7 +184,23 @@ impl Conversation {
             }
             Job::Task { method, task } => {
                 let (server, params) = (task.tool.server().clone(), task_member(&task.id));
-                pass(board, server, method, Some(task.id), params, passing, events)
+                let (shown, session) = (self.shown_id(&task), passing.session.clone());
+                let said =
+                    pass(board.clone(), server, method, Some(task.id), params, passing, events);
+                Box::pin(async move {
+                    match said.await {
+                        Done::Pass(Ok(said)) => {
+                            let capped =
+                                board.cap_task(&task.tool, session.as_deref(), &shown, said);
+                            Done::Pass(
+                                capped
+                                    .await
+                                    .map_err(|error| PassFailure::Unavailable(error.message)),
+                            )
+                        }
+                        done => done,
+                    }
+                })
             }
         });
     }
@@ -295,11 +311,20 @@ impl Conversation {
             }
             Done::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             Done::Pass(Ok(result)) => {
-                let head = read_result_head(result.as_str()).ok();
-                if head.as_ref().is_some_and(|head| head.kind == ResultKind::InputRequired) {
-                    return self.want_input(result.as_str());
+                match read_result_head(result.as_str()).map(|head| head.kind) {
+                    Ok(ResultKind::InputRequired) if self.job.can_be_asked_again() => {
+                        self.want_input(result.as_str())
+                    }
+                    Ok(kind @ (ResultKind::InputRequired | ResultKind::Task)) => {
+                        Some(self.failed(format!(
+                            "the server gave an answer of the wrong kind: {kind:?}"
+                        )))
+                    }
+                    // What is no result of a tool may have any shape.
+                    Ok(ResultKind::Complete | ResultKind::Other(_)) | Err(_) => {
+                        Some(self.passed(result))
+                    }
                 }
-                Some(self.passed(result))
             }
             Done::Pass(Err(failed)) => {
                 let uri = match &self.job {
@@ -354,10 +379,15 @@ impl Conversation {
 
     /// What a server says of a task, with the id by which the client knows it.
     fn renamed(&self, result: &str, task: &Task) -> String {
-        // There is one in the modern era, and no other has tasks.
-        let Some(seal) = self.gateway.seal.get() else { return without_member(result, TASK_ID) };
-        let shown = quoted(&seal.close_task(&self.asker.principal, task));
+        let shown = quoted(&self.shown_id(task));
         with_members(&without_member(result, TASK_ID), &[(TASK_ID, &shown)])
+    }
+
+    /// By which id the client knows a task.
+    fn shown_id(&self, task: &Task) -> String {
+        // There is a seal in the modern era, and no other has tasks.
+        let seal = self.gateway.seal.get();
+        seal.map(|seal| seal.close_task(&self.asker.principal, task)).unwrap_or_default()
     }
 
     /// That nothing came of it.

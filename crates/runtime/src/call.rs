@@ -8,14 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RawResult, RpcError, ear};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
 use switchboard_protocol::{
-    Content, ResultHead, ResultKind, push_string, read_result_head, read_unique,
+    Content, Members, ResultHead, ResultKind, params_text, push_string, read_result_head,
+    read_unique,
 };
 use switchboard_registry::{CatalogTool, Unresolved};
+use switchboard_store::StoreError;
 use switchboard_telemetry::call_span;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -24,7 +26,7 @@ use tracing::Instrument;
 
 use crate::board::Board;
 use crate::ledger::Ledger;
-use crate::results::offload;
+use crate::results::{handle_of, new_handle, offload};
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
 use crate::supervisor::Server;
@@ -416,18 +418,48 @@ impl Board {
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
         let result = typed(answer)?;
-        let (capped, handle) = offload(&self.store, &ledger.id, &result, &answer.json, limit)
-            .await
-            .map_err(|error| {
-                let message = format!(
-                    "the result of {} is too large and could not be kept: {error}",
-                    described(tool)
-                );
-                CallError::new(CallErrorKind::Internal, message)
-            })?;
+        let kept =
+            offload(&self.store, new_handle(), &ledger.id, &result, &answer.json, limit).await;
+        let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
         ledger.whole_result = Some(handle);
         Ok(RawAnswer::of(&capped))
     }
+
+    /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
+    /// of the task that only who made the call knows.
+    pub async fn cap_task(
+        &self,
+        tool: &CanonicalName,
+        session: Option<&str>,
+        secret: &str,
+        said: RawResult,
+    ) -> Result<RawResult, CallError> {
+        let published = self.published.load_full();
+        let Ok(tool) = published.catalog.exactly_for(session, tool) else { return Ok(said) };
+        let limit = tool.limits.max_result_bytes;
+        let members = Members::read(said.as_str()).unwrap_or_default();
+        let Some(result) = members.get("result").filter(|it| it.len() as u64 > limit) else {
+            return Ok(said);
+        };
+        let typed = ToolResult::from_text(result)
+            .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))?;
+        // Asked for again it is the same result, and is kept once.
+        let (handle, call) = (handle_of(secret), CallId("task".into()));
+        let kept = offload(&self.store, handle, &call, &typed, result.as_bytes(), limit).await;
+        let (capped, _) = kept.map_err(|error| not_kept(tool, &error))?;
+        let capped = capped.to_value().to_string();
+        let all = members.iter().map(|(key, value)| match key {
+            "result" => (key, capped.as_str()),
+            _ => (key, value),
+        });
+        Ok(RawResult(format!("{{{}}}", params_text(&all.collect::<Vec<_>>())).into()))
+    }
+}
+
+fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
+    let message =
+        format!("the result of {} is too large and could not be kept: {error}", described(tool));
+    CallError::new(CallErrorKind::Internal, message)
 }
 
 /// Signs of life as the typed face wants them.

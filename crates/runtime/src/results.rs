@@ -9,15 +9,27 @@ use crate::call::ResultHandle;
 /// How much of a large result is shown.
 const PREVIEW_CHARS: usize = 2_000;
 
+/// A handle that nobody can guess.
+pub(crate) fn new_handle() -> ResultHandle {
+    ResultHandle(format!("result-{}", uuid::Uuid::now_v7().simple()))
+}
+
+/// The handle of a result that is kept under a name which nobody else knows: the same each time.
+pub(crate) fn handle_of(secret: &str) -> ResultHandle {
+    let hash = blake3::hash(secret.as_bytes()).to_hex();
+    // As long as the others.
+    ResultHandle(format!("result-{hash:.32}"))
+}
+
 /// Keeps `body`, which is `result` as MCP writes it, and gives what is answered instead.
 pub(crate) async fn offload(
     store: &Store,
+    handle: ResultHandle,
     call: &CallId,
     result: &ToolResult,
     body: &[u8],
     limit: u64,
 ) -> Result<(ToolResult, ResultHandle), StoreError> {
-    let handle = ResultHandle(format!("result-{}", uuid::Uuid::now_v7().simple()));
     let now = jiff::Timestamp::now().as_millisecond();
     store.keep_result(&handle.0, call, body, now).await?;
     let text = format!(

@@ -253,12 +253,9 @@ impl View {
             .ok_or_else(|| self.nearest(name, &self.is_reachable))
     }
 
-    /// Whether this view can reach a tool, switched on or not. A tool that is gone is reached as its server is.
+    /// Whether this view can reach a tool, switched on or not.
     pub fn reaches_tool(&self, name: &CanonicalName) -> bool {
-        match self.index.canonical(name.as_str()) {
-            Some(at) => self.reaches(at),
-            None => self.reaches_server(name.server()),
-        }
+        self.index.canonical(name.as_str()).is_some_and(|at| self.reaches(at))
     }
 
     /// Whether somebody switched this tool off in the session, which no toolset changes.

@@ -7,7 +7,7 @@ use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
 use crate::client::{Answer, Peer};
 use crate::fixture::Fixture;
 use crate::support::{Home, PATIENCE, Serve, dynamic, signal};
-use crate::world::{config, home, key};
+use crate::world::{config, config_with, home, key};
 
 const INVALID_PARAMS: i64 = -32602;
 const MISSING_CAPABILITY: i64 = -32021;
@@ -28,7 +28,7 @@ async fn begin(peer: &Peer, tool: &str, arguments: Value) -> Value {
     let result = peer.call(tool, arguments).await.result();
     assert_eq!((&result["resultType"], &result["status"]), (&json!("task"), &json!("working")));
     let id = result["taskId"].clone();
-    // The server's own ids are not what clients see.
+    // The server's own ids are good for nothing here.
     assert!(id.as_str().is_some_and(|id| !id.starts_with("task ")), "{result}");
     id
 }
@@ -121,11 +121,41 @@ async fn f9_a_task_belongs_to_its_principal_outlives_a_restart_and_ends_with_the
     assert_eq!(about(&narrow, "tasks/get", &id).await.code(), INVALID_PARAMS);
     stopped(serve).await;
 
-    let denied = "gateway: {deny_toolsets: [new]}";
-    home.rewrite(config(&[dynamic("new", &fixture.url)], &[denied]));
+    // Whether the whole server is hidden, or the tool alone.
+    let servers = [dynamic("new", &fixture.url)];
+    for hiding in [
+        config(&servers, &["gateway: {deny_toolsets: [new]}"]),
+        config_with(&["{name: new.slow_compute, enabled: false}"], &servers, &[]),
+    ] {
+        home.rewrite(hiding);
+        let serve = home.serve().await;
+        let (owner, _) = peers(&serve);
+        assert_eq!(about(&owner, "tasks/get", &id).await.code(), INVALID_PARAMS);
+        stopped(serve).await;
+    }
+}
+
+#[tokio::test]
+async fn f9_what_a_task_has_come_to_is_capped_like_a_result_and_kept_once() {
+    let fixture = Fixture::start("modern");
+    let limited = "{name: new.slow_compute, max_result_bytes: 10000}";
+    let yaml = config_with(&[limited], &[dynamic("new", &fixture.url)], &[]);
+    let home = Home::new(yaml);
     let serve = home.serve().await;
-    let (owner, _) = peers(&serve);
-    assert_eq!(about(&owner, "tasks/get", &id).await.code(), INVALID_PARAMS);
+    let peer = Peer::of(&serve).able_to(takes_tasks());
+    let label = "x".repeat(50_000);
+    let id = begin(&peer, "new__slow_compute", json!({"seconds": 0, "label": label})).await;
+    let handle = async || {
+        let now = about(&peer, "tasks/get", &id).await.result();
+        assert_eq!((&now["taskId"], &now["status"]), (&id, &json!("completed")));
+        let text = now["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        assert!(text.len() < 10_000 && text.contains("max_result_bytes"), "{text}");
+        now["result"]["_meta"]["switchboard/result"]["handle"].as_str().unwrap().to_owned()
+    };
+    let (first, again) = (handle().await, handle().await);
+    assert_eq!(first, again);
+    let whole = serve.text(&format!("/api/v1/results/{first}")).await;
+    assert!(whole.contains(&label), "{}", whole.len());
 }
 
 #[tokio::test]

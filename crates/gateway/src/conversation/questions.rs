@@ -34,8 +34,8 @@ pub(super) enum Answered {
     Withdrawn { id: String },
     /// None, for longer than anybody thinks.
     Late { id: String, reply: oneshot::Sender<Reply> },
-    /// A part of what a modern server wants.
-    Input { id: String, key: String, method: String, answer: Reply },
+    /// A part of what a modern server wants; `None` when it takes longer than anybody thinks.
+    Input { id: String, key: String, method: String, answer: Option<Reply> },
 }
 
 /// A question of a legacy server for a modern client.
@@ -84,14 +84,14 @@ impl Conversation {
                 }
                 None
             }
-            None if can_answer => {
+            None if can_answer && self.job.can_be_asked_again() => {
                 let key = self.new_key(&method);
                 let whither = Whither::Server(reply);
                 self.waiting.insert(key, Waiting { method, params, whither });
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
-            None if need != Need::Roots => Some(outcome::missing_capability(need)),
+            None if need != Need::Roots && !can_answer => Some(outcome::missing_capability(need)),
             // It knows the method, but not the mode.
             Some(_) if need == Need::Url && self.asker.capabilities.meet(Need::Form) => {
                 let message = "the client does not take elicitation of mode `url`";
@@ -212,7 +212,8 @@ impl Conversation {
                 return Some(self.failed("the client has too many open questions"));
             };
             self.asked.get_or_insert_default().push(Box::pin(async move {
-                let answer = answer.await.unwrap_or_else(|_| Err(gave_up()));
+                let answer = tokio::time::timeout(PATIENCE, answer).await.ok();
+                let answer = answer.map(|answer| answer.unwrap_or_else(|_| Err(gave_up())));
                 Answered::Input { id, key, method, answer }
             }));
         }
@@ -229,7 +230,7 @@ impl Conversation {
         }
         let pages = pages_of(error);
         self.rounds += 1;
-        if pages.is_empty() || self.rounds > MAX_ROUNDS {
+        if pages.is_empty() || self.rounds > MAX_ROUNDS || !self.job.can_be_asked_again() {
             let message = format!("the server wants pages to be opened first: {}", error.message);
             return Some(self.failed(message));
         }
@@ -252,7 +253,7 @@ impl Conversation {
             }
             Answered::Late { id, reply } => {
                 self.open.retain(|open| *open != id);
-                refuse(reply, code::INTERNAL_ERROR, "the client did not answer in time");
+                let _gone = reply.send(Err(late()));
                 self.say(withdrawal(&id));
             }
             Answered::Withdrawn { id } => {
@@ -261,7 +262,10 @@ impl Conversation {
             }
             Answered::Input { id, key, method, answer } => {
                 self.open.retain(|open| *open != id);
-                let response = match answer {
+                if answer.is_none() {
+                    self.say(withdrawal(&id));
+                }
+                let response = match answer.unwrap_or_else(|| Err(late())) {
                     Ok(response) => response,
                     Err(_) if method == "elicitation/create" => {
                         JsonText::from(&serde_json::json!({"action": "cancel"}))
@@ -364,4 +368,9 @@ fn refuse(reply: oneshot::Sender<Reply>, code: i64, message: &str) {
 
 fn gave_up() -> RpcError {
     RpcError { code: code::INTERNAL_ERROR, message: "the client is gone".into(), data: None }
+}
+
+fn late() -> RpcError {
+    let message = "the client did not answer in time".into();
+    RpcError { code: code::INTERNAL_ERROR, message, data: None }
 }
