@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use switchboard_model::{Exposure, ExposureMode, GatewayPlan, Plan, ServerName, ServerPlan};
 use switchboard_view::{Scope, View};
-use wildmatch::WildMatch;
 
 /// What policy leaves of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,12 +96,7 @@ impl Standing {
 fn sets_of(server: &ServerPlan, plan: &Plan) -> Vec<String> {
     let name = &server.spec.name;
     let own = server.toolset.clone().unwrap_or_else(|| name.to_string());
-    let any_tool = format!("{name}.");
-    let others = plan.toolsets.iter().filter(|set| {
-        set.name != own
-            && (set.servers.contains(name)
-                || set.tools.iter().any(|pattern| WildMatch::new(pattern).matches(&any_tool)))
-    });
+    let others = plan.toolsets.iter().filter(|set| set.name != own && set.has_all_of(name));
     let others: Vec<_> = others.map(|set| set.name.clone()).collect();
     [own].into_iter().chain(others).collect()
 }

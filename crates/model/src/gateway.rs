@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
+use wildmatch::WildMatch;
 
 use crate::{EgressPolicy, ServerName};
 
@@ -52,13 +53,24 @@ pub struct ToolsetPlan {
     pub tools: Vec<String>,
 }
 
-/// The servers of the sets that are denied: as a whole, whatever other sets they are in.
+impl ToolsetPlan {
+    /// Whether it has whatever a server may offer: it names the server, or has a pattern for all of its tools.
+    pub fn has_all_of(&self, server: &ServerName) -> bool {
+        let any_tool = format!("{server}.");
+        self.servers.contains(server)
+            || self.tools.iter().any(|pattern| WildMatch::new(pattern).matches(&any_tool))
+    }
+}
+
+/// The servers of the sets that are denied: as a whole, whatever other sets they are in. Each server is in a set of its
+/// own, or in one that was written in its place.
 pub fn denied_servers<'p>(
     toolsets: &'p [ToolsetPlan],
     denied: &[String],
 ) -> HashSet<&'p ServerName> {
-    let denied = toolsets.iter().filter(|set| denied.contains(&set.name));
-    denied.flat_map(|set| &set.servers).collect()
+    let denied: Vec<_> = toolsets.iter().filter(|set| denied.contains(&set.name)).collect();
+    let all = toolsets.iter().flat_map(|set| &set.servers);
+    all.filter(|server| denied.iter().any(|set| set.has_all_of(server))).collect()
 }
 
 /// What a client of the gateway sees at first.

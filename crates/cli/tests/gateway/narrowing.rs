@@ -221,7 +221,8 @@ async fn with_docs(gateway: &str) -> (ScriptedServer, ScriptedServer, Home) {
     let docs = docs.start().await;
     let home = Home::new(format!(
         "switchboard:\n  gateway: {{{gateway}}}\n  toolsets:\n    \
-         - {{name: library, description: Reads, servers: [docs]}}\n  \
+         - {{name: library, description: Reads, servers: [docs]}}\n    \
+         - {{name: paper, description: Reads, tools: [\"docs.*\"]}}\n  \
          toolbox:\n    mcps:\n      - {}\n      - {}\n",
         dynamic("shop", &shop.url()),
         dynamic("docs", &docs.url())
@@ -316,7 +317,12 @@ async fn a_set_without_tools_is_switched_like_any_other() {
 
 #[tokio::test]
 async fn a_server_that_policy_hides_is_answered_like_one_that_never_was() {
-    for gateway in ["deny_toolsets: [docs]", "deny_toolsets: [library]", "allow_toolsets: [shop]"] {
+    for gateway in [
+        "deny_toolsets: [docs]",
+        "deny_toolsets: [library]",
+        "deny_toolsets: [paper]",
+        "allow_toolsets: [shop]",
+    ] {
         let (_shop, _docs, home) = with_docs(gateway).await;
         let serve = home.serve().await;
         for era in BOTH {
