@@ -298,11 +298,20 @@ impl Gateway {
         self.watch_again.notify_one();
     }
 
-    /// Makes legacy servers talkative enough for everybody who wants to hear them.
-    pub(crate) async fn hear_from(&self, level: Level) {
+    /// Makes legacy servers talkative enough for everybody who wants to hear them. Who asks one server waits for no
+    /// other.
+    pub(crate) async fn hear_from(&self, level: Level, server: Option<&ServerName>) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
-        if level.rank() < before {
-            self.board.set_log_level(Some(level.as_str().into())).await;
+        if level.rank() >= before {
+            return;
+        }
+        self.board.wish_logs(&level.as_str().into());
+        match server {
+            Some(server) => {
+                self.board.tell_wishes(server).await;
+                self.watch_soon();
+            }
+            None => self.tell_all().await,
         }
     }
 
@@ -316,6 +325,10 @@ impl Gateway {
 
     async fn watch_all(&self) {
         self.note_watched();
+        self.tell_all().await;
+    }
+
+    async fn tell_all(&self) {
         let servers = self.board.offers();
         join_all(servers.iter().map(|(server, _)| self.board.tell_wishes(server))).await;
     }

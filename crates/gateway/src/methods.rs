@@ -200,7 +200,7 @@ impl Gateway {
         }
         wishes.extra = params_text(&extra);
         if let Some(level) = asker.log_level {
-            self.hear_from(level).await;
+            self.hear_from(level, Some(job.server())).await;
         }
         Replying::Talk(Box::new(Conversation::new(self.clone(), asker, job, wishes)))
     }
@@ -317,7 +317,7 @@ impl Gateway {
         };
         client.set_log_level(level);
         self.sessions.keeper.put_client(snapshot_of(client));
-        self.hear_from(level).await;
+        self.hear_from(level, None).await;
         Replying::now(Outcome::text("{}"))
     }
 

@@ -208,7 +208,7 @@ impl Connection {
     }
 
     /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails, and
-    /// what was broken off is made up for the next time.
+    /// what was broken off is made up for the next time, after everything else.
     async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
         let desk = self.desk();
         let (added, gone) = desk.kept(|kept| {
@@ -217,7 +217,8 @@ impl Connection {
                 !kept.refused.contains(*uri)
                     && (!kept.watched.contains(*uri) || kept.unsure.contains(*uri))
             };
-            let added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
+            let mut added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
+            added.sort_by_key(|uri| kept.unsure.contains(uri));
             let told = kept.watched.union(&kept.unsure);
             let gone: Vec<_> = told.filter(|uri| !wanted.contains(*uri)).cloned().collect();
             (added, gone)
@@ -228,7 +229,12 @@ impl Connection {
         for (method, uri) in added.chain(gone) {
             desk.kept(|kept| kept.unsure.insert(uri.clone()));
             let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
-            let is_refused = matches!(answer, Err(Failure::Rpc(_)));
+            let is_refused = match &answer {
+                Ok(_) => false,
+                Err(Failure::Rpc(_)) => true,
+                // An answer, if no good one: that says nothing about the others.
+                Err(Failure::Lost(error)) => error.kind == ConnectErrorKind::Protocol,
+            };
             if let Err(failure) = answer {
                 let what = format!("{method} {uri}");
                 if !is_refused {

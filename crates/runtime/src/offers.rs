@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use switchboard_mcp::{
     Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed, RawResult,
 };
@@ -190,16 +190,12 @@ impl Board {
         .boxed()
     }
 
-    /// Has legacy servers send log messages from this level on.
-    pub fn set_log_level(&self, level: Option<Arc<str>>) -> BoxFuture<'static, ()> {
+    /// Notes that legacy servers are to send log messages from this level on, also after they are reconnected.
+    pub fn wish_logs(&self, level: &Arc<str>) {
         let published = self.published.load();
-        let servers = published.servers.iter().filter(|(name, _)| !name.is_attached());
-        let servers: Vec<_> = servers.map(|(_, server)| server.clone()).collect();
-        drop(published);
-        async move {
-            join_all(servers.iter().map(|server| server.set_log_level(level.clone()))).await;
+        for (_, server) in published.servers.iter().filter(|(name, _)| !name.is_attached()) {
+            server.wish_logs(level);
         }
-        .boxed()
     }
 }
 
@@ -241,16 +237,12 @@ impl Server {
         }
     }
 
-    async fn set_log_level(&self, level: Option<Arc<str>>) {
-        {
-            let mut wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-            if *wanted == level {
-                return;
-            }
-            *wanted = level;
+    fn wish_logs(&self, level: &Arc<str>) {
+        let mut wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.as_ref() != Some(level) {
+            *wanted = Some(level.clone());
             self.untold.logs.store(true, Ordering::Relaxed);
         }
-        self.tell(Wish::Logs).await;
     }
 
     /// Tells a fresh connection what the last one was told.
@@ -297,7 +289,12 @@ impl Server {
         }
     }
 
-    async fn watch_on(&self, connection: &Connection) -> Result<(), ConnectError> {
+    /// Whether that is what all are to know by now: a connection that was replaced speaks for no other one.
+    fn is_current(&self, connection: &Arc<Connection>) -> bool {
+        self.connection().is_some_and(|(now, _)| Arc::ptr_eq(&now, connection))
+    }
+
+    async fn watch_on(&self, connection: &Arc<Connection>) -> Result<(), ConnectError> {
         let uris = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let told = if connection.features().subscribe {
             connection.watch_resources(&uris).await
@@ -305,13 +302,13 @@ impl Server {
             Ok(())
         };
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_heard(&told) && *watched == uris {
+        if is_heard(&told) && *watched == uris && self.is_current(connection) {
             self.untold.updates.store(false, Ordering::Relaxed);
         }
         told
     }
 
-    async fn log_on(&self, connection: &Connection) -> Result<(), ConnectError> {
+    async fn log_on(&self, connection: &Arc<Connection>) -> Result<(), ConnectError> {
         let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let can_log = connection.era() == Era::Legacy && connection.features().logging;
         let told = match level.as_deref().filter(|_| can_log) {
@@ -319,7 +316,7 @@ impl Server {
             None => Ok(()),
         };
         let wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_heard(&told) && *wanted == level {
+        if is_heard(&told) && *wanted == level && self.is_current(connection) {
             self.untold.logs.store(false, Ordering::Relaxed);
         }
         told

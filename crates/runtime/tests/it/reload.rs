@@ -298,6 +298,7 @@ async fn no_call_fails_while_configurations_come_and_go() {
     // beside local tools, enough calls of theirs.
     while load.done() < CALLS || step <= 10 || upstream() <= CALLS_UPSTREAM {
         step += 1;
+        assert!(step < 1_000, "{} of {} calls went upstream", upstream(), load.done());
         match step % 4 {
             0 => {
                 // A file that is broken for a moment, and one that an editor left beside it.
