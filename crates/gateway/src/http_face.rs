@@ -24,7 +24,7 @@ use crate::http_answer::{
 };
 use crate::http_scope::{check_scope, names, read_scope};
 use crate::http_talk::{Running, Said, Stream, Talk};
-use crate::legacy::{asker_of, snapshot_of};
+use crate::legacy::{NoClient, asker_of, snapshot_of};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -62,6 +62,9 @@ pub struct HttpRequest {
     pub headers: HeaderMap,
     pub principal: Principal,
 }
+
+const TOO_MANY_SESSIONS: &str =
+    "there are too many sessions; end one with DELETE, or come back later";
 
 impl Gateway {
     /// Answers a POST.
@@ -248,12 +251,11 @@ impl Gateway {
         let Some((client, result)) =
             self.initialize(&params, &request.principal.id, scope, endpoint)
         else {
-            let message = "there are too many sessions; end one with DELETE, or come back later";
             return refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 Some(id),
                 code::INTERNAL_ERROR,
-                message,
+                TOO_MANY_SESSIONS,
             );
         };
         let mut answer = written(id, Outcome::text(result), accepts, false);
@@ -449,7 +451,10 @@ impl Gateway {
             let message = "there is no such session; begin anew with `initialize`";
             Refused(StatusCode::NOT_FOUND, message.into())
         };
-        let client = self.client(id, &request.principal.id).await.ok_or_else(gone)?;
+        let client = self.client(id, &request.principal.id).await.map_err(|why| match why {
+            NoClient::Unknown => gone(),
+            NoClient::Full => Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into()),
+        })?;
         // A session of one endpoint is no key to another.
         let is_at_home = match &request.route {
             Route::All => true,

@@ -22,9 +22,11 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 const CANCELLED: i64 = -32_800;
 
-/// What the connection has room for, and what waits behind it.
+/// What the connection has room for, and what waits behind it: signs of life up to the first bound, everything else up
+/// to the second.
 const STREAM_QUEUE: usize = 8;
-const MAX_UNTOLD: usize = 32;
+const FEW: Untold = Untold { messages: 32, bytes: 1024 * 1024 };
+const MANY: Untold = Untold { messages: 256, bytes: 32 * 1024 * 1024 };
 
 /// The end of a request that a client may cancel.
 pub(crate) struct Running {
@@ -73,10 +75,15 @@ impl Talk {
     }
 
     /// Goes on to its end or to that of its reader. A reader that takes nothing holds up nothing else: the time of the
-    /// call runs, and what is no more than a sign of life is left out.
+    /// call runs, what is no more than a sign of life is left out, and who leaves too much of the rest is left.
     async fn tell(mut self, first: Bytes, out: mpsc::Sender<Bytes>) {
         let mut untold = VecDeque::from([first]);
         while self.conversation.is_some() || !untold.is_empty() {
+            let waiting =
+                Untold { messages: untold.len(), bytes: untold.iter().map(Bytes::len).sum() };
+            if waiting.reaches(MANY) && self.conversation.is_some() {
+                return;
+            }
             tokio::select! {
                 biased;
                 () = out.closed() => return,
@@ -87,7 +94,7 @@ impl Talk {
                 }
                 said = self.step(Some(KEEP_ALIVE_EVERY)), if self.conversation.is_some() => {
                     match said {
-                        Said::Message(message) if untold.len() < MAX_UNTOLD || !is_sign_of_life(&message) => {
+                        Said::Message(message) if !waiting.reaches(FEW) || !is_sign_of_life(&message) => {
                             untold.push_back(event(&message));
                         }
                         Said::Silence if untold.is_empty() => untold.push_back(KEEP_ALIVE),
@@ -137,11 +144,31 @@ impl Talk {
     }
 }
 
-/// What a client can do without. Of everything else there is only so much.
+/// What waits for a reader.
+#[derive(Debug, Clone, Copy)]
+struct Untold {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Untold {
+    fn reaches(self, bound: Self) -> bool {
+        self.messages >= bound.messages || self.bytes >= bound.bytes
+    }
+}
+
+/// What a client can do without.
 fn is_sign_of_life(message: &str) -> bool {
     let members = Members::read(message).unwrap_or_default();
     let method = members.string("method");
-    matches!(method.as_deref(), Some("notifications/progress" | "notifications/message"))
+    matches!(
+        method.as_deref(),
+        Some(
+            "notifications/progress"
+                | "notifications/message"
+                | "notifications/elicitation/complete"
+        )
+    )
 }
 
 /// Messages for a client that listens.

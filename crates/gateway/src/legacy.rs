@@ -16,6 +16,15 @@ use crate::instructions::instructions;
 use crate::level::Level;
 use crate::methods;
 
+/// Why there is no client of a session id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoClient {
+    /// Nobody has that id, or somebody else.
+    Unknown,
+    /// There is no room to bring it back just now.
+    Full,
+}
+
 impl Gateway {
     /// Answers `initialize`; `None` when there is no room for another client.
     pub(crate) fn initialize(
@@ -76,34 +85,36 @@ impl Gateway {
     }
 
     /// The client of a session id, if it belongs to who asks; also one that another run has known.
-    pub(crate) async fn client(&self, id: &str, owner: &str) -> Option<Arc<Client>> {
+    pub(crate) async fn client(&self, id: &str, owner: &str) -> Result<Arc<Client>, NoClient> {
         let present = self.clients().get(id).cloned();
         match present {
-            Some(client) => (*client.owner == *owner).then_some(client),
+            Some(client) if *client.owner == *owner => Ok(client),
+            Some(_) => Err(NoClient::Unknown),
             // Boxed: it is large, and most clients are present.
             None => Box::pin(self.absent_client(id, owner)).await,
         }
     }
 
-    async fn absent_client(&self, id: &str, owner: &str) -> Option<Arc<Client>> {
+    async fn absent_client(&self, id: &str, owner: &str) -> Result<Arc<Client>, NoClient> {
         // What was noted a moment ago may not be written yet.
         self.sessions.keeper.flush().await;
-        let stored = self.sessions.keeper.store.client(id).await.ok().flatten()?;
-        if stored.kind != SessionKind::Client.as_str() || stored.owner != owner {
-            return None;
-        }
-        let client = self.restore(id, &stored).await?;
+        let stored = self.sessions.keeper.store.client(id).await.ok().flatten();
+        let is_meant = |stored: &StoredClient| {
+            stored.kind == SessionKind::Client.as_str() && stored.owner == owner
+        };
+        let stored = stored.filter(is_meant).ok_or(NoClient::Unknown)?;
+        let client = self.restore(id, &stored).await.ok_or(NoClient::Unknown)?;
         // Two requests may restore at the same time; the first one counts.
         let present = self.clients().get(id).cloned();
         if present.is_none() && !self.make_room(&client.owner) {
-            return None;
+            return Err(NoClient::Full);
         }
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
         self.look_for(&client, |now, before| now.since(before));
         if !client.subscriptions().is_empty() {
             self.watch_soon();
         }
-        Some(client)
+        Ok(client)
     }
 
     async fn restore(&self, id: &str, stored: &StoredClient) -> Option<Arc<Client>> {

@@ -407,7 +407,7 @@ impl Bridge {
         let headers = opened.headers.clone();
         if let Err(reason) = self.tell_again(&headers).await {
             // It would know less than the client believes.
-            opened.ended.cancel();
+            self.end_session(&opened).await;
             return Err(reason);
         }
         *self.session() = Some(opened);
@@ -437,7 +437,9 @@ impl Bridge {
         loop {
             let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
             match self.dressed(request, &session.headers).send().await {
-                Ok(response) if response.status().is_success() => {
+                Ok(response)
+                    if response.status().is_success() && has_type(&response, EVENT_STREAM) =>
+                {
                     pause = FIRST_PAUSE;
                     let mut messages = messages(response);
                     while let Some(Ok(message)) = messages.next().await {
@@ -460,7 +462,12 @@ impl Bridge {
     /// Ends the session, if there is one.
     async fn end(&self) {
         let session = self.session().take();
-        let Some(session) = session else { return };
+        if let Some(session) = session {
+            self.end_session(&session).await;
+        }
+    }
+
+    async fn end_session(&self, session: &Session) {
         session.ended.cancel();
         // A board that does not hear it forgets the session by itself.
         let _unheard =
