@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use switchboard_model::{CanonicalName, Face, ServerName};
 use switchboard_protocol::{
-    Members, Need, ResultKind, code, notification, params_text, quoted, read_result_head,
-    with_members, without_member,
+    Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
+    without_member,
 };
 use switchboard_runtime::{
     Ask, AskEvent, AskFailure, Board, CallFailed, Ear, Heard, PassFailure, Passing, RawAnswer,
@@ -184,14 +184,14 @@ impl Conversation {
             }
             Job::Task { method, task } => {
                 let (server, params) = (task.tool.server().clone(), task_member(&task.id));
-                let (shown, session) = (self.shown_id(&task), passing.session.clone());
+                let (secret, session) = (self.secret_of(&task), passing.session.clone());
                 let said =
                     pass(board.clone(), server, method, Some(task.id), params, passing, events);
                 Box::pin(async move {
                     match said.await {
                         Done::Pass(Ok(said)) => {
                             let capped =
-                                board.cap_task(&task.tool, session.as_deref(), &shown, said);
+                                board.cap_task(&task.tool, session.as_deref(), &secret, said);
                             Done::Pass(
                                 capped
                                     .await
@@ -311,19 +311,17 @@ impl Conversation {
             }
             Done::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             Done::Pass(Ok(result)) => {
-                match read_result_head(result.as_str()).map(|head| head.kind) {
-                    Ok(ResultKind::InputRequired) if self.job.can_be_asked_again() => {
+                let members = Members::read(result.as_str()).unwrap_or_default();
+                match members.string("resultType").as_deref() {
+                    Some("input_required") if self.job.can_be_asked_again() => {
                         self.want_input(result.as_str())
                     }
-                    Ok(kind @ (ResultKind::InputRequired | ResultKind::Task)) => {
-                        Some(self.failed(format!(
-                            "the server gave an answer of the wrong kind: {kind:?}"
-                        )))
+                    Some(kind @ ("input_required" | "task")) => {
+                        let message =
+                            format!("the server gave an answer of the wrong kind: {kind}");
+                        Some(self.failed(message))
                     }
-                    // What is no result of a tool may have any shape.
-                    Ok(ResultKind::Complete | ResultKind::Other(_)) | Err(_) => {
-                        Some(self.passed(result))
-                    }
+                    Some(_) | None => Some(self.passed(result)),
                 }
             }
             Done::Pass(Err(failed)) => {
@@ -381,6 +379,11 @@ impl Conversation {
     fn renamed(&self, result: &str, task: &Task) -> String {
         let shown = quoted(&self.shown_id(task));
         with_members(&without_member(result, TASK_ID), &[(TASK_ID, &shown)])
+    }
+
+    fn secret_of(&self, task: &Task) -> String {
+        let seal = self.gateway.seal.get();
+        seal.map(|seal| seal.secret_of(&self.asker.principal, task)).unwrap_or_default()
     }
 
     /// By which id the client knows a task.

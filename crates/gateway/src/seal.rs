@@ -75,9 +75,20 @@ impl Seal {
         Some(Task { tool: CanonicalName::new(&ServerName::new(server), &tool), id })
     }
 
+    /// A name of a task that nobody can know: also not who knows its id.
+    pub(crate) fn secret_of(&self, principal: &str, task: &Task) -> String {
+        self.marked(&["result of a task", principal, task.tool.as_str(), &task.id])
+            .to_hex()
+            .to_string()
+    }
+
     fn task_mark(&self, principal: &str, written: &str) -> blake3::Hash {
+        self.marked(&["task", principal, written])
+    }
+
+    fn marked(&self, parts: &[&str]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        for part in ["task", principal, written] {
+        for part in parts {
             take(&mut hasher, part);
         }
         hasher.finalize()
@@ -180,6 +191,8 @@ mod tests {
         for odd in ["", ".", "the\nid.", &"0".repeat(64), &format!("{}.", "0".repeat(64))] {
             assert_eq!(seal.open_task("alice", odd), None);
         }
+        assert!(!sealed.contains(&seal.secret_of("alice", &task)));
+        assert_ne!(seal.secret_of("alice", &task), seal.secret_of("bob", &task));
         // What marks a state marks no id of the same words.
         let words = "1.WyJhIiwiYiIsImMiXQ";
         assert_ne!(seal.task_mark("alice", words), seal.mark("alice", &call("t", "{}"), words));

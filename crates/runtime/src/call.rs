@@ -426,7 +426,7 @@ impl Board {
     }
 
     /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
-    /// of the task that only who made the call knows.
+    /// of the task that nobody knows.
     pub async fn cap_task(
         &self,
         tool: &CanonicalName,

@@ -14,7 +14,7 @@ pub(crate) fn new_handle() -> ResultHandle {
     ResultHandle(format!("result-{}", uuid::Uuid::now_v7().simple()))
 }
 
-/// The handle of a result that is kept under a name which nobody else knows: the same each time.
+/// The handle of a result of which this is a name that nobody knows: the same each time.
 pub(crate) fn handle_of(secret: &str) -> ResultHandle {
     let hash = blake3::hash(secret.as_bytes()).to_hex();
     // As long as the others.

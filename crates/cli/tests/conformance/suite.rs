@@ -10,7 +10,7 @@ use serde_json::Value;
 use switchboard_test_support::peers;
 use tokio::process::Command;
 
-/// A whole run takes a few seconds.
+/// A whole run takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Which checks are run.

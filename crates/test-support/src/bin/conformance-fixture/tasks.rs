@@ -76,7 +76,8 @@ impl Job {
     pub(crate) async fn wait(self, tool: &str) -> Result<Value, ErrorData> {
         match self.ends {
             End::Result(result) if tool == "slow_compute" => {
-                tokio::time::sleep(self.takes).await;
+                // The suite asks for a minute where it expects a task; nobody has to wait for that.
+                tokio::time::sleep(self.takes.min(A_WHILE)).await;
                 Ok(result)
             }
             End::Result(_) | End::Error(_) => Err(required()),
