@@ -24,7 +24,7 @@ use crate::http_answer::{
 };
 use crate::http_scope::{check_scope, names, read_scope};
 use crate::http_talk::{Running, Said, Stream, Talk};
-use crate::legacy::{NoClient, asker_of, snapshot_of};
+use crate::legacy::{NoClient, Stay, asker_of, snapshot_of};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -116,7 +116,7 @@ impl Gateway {
             let message = "the message is not JSON, or nested too deep";
             return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, message);
         };
-        let client = match self.legacy_client(request).await {
+        let client = match self.legacy_client(request, Stay::On).await {
             Ok(client) if BATCHING.contains(&client.version) => client,
             Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
                 return bad("batches are not part of this protocol version".into());
@@ -275,7 +275,7 @@ impl Gateway {
             Message::Request { id, .. } => Some(*id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
-        let client = match self.legacy_client(request).await {
+        let client = match self.legacy_client(request, Stay::On).await {
             Ok(client) => client,
             Err(Refused(status, message)) => {
                 return refuse(status, id, code::LEGACY_SERVER_ERROR, message);
@@ -403,7 +403,7 @@ impl Gateway {
             let message = "the client must accept text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
         }
-        let client = match self.legacy_client(&request).await {
+        let client = match self.legacy_client(&request, Stay::On).await {
             Ok(client) => client,
             Err(Refused(status, message)) => {
                 return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
@@ -427,7 +427,7 @@ impl Gateway {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
-        match self.legacy_client(&request).await {
+        match self.legacy_client(&request, Stay::Off).await {
             Ok(client) => {
                 self.forget(&client);
                 bare(StatusCode::NO_CONTENT)
@@ -439,7 +439,11 @@ impl Gateway {
     }
 
     /// The legacy client that a request belongs to.
-    async fn legacy_client(&self, request: &HttpRequest) -> Result<Arc<Client>, Refused> {
+    async fn legacy_client(
+        &self,
+        request: &HttpRequest,
+        stay: Stay,
+    ) -> Result<Arc<Client>, Refused> {
         let mut ids = request.headers.get_all(Headers::SESSION).iter();
         let (id, another) = (ids.next().and_then(|id| id.to_str().ok()), ids.next());
         let Some(id) = id.filter(|_| another.is_none()) else {
@@ -451,10 +455,13 @@ impl Gateway {
             let message = "there is no such session; begin anew with `initialize`";
             Refused(StatusCode::NOT_FOUND, message.into())
         };
-        let client = self.client(id, &request.principal.id).await.map_err(|why| match why {
-            NoClient::Unknown => gone(),
-            NoClient::Full => Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into()),
-        })?;
+        let client =
+            self.client(id, &request.principal.id, stay).await.map_err(|why| match why {
+                NoClient::Unknown => gone(),
+                NoClient::Full => {
+                    Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into())
+                }
+            })?;
         // A session of one endpoint is no key to another.
         let is_at_home = match &request.route {
             Route::All => true,

@@ -16,6 +16,14 @@ use crate::instructions::instructions;
 use crate::level::Level;
 use crate::methods;
 
+/// What a client that comes back is going to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    On,
+    /// Say goodbye, for which there is always room.
+    Off,
+}
+
 /// Why there is no client of a session id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoClient {
@@ -85,17 +93,27 @@ impl Gateway {
     }
 
     /// The client of a session id, if it belongs to who asks; also one that another run has known.
-    pub(crate) async fn client(&self, id: &str, owner: &str) -> Result<Arc<Client>, NoClient> {
+    pub(crate) async fn client(
+        &self,
+        id: &str,
+        owner: &str,
+        stay: Stay,
+    ) -> Result<Arc<Client>, NoClient> {
         let present = self.clients().get(id).cloned();
         match present {
             Some(client) if *client.owner == *owner => Ok(client),
             Some(_) => Err(NoClient::Unknown),
             // Boxed: it is large, and most clients are present.
-            None => Box::pin(self.absent_client(id, owner)).await,
+            None => Box::pin(self.absent_client(id, owner, stay)).await,
         }
     }
 
-    async fn absent_client(&self, id: &str, owner: &str) -> Result<Arc<Client>, NoClient> {
+    async fn absent_client(
+        &self,
+        id: &str,
+        owner: &str,
+        stay: Stay,
+    ) -> Result<Arc<Client>, NoClient> {
         // What was noted a moment ago may not be written yet.
         self.sessions.keeper.flush().await;
         let stored = self.sessions.keeper.store.client(id).await.ok().flatten();
@@ -106,7 +124,7 @@ impl Gateway {
         let client = self.restore(id, &stored).await.ok_or(NoClient::Unknown)?;
         // Two requests may restore at the same time; the first one counts.
         let present = self.clients().get(id).cloned();
-        if present.is_none() && !self.make_room(&client.owner) {
+        if stay == Stay::On && present.is_none() && !self.make_room(&client.owner) {
             return Err(NoClient::Full);
         }
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();

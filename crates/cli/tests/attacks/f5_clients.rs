@@ -445,3 +445,23 @@ async fn f5_ten_thousand_abandoned_sessions_leave_nothing_behind() {
     let session = Peer::of(&gateway.serve).open().await;
     assert!(!session.call("one__echo", json!({})).await.is_refusal());
 }
+
+#[tokio::test]
+async fn f5_a_session_that_finds_no_room_is_told_so_and_is_not_gone() {
+    let upstream = server([Tool::new("echo")]).await;
+    let serve = home(&[("one", &upstream.url())], &["gateway: {max_sessions: 1}"]).serve().await;
+    let peer = Peer::of(&serve);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let goes = peer.open().await;
+    let waits = peer.open().await;
+    let stays = peer.open().await;
+    let stream = stays.listen().await;
+    assert_eq!(waits.peer.post(list.clone(), &[]).await.status, 503);
+    // There is always room to say goodbye.
+    assert_eq!(goes.delete().await.status, 204);
+    assert_eq!(goes.peer.post(list, &[]).await.status, 404);
+    assert_eq!(stays.tools().await, ["one__echo"]);
+    assert_eq!(stays.delete().await.status, 204);
+    drop(stream);
+    assert_eq!(waits.tools().await, ["one__echo"]);
+}
