@@ -62,15 +62,14 @@ impl ToolsetPlan {
     }
 }
 
-/// The servers of the sets that are denied: as a whole, whatever other sets they are in. Each server is in a set of its
-/// own, or in one that was written in its place.
+/// Which of these servers are in a denied set: as a whole, whatever other sets they are in.
 pub fn denied_servers<'p>(
-    toolsets: &'p [ToolsetPlan],
+    servers: impl Iterator<Item = &'p ServerName>,
+    toolsets: &[ToolsetPlan],
     denied: &[String],
 ) -> HashSet<&'p ServerName> {
     let denied: Vec<_> = toolsets.iter().filter(|set| denied.contains(&set.name)).collect();
-    let all = toolsets.iter().flat_map(|set| &set.servers);
-    all.filter(|server| denied.iter().any(|set| set.has_all_of(server))).collect()
+    servers.filter(|server| denied.iter().any(|set| set.has_all_of(server))).collect()
 }
 
 /// What a client of the gateway sees at first.

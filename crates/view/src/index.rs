@@ -274,6 +274,7 @@ fn shadowed(entries: &[Entry], rivals: &Rivals) -> Vec<String> {
 
 /// The configured sets, then one for every server (or for the `toolset` that it names) that they do not redefine.
 fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
+    let servers = || plan.servers.iter().map(|server| &server.spec.name);
     let mut sets: Vec<Toolset> = plan
         .toolsets
         .iter()
@@ -290,7 +291,7 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
                 name: set.name.clone(),
                 description: set.description.clone(),
                 when_to_use: set.when_to_use.clone(),
-                servers: set.servers.clone(),
+                servers: servers().filter(|server| set.has_all_of(server)).cloned().collect(),
                 members: places(tools, is_member),
             }
         })
@@ -334,14 +335,19 @@ fn places(tools: &[Arc<CatalogTool>], is_member: impl Fn(&CatalogTool) -> bool) 
 /// The sets that nobody is to know of: also those of servers that policy hides, which are called like them.
 fn hidden_sets(toolsets: &[Toolset], plan: &Plan) -> HashSet<String> {
     let gateway = &plan.gateway;
-    let denied = denied_servers(&plan.toolsets, &gateway.deny_toolsets);
+    let servers = plan.servers.iter().map(|server| &server.spec.name);
+    let denied = denied_servers(servers, &plan.toolsets, &gateway.deny_toolsets);
     let has_only_denied = |name: &String| {
         let is_own = |server: &ServerPlan| {
             server.toolset.as_deref().unwrap_or(server.spec.name.as_str()) == name.as_str()
         };
         let set = plan.toolsets.iter().find(|set| set.name == *name);
+        let is_of_denied = |pattern: &String| {
+            denied.iter().any(|server| pattern.starts_with(&format!("{server}.")))
+        };
         set.is_some_and(|set| {
-            set.tools.is_empty() && set.servers.iter().all(|server| denied.contains(server))
+            set.tools.iter().all(is_of_denied)
+                && set.servers.iter().all(|server| denied.contains(server))
         }) && plan.servers.iter().any(is_own)
     };
     let is_hidden = |name: &String| {

@@ -78,8 +78,9 @@ pub(super) struct Toolsets {
 impl Toolsets {
     /// What nobody is to know of is not named in the words that we choose.
     pub(super) fn hush(&mut self, denied: &[String]) {
+        let servers = self.plans.iter().flat_map(|set| &set.servers);
         let hidden: HashSet<ServerName> =
-            denied_servers(&self.plans, denied).into_iter().cloned().collect();
+            denied_servers(servers, &self.plans, denied).into_iter().cloned().collect();
         for set in self.plans.iter_mut().skip(self.written) {
             let shown: Vec<_> =
                 set.servers.iter().filter(|server| !hidden.contains(*server)).collect();
