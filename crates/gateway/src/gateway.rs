@@ -302,40 +302,46 @@ impl Gateway {
     /// other.
     pub(crate) async fn hear_from(&self, level: Level, server: Option<&ServerName>) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
-        if level.rank() >= before {
-            return;
+        let is_lower = level.rank() < before;
+        if is_lower {
+            self.note_wishes();
+            self.watch_soon();
         }
-        self.board.wish_logs(&level.as_str().into());
         match server {
-            Some(server) => {
-                self.board.tell_wishes(server).await;
-                self.watch_soon();
+            // Another call may have lowered it a moment ago.
+            Some(server) => self.board.tell_logs(server).await,
+            None if is_lower => {
+                let servers = self.board.offers();
+                join_all(servers.iter().map(|(server, _)| self.board.tell_logs(server))).await;
             }
-            None => self.tell_all().await,
+            None => {}
         }
     }
 
     /// Tells these servers which of their resources are watched now. All others hear it soon: nobody waits for a server
     /// that is none of his business.
     pub(crate) async fn watch_resources_of(&self, servers: &BTreeSet<ServerName>) {
-        self.note_watched();
+        self.note_wishes();
         join_all(servers.iter().map(|server| self.board.tell_wishes(server))).await;
         self.watch_soon();
     }
 
-    async fn watch_all(&self) {
-        self.note_watched();
-        self.tell_all().await;
+    /// Tells every server, each in its own time: who does not answer holds up nobody.
+    fn tell_all(&self) {
+        self.note_wishes();
+        for (server, _) in self.board.offers() {
+            let telling = self.board.tell_wishes(&server);
+            self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
+        }
     }
 
-    async fn tell_all(&self) {
-        let servers = self.board.offers();
-        join_all(servers.iter().map(|(server, _)| self.board.tell_wishes(server))).await;
-    }
-
-    /// Notes for each server what is watched now. One after the other, so that nobody notes what is no longer so.
-    fn note_watched(&self) {
+    /// Notes for each server what it is to report now, also for one that came a moment ago. One after the other, so that
+    /// nobody notes what is no longer so.
+    fn note_wishes(&self) {
         let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(level) = Level::of_rank(self.log_rank.load(Ordering::Relaxed)) {
+            self.board.wish_logs(&level.as_str().into());
+        }
         let mut wanted = self.watched();
         for (server, _) in self.board.offers() {
             let uris = wanted.remove(&server).unwrap_or_default();
@@ -421,7 +427,7 @@ async fn follow(gateway: Arc<Gateway>) {
 async fn keep_watch(gateway: Arc<Gateway>) {
     let again = async || {
         gateway.watch_again.notified().await;
-        gateway.watch_all().await;
+        gateway.tell_all();
     };
     while gateway.stop.run_until_cancelled(again()).await.is_some() {}
 }

@@ -17,6 +17,10 @@ impl Level {
         WORDS.get(usize::from(self.0)).copied().unwrap_or("emergency")
     }
 
+    pub(crate) fn of_rank(rank: u8) -> Option<Self> {
+        (usize::from(rank) < WORDS.len()).then_some(Self(rank))
+    }
+
     pub(crate) fn rank(self) -> u8 {
         self.0
     }

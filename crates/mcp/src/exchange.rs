@@ -217,16 +217,17 @@ impl Connection {
                 !kept.refused.contains(*uri)
                     && (!kept.watched.contains(*uri) || kept.unsure.contains(*uri))
             };
-            let mut added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
-            added.sort_by_key(|uri| kept.unsure.contains(uri));
+            let added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
             let told = kept.watched.union(&kept.unsure);
             let gone: Vec<_> = told.filter(|uri| !wanted.contains(*uri)).cloned().collect();
             (added, gone)
         });
         let added = added.into_iter().map(|uri| ("resources/subscribe", uri));
         let gone = gone.into_iter().map(|uri| ("resources/unsubscribe", uri));
+        let mut due: Vec<_> = added.chain(gone).collect();
+        due.sort_by_key(|(_, uri)| desk.kept(|kept| kept.unsure.contains(uri)));
         let mut outcome = Ok(());
-        for (method, uri) in added.chain(gone) {
+        for (method, uri) in due {
             desk.kept(|kept| kept.unsure.insert(uri.clone()));
             let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
             let is_refused = match &answer {
@@ -237,10 +238,21 @@ impl Connection {
             };
             if let Err(failure) = answer {
                 let what = format!("{method} {uri}");
-                if !is_refused {
-                    return Err(refused(failure, &what));
+                let is_busy = matches!(
+                    &failure,
+                    Failure::Lost(error) if error.kind == ConnectErrorKind::Overloaded
+                );
+                let refused = refused(failure, &what);
+                if is_busy {
+                    // Another one may be let in.
+                    outcome = Err(refused);
+                    continue;
                 }
-                outcome = Err(refused(failure, &what));
+                if !is_refused {
+                    return Err(refused);
+                }
+                // What is to be repeated counts for more than what is not.
+                outcome = outcome.and(Err(refused));
             }
             desk.kept(|kept| {
                 kept.unsure.remove(&uri);

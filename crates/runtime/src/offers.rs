@@ -190,6 +190,17 @@ impl Board {
         .boxed()
     }
 
+    /// The same of log messages alone.
+    pub fn tell_logs(&self, server: &ServerName) -> BoxFuture<'static, ()> {
+        let found = self.published.load().shared_server(server);
+        async move {
+            if let Some(server) = found {
+                server.tell(Wish::Logs).await;
+            }
+        }
+        .boxed()
+    }
+
     /// Notes that legacy servers are to send log messages from this level on, also after they are reconnected.
     pub fn wish_logs(&self, level: &Arc<str>) {
         let published = self.published.load();
