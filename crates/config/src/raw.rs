@@ -186,12 +186,23 @@ pub(crate) struct RawAuth {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OAuth")]
 pub(crate) struct RawOAuth {
+    /// Whose access it is: `sign_in`, that of a person who signs in with a browser; `client_credentials`, the
+    /// program's own, and nobody signs in.
+    #[schemars(extend("default" = "sign_in"))]
+    pub(crate) grant: Option<RawGrant>,
     /// A client that was registered beforehand.
     #[schemars(length(min = 1), extend("examples" = ["switchboard"]))]
     pub(crate) client_id: Option<String>,
     /// Its secret, if it has one: use `${VAR}` or `file:/path`.
     #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
     pub(crate) client_secret: Option<String>,
+    /// For `client_credentials`, instead of a secret: the private key of the client, as PEM (PKCS #8). Use `${VAR}` or
+    /// `file:/path`. It is never sent; what is sent is signed with it.
+    #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/client-key.pem"]))]
+    pub(crate) private_key: Option<String>,
+    /// How `private_key` signs.
+    #[schemars(extend("default" = "ES256"))]
+    pub(crate) signing_algorithm: Option<RawSigningAlgorithm>,
     /// The https address of a client metadata document, for authorization servers that read such documents.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://example.com/switchboard.json"]))]
     pub(crate) client_metadata_url: Option<String>,
@@ -362,6 +373,25 @@ pub(crate) struct RawJwt {
     /// The address that the metadata for clients (RFC 9728) names. Default: the audience.
     #[schemars(extend("format" = "uri"))]
     pub(crate) resource: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawGrant {
+    SignIn,
+    ClientCredentials,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(inline)]
+pub(crate) enum RawSigningAlgorithm {
+    Es256,
+    Es384,
+    Rs256,
+    Rs384,
+    Rs512,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

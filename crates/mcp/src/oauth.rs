@@ -1,12 +1,13 @@
 //! OAuth for servers that want it: which token a request carries, and what a refusal means.
 //!
 //! A request never waits for a person. It gets the token that the last sign-in left, renewed where that is possible
-//! without one; else it fails with [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for
+//! without one, or one that was given to the program itself (`own_client`); else it fails with [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for
 //! whoever signs in (`sign_in`), in this process or another. Several requests that meet the same old token renew it
 //! once. Tokens belong to one address and one issuer: where either changed, they are not sent.
 
 mod discovery;
 mod grant;
+mod own_client;
 mod sign_in;
 
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use rmcp::transport::auth::{
     WWWAuthenticateParams,
 };
 use serde_json::json;
-use switchboard_model::{OAuthSettings, ServerName, ServerSpec};
+use switchboard_model::{OAuthGrant, OAuthSettings, OwnClient, ServerName, ServerSpec};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -28,7 +29,7 @@ use url::Url;
 
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::describe_failure;
-use discovery::{describe, discover};
+use discovery::{Discovered, describe, discover};
 use grant::{Grant, Wanted, union, words};
 
 pub use grant::{Kept, TokenStore};
@@ -109,6 +110,15 @@ struct Memory {
     wanted: Option<Wanted>,
 }
 
+/// What a new token is asked for with.
+#[derive(Debug)]
+struct Request {
+    /// What the server's refusal said.
+    challenge: Option<String>,
+    /// Scopes besides those that the server names at first.
+    more: Vec<String>,
+}
+
 /// Whether a refused request may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
@@ -131,10 +141,12 @@ impl Authorization {
         let grant = if self.is_believed() { self.remembered() } else { self.look().await? };
         let now = self.tokens.now_ms();
         let Some(grant) = grant else { return Ok(None) };
-        if !grant.expires_shortly(now) || grant.refresh_token.is_none() {
+        let is_renewable = grant.is_own || grant.refresh_token.is_some();
+        if !grant.expires_shortly(now) || !is_renewable {
             return Ok(Some(grant));
         }
-        match self.renew(grant.clone(), None).await {
+        let again = Request { challenge: None, more: grant.asked.clone() };
+        match self.renew(Some(grant.clone()), again).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
             // The server says best what it wants instead.
             Ok(None) => Ok(Some(grant)),
@@ -165,16 +177,18 @@ impl Authorization {
         attempt: Attempt,
     ) -> Result<Verdict, ConnectError> {
         let challenge = bearer_challenge(headers);
+        let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
         if attempt == Attempt::First {
-            let other = match used {
-                Some(used) => self.renew(used.clone(), challenge.clone()).await?,
-                None => self.look().await?,
-            };
-            if let Some(other) = other {
+            let again = Request { challenge: challenge.clone(), more: scopes.clone() };
+            if let Some(other) = self.renew(used.cloned(), again).await? {
                 return Ok(Verdict::Again(other));
             }
         }
-        let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
+        if let Some(client) = self.own_client() {
+            let message = format!("HTTP 401 Unauthorized: refuses the token of '{}'", client.id);
+            return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message)
+                .with_hint("its authorization server gave that token; ask who runs the two"));
+        }
         self.want(Wanted { challenge, scopes }).await?;
         Err(self.needs_sign_in(&[]))
     }
@@ -206,10 +220,24 @@ impl Authorization {
                 "HTTP 403 Forbidden: the server refuses the scopes that it asks for ({})",
                 required.join(" ")
             );
-            let hint = "whoever signed in may not do this; `switchboard auth login` signs in as somebody else";
+            let hint = match self.own_client() {
+                Some(_) => "the client may not do this; whoever registered it can change that",
+                None => {
+                    "whoever signed in may not do this; `switchboard auth login` signs in as somebody else"
+                }
+            };
             return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));
         }
-        self.want(Wanted { challenge, scopes: union(asked, &required) }).await?;
+        let scopes = union(asked, &required);
+        if self.own_client().is_some() {
+            // A second refusal is the server's answer.
+            if attempt == Attempt::Second {
+                return Ok(Verdict::Fine);
+            }
+            let other = self.renew(used.cloned(), Request { challenge, more: scopes }).await?;
+            return Ok(other.map_or(Verdict::Fine, Verdict::Again));
+        }
+        self.want(Wanted { challenge, scopes }).await?;
         Err(self.needs_sign_in(&missing))
     }
 
@@ -230,16 +258,23 @@ impl Authorization {
         Ok(response)
     }
 
-    /// The same tokens by other means, without a person: `None` where there is no such way.
+    fn own_client(&self) -> Option<&OwnClient> {
+        match &self.settings.grant {
+            OAuthGrant::SignIn(_) => None,
+            OAuthGrant::ClientCredentials(client) => Some(client),
+        }
+    }
+
+    /// Another token than the one that was used, without a person: `None` where there is no such way.
     async fn renew(
         self: &Arc<Self>,
-        used: Arc<Grant>,
-        challenge: Option<String>,
+        used: Option<Arc<Grant>>,
+        again: Request,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let this = self.clone();
         // Who asked may go away; a renewed token that nobody wrote down would be the end of the sign-in.
         let renewing =
-            self.tasks.spawn(async move { this.renew_in_turn(used, challenge.as_deref()).await });
+            self.tasks.spawn(async move { this.renew_in_turn(used.as_ref(), &again).await });
         renewing.await.unwrap_or_else(|_| {
             Err(ConnectError::new(ConnectErrorKind::Unauthorized, "the token could not be renewed"))
         })
@@ -247,23 +282,31 @@ impl Authorization {
 
     async fn renew_in_turn(
         &self,
-        used: Arc<Grant>,
-        challenge: Option<&str>,
+        used: Option<&Arc<Grant>>,
+        again: &Request,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         // It is never closed.
         let _turn = self.renewing.acquire().await;
-        match self.look().await? {
-            None => return Ok(None),
-            Some(kept) if kept.access_token != used.access_token => return Ok(Some(kept)),
-            Some(_) => {}
+        let kept = self.look().await?;
+        if kept.is_some() && token_of(kept.as_ref()) != token_of(used) {
+            return Ok(kept);
         }
-        let renewed = match refresh(&self.url, &used, challenge, self.tokens.now_ms()).await? {
-            Refreshed::Renewed(renewed) => *renewed,
-            // Another process may have been faster with the same one.
-            Refreshed::Refused => {
-                let kept = self.look().await?;
-                return Ok(kept.filter(|kept| kept.access_token != used.access_token));
+        let now_ms = self.tokens.now_ms();
+        let challenge = again.challenge.as_deref();
+        let renewed = match (self.own_client(), kept) {
+            (Some(client), _) => {
+                let (url, settings) = (&self.url, &self.settings);
+                own_client::obtain(url, settings, client, challenge, &again.more, now_ms).await?
             }
+            (None, None) => return Ok(None),
+            (None, Some(kept)) => match refresh(&self.url, &kept, challenge, now_ms).await? {
+                Refreshed::Renewed(renewed) => *renewed,
+                // Another process may have been faster with the same one.
+                Refreshed::Refused => {
+                    let newest = self.look().await?;
+                    return Ok(newest.filter(|newest| newest.access_token != kept.access_token));
+                }
+            },
         };
         self.tokens
             .save(&self.server, &renewed.issuer, renewed.write())
@@ -277,7 +320,7 @@ impl Authorization {
     async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
         let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
-        let grant = grant.filter(|grant| grant.server_url == self.url.as_str()).map(Arc::new);
+        let grant = grant.filter(|grant| grant.is_for(&self.url, &self.settings)).map(Arc::new);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if token_of(grant.as_ref()) != token_of(memory.grant.as_ref()) {
             memory.wanted = None;
@@ -321,6 +364,16 @@ impl Authorization {
         }
         error.with_hint(format!("the server asks for more: {}", scopes.join(" ")))
     }
+}
+
+/// What the configuration says, else what the server names; and what it asked for since.
+async fn scopes(found: &Discovered, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
+    let first = if settings.scopes.is_empty() {
+        found.manager.select_initial_scopes(&[]).await
+    } else {
+        settings.scopes.clone()
+    };
+    union(&first, more)
 }
 
 enum Refreshed {

@@ -35,7 +35,7 @@ impl Veil {
                 let own = match auth {
                     UpstreamAuth::None => None,
                     UpstreamAuth::Bearer(bearer) => Some(bearer),
-                    UpstreamAuth::OAuth(settings) => settings.client_secret.as_ref(),
+                    UpstreamAuth::OAuth(settings) => settings.grant.secret(),
                 };
                 let whole = headers.values().chain(own).cloned();
                 // A server may quote the token without its `Bearer`.

@@ -44,7 +44,8 @@ pub use provider::{
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthSettings, ServerSpec, ServerState,
-    TransportKind, UpstreamAuth, is_on_this_machine,
+    ClientProof, DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings,
+    OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm, TransportKind,
+    UpstreamAuth, is_on_this_machine,
 };
 pub use tool::{ToolDescriptor, ToolList};

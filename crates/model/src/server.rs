@@ -51,26 +51,90 @@ pub enum UpstreamAuth {
     None,
     /// With a token that somebody wrote down.
     Bearer(Secret),
-    /// With tokens that a sign-in gives.
+    /// With tokens of an authorization server.
     OAuth(OAuthSettings),
 }
 
-/// Who we are to an authorization server. What is not given is asked for there.
+/// How to get tokens of an authorization server. Where it is, the server says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OAuthSettings {
-    /// A client that was registered beforehand.
-    pub client_id: Option<String>,
-    pub client_secret: Option<Secret>,
-    /// The document that describes us, where the authorization server reads such documents.
-    pub client_metadata_url: Option<Url>,
+    pub grant: OAuthGrant,
     /// What to ask for, instead of what the server names.
     pub scopes: Vec<String>,
+}
+
+/// Whose access it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OAuthGrant {
+    /// That of a person, who signs in with a browser.
+    SignIn(SignInClient),
+    /// Our own. Nobody signs in.
+    ClientCredentials(OwnClient),
+}
+
+impl Default for OAuthGrant {
+    fn default() -> Self {
+        Self::SignIn(SignInClient::default())
+    }
+}
+
+impl OAuthGrant {
+    /// What must not be shown, wherever it is quoted.
+    pub fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::SignIn(client) => client.secret.as_ref(),
+            Self::ClientCredentials(OwnClient { proof: ClientProof::Secret(secret), .. }) => {
+                Some(secret)
+            }
+            // It is sent nowhere.
+            Self::ClientCredentials(OwnClient { proof: ClientProof::Key { .. }, .. }) => None,
+        }
+    }
+}
+
+/// Who we are where somebody signs in. What is not given is asked for there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignInClient {
+    /// A client that was registered beforehand.
+    pub id: Option<String>,
+    pub secret: Option<Secret>,
+    /// The document that describes us, where the authorization server reads such documents.
+    pub metadata_url: Option<Url>,
     /// The port to which the browser comes back; without it any that is free.
     pub redirect_port: Option<u16>,
 }
 
+/// A client that was registered for us, and how we prove to be it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnClient {
+    pub id: String,
+    pub proof: ClientProof,
+}
+
+/// What only the client has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientProof {
+    Secret(Secret),
+    /// The key itself stays here: what is sent is signed with it.
+    Key {
+        pem: Secret,
+        algorithm: SigningAlgorithm,
+    },
+}
+
+/// How a key signs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SigningAlgorithm {
+    #[default]
+    Es256,
+    Es384,
+    Rs256,
+    Rs384,
+    Rs512,
+}
+
 impl Endpoint {
-    /// The settings of a sign-in, where the server wants one.
+    /// The settings of OAuth, where the server wants it.
     pub fn oauth(&self) -> Option<(&Url, &OAuthSettings)> {
         match self {
             Self::StreamableHttp { url, auth: UpstreamAuth::OAuth(settings), .. }

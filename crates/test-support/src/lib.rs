@@ -33,7 +33,7 @@ mod wait;
 pub use catalogue::demo_catalogue;
 pub use fault::{Fault, Stage};
 pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
-pub use office::{CODE, Office};
+pub use office::{CODE, OWN_CLIENT, Office};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;

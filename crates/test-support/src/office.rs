@@ -1,6 +1,7 @@
 //! An MCP server that wants OAuth, and the authorization server behind it, on one port.
 //!
-//! Tokens are `access-1`, `access-2`, ...; each has a refresh token of the same number that works once.
+//! Tokens are `access-1`, `access-2`, ...; each that somebody signed in for has a refresh token of the same number that
+//! works once. The office knows one client that comes for itself, [`OWN_CLIENT`].
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,9 @@ use tokio_util::task::TaskTracker;
 /// What the browser brings back. Whoever sees it in a log has found a fault.
 pub const CODE: &str = "s3cret-code";
 
+/// The id and the secret of the client that comes for itself.
+pub const OWN_CLIENT: (&str, &str) = ("own-client", "s3cret-own-client");
+
 /// How the office works, and what it saw.
 #[derive(Debug)]
 struct Desk {
@@ -37,6 +41,7 @@ struct Desk {
     pause: Mutex<Duration>,
     issued: AtomicUsize,
     signed_in: AtomicUsize,
+    came_itself: AtomicUsize,
     refreshed: AtomicUsize,
     registered: AtomicUsize,
     asked: Mutex<Vec<String>>,
@@ -80,6 +85,7 @@ impl Office {
             pause: Mutex::default(),
             issued: AtomicUsize::new(0),
             signed_in: AtomicUsize::new(0),
+            came_itself: AtomicUsize::new(0),
             refreshed: AtomicUsize::new(0),
             registered: AtomicUsize::new(0),
             asked: Mutex::default(),
@@ -150,6 +156,11 @@ impl Office {
         self.desk.signed_in.load(Ordering::SeqCst)
     }
 
+    /// How often a client came for itself.
+    pub fn came_itself(&self) -> usize {
+        self.desk.came_itself.load(Ordering::SeqCst)
+    }
+
     /// How often renewing was tried.
     pub fn refreshed(&self) -> usize {
         self.desk.refreshed.load(Ordering::SeqCst)
@@ -160,7 +171,7 @@ impl Office {
         self.desk.registered.load(Ordering::SeqCst)
     }
 
-    /// The scopes of each sign-in page that was opened.
+    /// The scopes of each sign-in page that was opened, and of each client that came for itself.
     pub fn asked(&self) -> Vec<String> {
         locked(&self.desk.asked).clone()
     }
@@ -217,7 +228,8 @@ async fn token(State(desk): Here, body: String) -> Response {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }
-    let is_allowed = match value(&body, "grant_type").as_deref() {
+    let grant_type = value(&body, "grant_type");
+    let is_allowed = match grant_type.as_deref() {
         Some("authorization_code") => {
             desk.signed_in.fetch_add(1, Ordering::SeqCst);
             value(&body, "code").as_deref() == Some(CODE)
@@ -227,6 +239,15 @@ async fn token(State(desk): Here, body: String) -> Response {
             let used = value(&body, "refresh_token").unwrap_or_default();
             locked(&desk.refreshable).remove(&used)
         }
+        Some("client_credentials") => {
+            desk.came_itself.fetch_add(1, Ordering::SeqCst);
+            let scope = value(&body, "scope").unwrap_or_default();
+            locked(&desk.asked).push(scope.clone());
+            *locked(&desk.scopes) = scope;
+            let given = (value(&body, "client_id"), value(&body, "client_secret"));
+            let is_meant_for_us = value(&body, "resource") == Some(format!("{}/mcp", desk.base));
+            given == (Some(OWN_CLIENT.0.into()), Some(OWN_CLIENT.1.into())) && is_meant_for_us
+        }
         _ => false,
     };
     if !is_allowed {
@@ -235,12 +256,15 @@ async fn token(State(desk): Here, body: String) -> Response {
     let number = desk.issued.fetch_add(1, Ordering::SeqCst) + 1;
     let (access, refresh) = (format!("access-{number}"), format!("refresh-{number}"));
     locked(&desk.valid).insert(access.clone());
-    locked(&desk.refreshable).insert(refresh.clone());
-    Json(json!({
-        "access_token": access, "token_type": "Bearer", "refresh_token": refresh,
-        "expires_in": *locked(&desk.lifetime), "scope": *locked(&desk.scopes),
-    }))
-    .into_response()
+    let mut answer = json!({
+        "access_token": access, "token_type": "Bearer", "expires_in": *locked(&desk.lifetime),
+        "scope": *locked(&desk.scopes),
+    });
+    if grant_type.as_deref() != Some("client_credentials") {
+        locked(&desk.refreshable).insert(refresh.clone());
+        answer["refresh_token"] = refresh.into();
+    }
+    Json(answer).into_response()
 }
 
 async fn mcp(State(desk): Here, headers: HeaderMap, body: Bytes) -> Response {

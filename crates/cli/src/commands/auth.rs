@@ -18,6 +18,7 @@ use crate::output::{Output, state_cell};
 
 /// How long somebody may take to sign in.
 const PATIENCE: Duration = Duration::from_mins(15);
+const NEEDS_SIGN_IN: &str = "needs sign-in";
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -127,7 +128,7 @@ async fn status(
         let rows = states.iter().map(|(name, state)| row(name, state, now));
         output.table(&header, rows.collect());
         for (name, state) in &states {
-            if word(state, now) != "ready" {
+            if word(state, now) == NEEDS_SIGN_IN {
                 output.note(&format!("{name}: run `switchboard auth login {name}`"));
             }
         }
@@ -150,7 +151,11 @@ async fn logout(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> R
 
 fn word(state: &SignInState, now_ms: i64) -> &'static str {
     let is_over = state.expires_at_ms.is_some_and(|end| end <= now_ms) && !state.is_renewable;
-    if !state.is_signed_in || state.is_wanted || is_over { "needs sign-in" } else { "ready" }
+    match state {
+        SignInState { is_own: true, .. } => "automatic",
+        _ if !state.is_signed_in || state.is_wanted || is_over => NEEDS_SIGN_IN,
+        _ => "ready",
+    }
 }
 
 fn expiry(state: &SignInState) -> Option<String> {

@@ -14,7 +14,7 @@ const OLD: Suite = Suite::Active;
 const LEGACY: Suite = Suite::Requirements("2025-11-25");
 const MODERN: Suite = Suite::Requirements("2026-07-28");
 
-const NO_PERSON: &str = "a grant without a person who signs in, which `auth login` does not have";
+const NO_EXCHANGE: &str = "a token of another authority in exchange for one of the server's, which the program does not have";
 const NO_PROOF: &str =
     "tokens that are bound to a key (DPoP), an extension that the program does not have";
 const BEFORE_RFC_9728: &str = "an authorization server as 2025-03-26 had it, which is not found by the metadata that \
@@ -28,21 +28,15 @@ const fn extension(suite: Suite, scenario: &'static str, reason: &'static str) -
 const LEFT_OUT: &[(Suite, LeftOut)] = &[
     extension(OLD, "auth/2025-03-26-oauth-metadata-backcompat", BEFORE_RFC_9728),
     extension(OLD, "auth/2025-03-26-oauth-endpoint-fallback", BEFORE_RFC_9728),
-    extension(OLD, "auth/client-credentials-jwt", NO_PERSON),
-    extension(OLD, "auth/client-credentials-basic", NO_PERSON),
-    extension(OLD, "auth/cross-app-access-complete-flow", NO_PERSON),
-    extension(LEGACY, "auth/client-credentials-jwt", NO_PERSON),
-    extension(LEGACY, "auth/client-credentials-basic", NO_PERSON),
-    extension(LEGACY, "auth/enterprise-managed-authorization", NO_PERSON),
+    extension(OLD, "auth/cross-app-access-complete-flow", NO_EXCHANGE),
+    extension(LEGACY, "auth/enterprise-managed-authorization", NO_EXCHANGE),
     extension(LEGACY, "auth/dpop", NO_PROOF),
     extension(LEGACY, "auth/dpop-nonce", NO_PROOF),
-    extension(LEGACY, "auth/wif-jwt-bearer", NO_PERSON),
-    extension(MODERN, "auth/client-credentials-jwt", NO_PERSON),
-    extension(MODERN, "auth/client-credentials-basic", NO_PERSON),
-    extension(MODERN, "auth/enterprise-managed-authorization", NO_PERSON),
+    extension(LEGACY, "auth/wif-jwt-bearer", NO_EXCHANGE),
+    extension(MODERN, "auth/enterprise-managed-authorization", NO_EXCHANGE),
     extension(MODERN, "auth/dpop", NO_PROOF),
     extension(MODERN, "auth/dpop-nonce", NO_PROOF),
-    extension(MODERN, "auth/wif-jwt-bearer", NO_PERSON),
+    extension(MODERN, "auth/wif-jwt-bearer", NO_EXCHANGE),
 ];
 
 async fn driver_alone(suite: Suite) {
@@ -154,6 +148,8 @@ gateway_passes! {
     old_auth_resource_mismatch: OLD, "auth/resource-mismatch";
     old_auth_offline_access_scope: OLD, "auth/offline-access-scope";
     old_auth_offline_access_not_supported: OLD, "auth/offline-access-not-supported";
+    old_auth_client_credentials_jwt: OLD, "auth/client-credentials-jwt";
+    old_auth_client_credentials_basic: OLD, "auth/client-credentials-basic";
     legacy_auth_metadata_default: LEGACY, "auth/metadata-default";
     legacy_auth_metadata_var1: LEGACY, "auth/metadata-var1";
     legacy_auth_metadata_var2: LEGACY, "auth/metadata-var2";
@@ -168,6 +164,8 @@ gateway_passes! {
     legacy_auth_token_endpoint_auth_post: LEGACY, "auth/token-endpoint-auth-post";
     legacy_auth_token_endpoint_auth_none: LEGACY, "auth/token-endpoint-auth-none";
     legacy_auth_pre_registration: LEGACY, "auth/pre-registration";
+    legacy_auth_client_credentials_jwt: LEGACY, "auth/client-credentials-jwt";
+    legacy_auth_client_credentials_basic: LEGACY, "auth/client-credentials-basic";
     modern_auth_metadata_default: MODERN, "auth/metadata-default";
     modern_auth_metadata_var1: MODERN, "auth/metadata-var1";
     modern_auth_metadata_var2: MODERN, "auth/metadata-var2";
@@ -192,5 +190,7 @@ gateway_passes! {
     modern_auth_iss_wrong_issuer: MODERN, "auth/iss-wrong-issuer";
     modern_auth_iss_unexpected: MODERN, "auth/iss-unexpected";
     modern_auth_iss_normalized: MODERN, "auth/iss-normalized";
+    modern_auth_client_credentials_jwt: MODERN, "auth/client-credentials-jwt";
+    modern_auth_client_credentials_basic: MODERN, "auth/client-credentials-basic";
     modern_auth_metadata_issuer_mismatch: MODERN, "auth/metadata-issuer-mismatch";
 }

@@ -2,15 +2,19 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use switchboard_test_support::{CODE, Office, wait_until};
+use switchboard_test_support::{CODE, OWN_CLIENT, Office, wait_until};
 
 use crate::support::{Home, PATIENCE};
 
 fn home(office: &Office, more: &str) -> Home {
+    with_oauth(office, "", more)
+}
+
+fn with_oauth(office: &Office, oauth: &str, more: &str) -> Home {
     let url = office.url();
     Home::new(format!(
         "switchboard:\n  toolbox:\n    mcps:\n      - {{name: office, url: \"{url}\", mode: dynamic, \
-         default_tool_config: {{}}, auth: {{oauth: {{}}}}{more}}}\n"
+         default_tool_config: {{}}, auth: {{oauth: {{{oauth}}}}}{more}}}\n"
     ))
 }
 
@@ -107,4 +111,30 @@ fn what_cannot_be_signed_in_at_is_said() {
     let plain = home.line("auth login plain").expect(4);
     assert!(plain.stderr.contains("not configured to sign in"), "{}", plain.stderr);
     assert!(home.line("auth status").expect(0).stderr.contains("no server has `auth.oauth`"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_its_own_serves_at_once_and_tells_nobody_its_secret() {
+    let office = Office::open().await;
+    let (id, secret) = OWN_CLIENT;
+    let own = format!("grant: client_credentials, client_id: {id}, client_secret: '${{SECRET}}'");
+    let home = with_oauth(&office, &own, "").with_variable("SECRET", secret);
+    let called = home.line("tool call greet -vvv").expect(0);
+    assert_eq!(called.stdout.trim(), "hello");
+    assert_eq!(state(&home), "automatic");
+    let status = home.line("auth status").expect(0);
+    assert!(status.stdout.contains("renewed by itself"), "{}", status.stdout);
+    let login = home.line("auth login office").expect(4);
+    assert!(login.stderr.contains("the program does it by itself"), "{}", login.stderr);
+    let shown = home.line("config show").expect(0);
+    for said in [called.stderr, status.stdout, status.stderr, login.stderr, shown.stdout] {
+        assert!(!said.contains(secret) && !said.contains("access-1"), "{said}");
+    }
+
+    let home = home.with_variable("SECRET", "s3cret-wrong");
+    home.line("auth logout office").expect(0);
+    let refused = home.line("check --connect").expect(1);
+    let expected = format!("{} gives no token to the client '{id}'", office.issuer());
+    assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("s3cret-wrong"), "{}", refused.stderr);
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use http::{HeaderName, HeaderValue};
-use switchboard_model::{Endpoint, OAuthSettings, Secret, UpstreamAuth};
+use switchboard_model::{Endpoint, Secret, UpstreamAuth};
 use url::Url;
 
 use super::{At, Planner};
 use crate::problem::Problem;
-use crate::raw::{RawOAuth, RawServer, RawTransport};
+use crate::raw::{RawServer, RawTransport};
 
 const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
 const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
@@ -81,7 +81,7 @@ impl Planner<'_> {
         let auth = match (bearer, oauth) {
             (None, None) => UpstreamAuth::None,
             (Some(bearer), None) => UpstreamAuth::Bearer(Secret::new(bearer)),
-            (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)),
+            (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)?),
             (Some(_), Some(_)) => {
                 let message = format!("{}.auth has both `bearer` and `oauth`", at.path);
                 let problem = Problem::error(message).about(&at.path.key("auth"));
@@ -90,54 +90,6 @@ impl Planner<'_> {
             }
         };
         Some((url?, headers, auth))
-    }
-
-    fn oauth(&mut self, at: &At<'_>, raw: RawOAuth) -> OAuthSettings {
-        let place = at.get("auth").and_then(|auth| auth.get("oauth"));
-        let mut settings = OAuthSettings {
-            client_id: raw.client_id,
-            client_secret: raw.client_secret.map(Secret::new),
-            client_metadata_url: None,
-            scopes: raw.scopes.unwrap_or_default(),
-            redirect_port: raw.redirect_port,
-        };
-        let Some(place) = place else { return settings };
-        if settings.client_secret.is_some() && settings.client_id.is_none() {
-            let message = format!("{} has a `client_secret` without a `client_id`", place.path);
-            let problem = Problem::error(message).about(&place.path);
-            self.push(
-                place.key_origin("client_secret"),
-                problem.help("add the `client_id` that it belongs to"),
-            );
-        }
-        if settings.scopes.iter().any(|scope| !is_scope(scope)) {
-            let message = format!(
-                "{}.scopes: a scope is one word without quotes and backslashes",
-                place.path
-            );
-            let problem = Problem::error(message).about(&place.path.key("scopes"));
-            self.push(
-                place.key_origin("scopes"),
-                problem.help("write each as an entry of its own"),
-            );
-        }
-        if let Some(text) = raw.client_metadata_url {
-            let url = Url::parse(&text).ok();
-            // The address itself is the name that the authorization server knows us by.
-            let url = url.filter(|url| url.scheme() == "https" && url.path().len() > 1);
-            if url.is_none() {
-                let message = format!(
-                    "{}.client_metadata_url is not an https address of a document",
-                    place.path
-                );
-                let problem = Problem::error(message)
-                    .about(&place.path.key("client_metadata_url"))
-                    .help("write an address such as `https://example.com/switchboard.json`");
-                self.push(place.key_origin("client_metadata_url"), problem);
-            }
-            settings.client_metadata_url = url;
-        }
-        settings
     }
 
     fn stdio(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {
@@ -252,11 +204,6 @@ impl Planner<'_> {
             self.push(at.key_origin(key), problem.help("remove it, or change `transport`"));
         }
     }
-}
-
-/// What RFC 6749 allows.
-fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
 /// The place of a server as it may be shown: an expanded value stands as it was written.

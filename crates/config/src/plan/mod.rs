@@ -6,6 +6,7 @@
 pub(crate) mod endpoint;
 mod gateway;
 mod names;
+mod oauth;
 mod provider;
 mod security;
 mod server;

@@ -131,6 +131,29 @@ fn servers() {
         ),
         &[("X", "t")]
     );
+    check!(
+        "key_of_a_sign_in",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      private_key: ${X}\n      \
+             signing_algorithm: HS256"
+        ),
+        &[("X", "t")]
+    );
+    check!(
+        "own_client_without_proof",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
+             redirect_port: 1\n      signing_algorithm: ES256"
+        )
+    );
+    check!(
+        "own_client_with_two_proofs",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
+             client_id: us\n      client_secret: ${X}\n      private_key: ${X}"
+        ),
+        &[("X", "t")]
+    );
     check!("empty_auth", with_server("- name: a\n  url: http://h\n  mode: strict\n  auth: {}"));
     check!(
         "empty_bearer",

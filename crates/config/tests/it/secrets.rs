@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
-use switchboard_model::{Endpoint, UpstreamAuth};
+use switchboard_model::{
+    ClientProof, Endpoint, OAuthGrant, OwnClient, Secret, SigningAlgorithm, UpstreamAuth,
+};
 
 use crate::support::{API_KEY, BEARER, EVERYTHING, EVERYTHING_ENV, load_with, with_server};
 
@@ -185,12 +187,36 @@ fn the_settings_of_a_sign_in_are_read_and_not_shown() {
     let outcome = load_with(Some(&text), &[]);
     let plan = &outcome.as_ref().unwrap().plan;
     let (_, settings) = plan.servers[0].spec.endpoint.oauth().unwrap();
-    assert_eq!(settings.client_id.as_deref(), Some("us"));
-    assert_eq!(settings.client_secret.as_ref().unwrap().expose(), SECRET);
-    assert_eq!(settings.client_metadata_url.as_ref().unwrap().path(), "/us.json");
-    assert_eq!((settings.scopes.join(" ").as_str(), settings.redirect_port), ("a b", Some(8765)));
+    let OAuthGrant::SignIn(client) = &settings.grant else { panic!("{settings:?}") };
+    assert_eq!(client.id.as_deref(), Some("us"));
+    assert_eq!(client.secret.as_ref().unwrap().expose(), SECRET);
+    assert_eq!(client.metadata_url.as_ref().unwrap().path(), "/us.json");
+    assert_eq!((settings.scopes.join(" ").as_str(), client.redirect_port), ("a b", Some(8765)));
     assert!(!printed(&outcome).contains(SECRET));
     let bare = with_server("- name: a\n  url: https://h\n  mode: strict\n  auth: {oauth: {}}");
     let bare = load_with(Some(&bare), &[]).unwrap();
     assert!(bare.plan.servers[0].spec.endpoint.oauth().is_some());
+}
+
+#[test]
+fn the_proof_of_an_own_client_is_read_and_not_shown() {
+    let with = |proof: &str| {
+        with_server(&format!(
+            "- name: a\n  url: https://h\n  mode: strict\n  auth:\n    oauth: {{grant: client_credentials, \
+             client_id: us, {proof}}}",
+        ))
+    };
+    let key = |algorithm| ClientProof::Key { pem: Secret::new(SECRET), algorithm };
+    for (written, proof) in [
+        ("client_secret: '${S}'", ClientProof::Secret(Secret::new(SECRET))),
+        ("private_key: '${S}'", key(SigningAlgorithm::Es256)),
+        ("private_key: '${S}', signing_algorithm: RS512", key(SigningAlgorithm::Rs512)),
+    ] {
+        let outcome = load_with(Some(&with(written)), &[("S", SECRET)]);
+        let plan = &outcome.as_ref().unwrap().plan;
+        let (_, settings) = plan.servers[0].spec.endpoint.oauth().unwrap();
+        let expected = OAuthGrant::ClientCredentials(OwnClient { id: "us".into(), proof });
+        assert_eq!(settings.grant, expected, "{written}");
+        assert!(!printed(&outcome).contains(SECRET), "{written}");
+    }
 }

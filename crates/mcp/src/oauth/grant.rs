@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_model::{Secret, ServerName};
+use switchboard_model::{OAuthGrant, OAuthSettings, Secret, ServerName};
+use url::Url;
 
 /// Tokens that end sooner than this are renewed before they are used.
 const SHORTLY_MS: i64 = 30_000;
@@ -51,6 +52,9 @@ pub(crate) struct Grant {
     /// again.
     pub(crate) asked: Vec<String>,
     pub(crate) granted: Vec<String>,
+    /// Given to the program itself, and not to somebody who signed in.
+    #[serde(default)]
+    pub(crate) is_own: bool,
 }
 
 impl fmt::Debug for Grant {
@@ -66,6 +70,15 @@ impl Grant {
 
     pub(crate) fn write(&self) -> Secret {
         Secret::new(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// Whether it was given for this address, and in the way that is configured now.
+    pub(crate) fn is_for(&self, server: &Url, settings: &OAuthSettings) -> bool {
+        let is_same_kind = match &settings.grant {
+            OAuthGrant::SignIn(_) => !self.is_own,
+            OAuthGrant::ClientCredentials(client) => self.is_own && self.client_id == client.id,
+        };
+        is_same_kind && self.server_url == server.as_str()
     }
 
     /// Takes over the answer of a token endpoint. Only bearer tokens are of use to us.
@@ -157,6 +170,7 @@ mod tests {
             expires_at_ms: None,
             asked: vec!["a".into()],
             granted: vec!["a".into()],
+            is_own: false,
         }
     }
 

@@ -11,7 +11,9 @@ use axum::response::Html;
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use rmcp::transport::auth::{AuthorizationManager, OAuthClientConfig};
-use switchboard_model::{Endpoint, OAuthSettings, Secret, ServerName, ServerSpec};
+use switchboard_model::{
+    Endpoint, OAuthGrant, OAuthSettings, Secret, ServerName, ServerSpec, SignInClient,
+};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +21,7 @@ use url::Url;
 
 use super::discovery::{Discovered, describe, discover};
 use super::grant::{Grant, TokenStore, Wanted, union};
-use super::{bearer_challenge, unkept, unusable};
+use super::{bearer_challenge, scopes, unkept, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_pool::HttpPool;
 use crate::probe::discover_request;
@@ -45,15 +47,18 @@ pub struct SignInState {
     pub expires_at_ms: Option<i64>,
     /// Whether the tokens are renewed without a person.
     pub is_renewable: bool,
+    /// Whether no person is needed at all.
+    pub is_own: bool,
 }
 
 impl SignInState {
     /// Reads what is kept.
     pub async fn read(spec: &ServerSpec, tokens: &dyn TokenStore) -> Result<Self, ConnectError> {
-        let (url, _) = wants_oauth(spec)?;
+        let (url, settings) = wants_oauth(spec)?;
+        let is_own = matches!(settings.grant, OAuthGrant::ClientCredentials(_));
         let kept = tokens.load(&spec.name, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
-        let grant = grant.filter(|grant| grant.server_url == url.as_str());
+        let grant = grant.filter(|grant| grant.is_for(url, settings));
         let wanted = tokens.wanted(&spec.name).await.map_err(|error| unkept(&error))?;
         let scopes = wanted.as_deref().and_then(Wanted::read).unwrap_or_default().scopes;
         Ok(Self {
@@ -63,7 +68,8 @@ impl SignInState {
             scopes: grant.as_ref().map(|grant| grant.granted.clone()).unwrap_or_default(),
             wanted_scopes: scopes,
             expires_at_ms: grant.as_ref().and_then(|grant| grant.expires_at_ms),
-            is_renewable: grant.is_some_and(|grant| grant.refresh_token.is_some()),
+            is_renewable: is_own || grant.is_some_and(|grant| grant.refresh_token.is_some()),
+            is_own,
         })
     }
 }
@@ -101,6 +107,12 @@ impl SignIn {
     ) -> Result<Self, ConnectError> {
         let (url, settings) = wants_oauth(spec)?;
         let name = &spec.name;
+        let OAuthGrant::SignIn(ours) = &settings.grant else {
+            let message = format!("nobody signs in at '{name}': the program does it by itself");
+            return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(
+                "its entry says `grant: client_credentials`; `switchboard server test` tries it",
+            ));
+        };
         let wanted = tokens.wanted(name).await.map_err(|error| unkept(&error))?;
         let wanted = wanted.as_deref().and_then(Wanted::read).unwrap_or_default();
         let challenge = ask_for_challenge(&spec.endpoint, url, http).await?;
@@ -109,15 +121,16 @@ impl SignIn {
         let before =
             tokens.load(name, Some(&found.issuer)).await.map_err(|error| unkept(&error))?;
         let before = before.as_ref().and_then(Grant::read);
-        let before = before.filter(|grant| grant.server_url == url.as_str());
+        let before = before.filter(|grant| grant.is_for(url, settings));
 
-        let listener = listen(settings.redirect_port).await?;
+        let listener = listen(ours.redirect_port).await?;
         let port = listener.local_addr().map_err(|error| no_port(None, &error))?.port();
         let redirect_uri = format!("http://127.0.0.1:{port}{CALLBACK}");
         let earlier = before.as_ref().map(|grant| grant.asked.as_slice()).unwrap_or_default();
-        let scopes = scopes(&found, settings, &union(earlier, &wanted.scopes)).await;
+        let mut scopes = scopes(&found, settings, &union(earlier, &wanted.scopes)).await;
+        ask_to_stay(&found, &mut scopes);
         let known = before.as_ref().filter(|grant| grant.redirect_uri == redirect_uri);
-        let client = client(&mut found, settings, known, &redirect_uri, &scopes).await?;
+        let client = client(&mut found, ours, known, &redirect_uri, &scopes).await?;
         let grant = Grant {
             server_url: url.as_str().to_owned(),
             issuer: found.issuer,
@@ -129,6 +142,7 @@ impl SignIn {
             expires_at_ms: None,
             asked: scopes.clone(),
             granted: scopes.clone(),
+            is_own: false,
         };
         let mut manager = found.manager;
         manager.configure_client(client).map_err(|error| describe(&error))?;
@@ -203,34 +217,27 @@ fn plain_headers(headers: &BTreeMap<String, Secret>) -> HeaderMap {
     legal.collect()
 }
 
-/// What the configuration says, else what the server names; and what it asked for since.
-async fn scopes(found: &Discovered, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
-    let first = if settings.scopes.is_empty() {
-        found.manager.select_initial_scopes(&[]).await
-    } else {
-        settings.scopes.clone()
-    };
-    let mut scopes = union(&first, more);
+/// A sign-in lasts longer where that is offered.
+fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
     let offline = "offline_access";
     let supported = found.metadata.scopes_supported.as_deref().unwrap_or_default();
     let is_offered = supported.iter().any(|scope| scope == offline);
     if is_offered && !scopes.is_empty() && !scopes.iter().any(|scope| scope == offline) {
         scopes.push(offline.to_owned());
     }
-    scopes
 }
 
 /// Who we are there: as configured, by our document, as before, or newly registered.
 async fn client(
     found: &mut Discovered,
-    settings: &OAuthSettings,
+    ours: &SignInClient,
     before: Option<&Grant>,
     redirect_uri: &str,
     scopes: &[String],
 ) -> Result<OAuthClientConfig, ConnectError> {
-    if let Some(id) = &settings.client_id {
+    if let Some(id) = &ours.id {
         let config = OAuthClientConfig::new(id, redirect_uri);
-        return Ok(match &settings.client_secret {
+        return Ok(match &ours.secret {
             Some(secret) => config.with_client_secret(secret.expose()),
             None => config,
         });
@@ -240,7 +247,7 @@ async fn client(
         .additional_fields
         .get("client_id_metadata_document_supported")
         .is_some_and(|value| value == true);
-    if let Some(document) = settings.client_metadata_url.as_ref().filter(|_| reads_documents) {
+    if let Some(document) = ours.metadata_url.as_ref().filter(|_| reads_documents) {
         return Ok(OAuthClientConfig::new(document.as_str(), redirect_uri));
     }
     if let Some(before) = before {

@@ -11,8 +11,11 @@ use serde_json::json;
 use switchboard_mcp::{
     ConnectOptions, Connection, HttpPool, Kept, SignIn, SignInState, SignIns, SignedIn, TokenStore,
 };
-use switchboard_model::{Endpoint, OAuthSettings, Secret, ServerName, ServerSpec, UpstreamAuth};
-use switchboard_test_support::{Office, wait_until};
+use switchboard_model::{
+    ClientProof, Endpoint, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName, ServerSpec,
+    SignInClient, SigningAlgorithm, UpstreamAuth,
+};
+use switchboard_test_support::{OWN_CLIENT, Office, wait_until};
 
 use crate::support::{PATIENCE, call, failure, names, shown, spec, text};
 
@@ -64,10 +67,24 @@ impl TokenStore for Drawer {
     }
 }
 
-fn signing_in(office: &Office) -> ServerSpec {
+fn with_oauth(office: &Office, grant: OAuthGrant) -> ServerSpec {
     let (url, headers) = (office.url().parse().unwrap(), BTreeMap::new());
-    let auth = UpstreamAuth::OAuth(OAuthSettings::default());
+    let auth = UpstreamAuth::OAuth(OAuthSettings { grant, scopes: Vec::new() });
     spec(Endpoint::StreamableHttp { url, headers, auth })
+}
+
+fn signing_in(office: &Office) -> ServerSpec {
+    with_oauth(office, OAuthGrant::default())
+}
+
+/// The program is its own client, with the given proof.
+fn coming_itself(office: &Office, proof: ClientProof) -> ServerSpec {
+    let client = OwnClient { id: OWN_CLIENT.0.into(), proof };
+    with_oauth(office, OAuthGrant::ClientCredentials(client))
+}
+
+fn secret(secret: &str) -> ClientProof {
+    ClientProof::Secret(Secret::new(secret))
 }
 
 fn options(drawer: &Arc<Drawer>) -> ConnectOptions {
@@ -238,13 +255,100 @@ async fn a_sign_out_elsewhere_is_noticed() {
 #[tokio::test]
 async fn a_registration_is_used_again_where_the_browser_comes_back_to_the_same_port() {
     let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
-    let mut spec = signing_in(&office);
-    if let Endpoint::StreamableHttp { auth, .. } = &mut spec.endpoint {
-        let redirect_port = Some(switchboard_test_support::free_port());
-        *auth = UpstreamAuth::OAuth(OAuthSettings { redirect_port, ..OAuthSettings::default() });
-    }
+    let redirect_port = Some(switchboard_test_support::free_port());
+    let grant = OAuthGrant::SignIn(SignInClient { redirect_port, ..SignInClient::default() });
+    let spec = with_oauth(&office, grant);
     for _ in 0..2 {
         sign_in(&spec, &drawer).await.unwrap();
     }
     assert_eq!((office.signed_in(), office.registered()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_needs_nobody() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    let state = SignInState::read(&spec, &*drawer).await.unwrap();
+    assert!(state.is_own && !state.is_wanted);
+    let (connection, list) = Connection::open(&spec, &options(&drawer)).await.unwrap();
+    assert_eq!(names(&list), ["greet"]);
+    assert_eq!(text(&call(&connection, "greet", json!({})).await.unwrap()), "hello");
+    connection.close().await;
+    // Another process has the token of the first.
+    Connection::open(&spec, &options(&drawer)).await.unwrap().0.close().await;
+    assert_eq!((office.came_itself(), office.signed_in(), office.registered()), (1, 0, 0));
+    assert!(drawer.wanted.lock().unwrap().is_none());
+    // Who has the token cannot tell the secret.
+    let grants = drawer.grants.lock().unwrap();
+    assert!(grants.iter().all(|(_, grant)| !grant.expose().contains(OWN_CLIENT.1)));
+    drop(grants);
+    let refused = sign_in(&spec, &drawer).await.unwrap_err();
+    assert!(refused.contains("nobody signs in at 'tested'"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_gets_a_new_token_once_for_all_who_wait() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    let (connection, _) = Connection::open(&spec, &options(&drawer)).await.unwrap();
+    office.set_pause(Duration::from_millis(200));
+    let all_call = async || {
+        let calls = join_all((0..20).map(|_| call(&connection, "greet", json!({})))).await;
+        assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+    };
+    drawer.wait(Duration::from_secs(3590));
+    all_call().await;
+    assert_eq!((office.came_itself(), office.refreshed()), (2, 0), "an old token");
+    office.revoke_access();
+    all_call().await;
+    assert_eq!((office.came_itself(), office.refreshed()), (3, 0), "a refused token");
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_asks_for_more_scopes_by_itself() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    let (connection, _) = Connection::open(&spec, &options(&drawer)).await.unwrap();
+    office.need_scope("write");
+    call(&connection, "greet", json!({})).await.unwrap();
+    office.revoke_access();
+    call(&connection, "greet", json!({})).await.unwrap();
+    // What it has once it does not give up.
+    assert_eq!(office.asked(), ["basic", "basic write", "basic write"]);
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_that_is_refused_says_who_refuses_it_and_not_its_proof() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    let key = ClientProof::Key {
+        pem: Secret::new("-----BEGIN s3cret-key"),
+        algorithm: SigningAlgorithm::Es256,
+    };
+    for proof in [secret("s3cret-wrong"), key] {
+        let refused =
+            failure(Connection::open(&coming_itself(&office, proof), &options(&drawer)).await);
+        let expected = format!(
+            "unauthorized: {} gives no token to the client '{}': ",
+            office.issuer(),
+            OWN_CLIENT.0
+        );
+        assert!(refused.starts_with(&expected), "{refused}");
+        assert!(
+            refused.ends_with("`client_id`, its proof and `scopes` in `auth.oauth`"),
+            "{refused}"
+        );
+        assert!(!refused.contains("s3cret"), "{refused}");
+    }
+    assert!(drawer.grants.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_person_and_of_the_program_are_not_taken_for_each_other() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    sign_in(&signing_in(&office), &drawer).await.unwrap();
+    let own = coming_itself(&office, secret(OWN_CLIENT.1));
+    Connection::open(&own, &options(&drawer)).await.unwrap().0.close().await;
+    assert_eq!(office.tokens_seen().last().map(String::as_str), Some("access-2"));
+    let refused = failure(Connection::open(&signing_in(&office), &options(&drawer)).await);
+    assert!(refused.starts_with(NEEDS), "{refused}");
 }

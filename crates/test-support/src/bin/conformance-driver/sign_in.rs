@@ -28,18 +28,36 @@ pub(crate) async fn run(
     context: &Value,
 ) -> Result<(), Box<dyn Error>> {
     let switchboard = Switchboard::before(url, &settings(scenario, context))?;
-    let done = sign_in_and_use(&switchboard, version, context).await;
+    let done = if is_own_client(scenario) {
+        use_everything(&switchboard.url, version, context).await
+    } else {
+        sign_in_and_use(&switchboard, version, context).await
+    };
     switchboard.stop();
     done
 }
 
+/// Whether the program is the client, and nobody signs in.
+fn is_own_client(scenario: &str) -> bool {
+    scenario.starts_with("auth/client-credentials-")
+}
+
 fn settings(scenario: &str, context: &Value) -> String {
-    let text = |key: &str| context[key].as_str().map(|value| format!("{key}: \"{value}\""));
+    // A string of JSON is one of YAML.
+    let named = |key: &str, name: &str| match &context[key] {
+        Value::Null => None,
+        value => Some(format!("{name}: {value}")),
+    };
+    let text = |key: &str| named(key, key);
+    let grant = is_own_client(scenario).then(|| "grant: client_credentials".to_owned());
+    let key = named("private_key_pem", "private_key");
+    let algorithm = text("signing_algorithm");
     let document = format!("client_metadata_url: \"{DOCUMENT}\"");
     let document = (scenario == "auth/basic-cimd").then_some(document);
-    let all = [text("client_id"), text("client_secret"), document];
+    let all = [grant, text("client_id"), text("client_secret"), key, algorithm, document];
     let all: Vec<_> = all.into_iter().flatten().collect();
-    format!(", required: false, auth: {{oauth: {{{}}}}}", all.join(", "))
+    let required = is_own_client(scenario);
+    format!(", required: {required}, auth: {{oauth: {{{}}}}}", all.join(", "))
 }
 
 async fn sign_in_and_use(

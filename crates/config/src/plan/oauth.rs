@@ -1,0 +1,127 @@
+//! How to get tokens for a server: somebody signs in, or the program proves to be a client of its own.
+
+use switchboard_model::{
+    ClientProof, OAuthGrant, OAuthSettings, OwnClient, Secret, SignInClient, SigningAlgorithm,
+};
+use url::Url;
+
+use super::{At, Planner};
+use crate::problem::Problem;
+use crate::raw::{RawGrant, RawOAuth, RawSigningAlgorithm};
+
+const SIGN_IN_KEYS: [&str; 2] = ["client_metadata_url", "redirect_port"];
+const OWN_CLIENT_KEYS: [&str; 2] = ["private_key", "signing_algorithm"];
+
+impl Planner<'_> {
+    /// The settings below `auth.oauth` of a server.
+    pub(super) fn oauth(&mut self, at: &At<'_>, mut raw: RawOAuth) -> Option<OAuthSettings> {
+        let place = at.get("auth").and_then(|auth| auth.get("oauth"))?;
+        let scopes = raw.scopes.take().unwrap_or_default();
+        if scopes.iter().any(|scope| !is_scope(scope)) {
+            let why = "a scope is one word without quotes and backslashes";
+            self.wrong_key(&place, "scopes", why, "write each as an entry of its own");
+        }
+        let grant = match raw.grant.unwrap_or(RawGrant::SignIn) {
+            RawGrant::SignIn => OAuthGrant::SignIn(self.sign_in_client(&place, raw)),
+            RawGrant::ClientCredentials => {
+                OAuthGrant::ClientCredentials(self.own_client(&place, raw)?)
+            }
+        };
+        Some(OAuthSettings { grant, scopes })
+    }
+
+    fn sign_in_client(&mut self, place: &At<'_>, raw: RawOAuth) -> SignInClient {
+        for key in OWN_CLIENT_KEYS.iter().filter(|key| place.has(key)) {
+            let help = "add `grant: client_credentials`, or remove it";
+            self.wrong_key(place, key, "nothing is signed where somebody signs in", help);
+        }
+        if raw.client_secret.is_some() && raw.client_id.is_none() {
+            let message = format!("{} has a `client_secret` without a `client_id`", place.path);
+            let problem = Problem::error(message).about(&place.path);
+            self.push(
+                place.key_origin("client_secret"),
+                problem.help("add the `client_id` that it belongs to"),
+            );
+        }
+        SignInClient {
+            id: raw.client_id,
+            secret: raw.client_secret.map(Secret::new),
+            metadata_url: self.metadata_url(place, raw.client_metadata_url),
+            redirect_port: raw.redirect_port,
+        }
+    }
+
+    fn own_client(&mut self, place: &At<'_>, raw: RawOAuth) -> Option<OwnClient> {
+        for key in SIGN_IN_KEYS.iter().filter(|key| place.has(key)) {
+            let help = "remove it, or `grant: client_credentials`";
+            self.wrong_key(place, key, "it is for people who sign in", help);
+        }
+        if place.has("signing_algorithm") && !place.has("private_key") {
+            let help = "add the `private_key` that signs, or remove it";
+            self.wrong_key(place, "signing_algorithm", "there is no `private_key`", help);
+        }
+        let proof = match (raw.client_secret, raw.private_key) {
+            (Some(secret), None) => Some(ClientProof::Secret(Secret::new(secret))),
+            (None, Some(pem)) => {
+                let algorithm = raw.signing_algorithm.map(algorithm).unwrap_or_default();
+                Some(ClientProof::Key { pem: Secret::new(pem), algorithm })
+            }
+            (Some(_), Some(_)) => {
+                let help = "a client has one proof: remove `client_secret` or `private_key`";
+                self.wrong_grant(place, "two proofs of who the client is", help);
+                None
+            }
+            (None, None) => {
+                let help = "add `client_secret: ${VAR}`, or `private_key: file:/path`";
+                self.wrong_grant(place, "nothing that proves who the client is", help);
+                None
+            }
+        };
+        if raw.client_id.is_none() {
+            let help = "add the `client_id` of the client that was registered for this";
+            self.wrong_grant(place, "no `client_id`", help);
+        }
+        Some(OwnClient { id: raw.client_id?, proof: proof? })
+    }
+
+    fn metadata_url(&mut self, place: &At<'_>, text: Option<String>) -> Option<Url> {
+        let url = Url::parse(&text?).ok();
+        // The address itself is the name that the authorization server knows us by.
+        let url = url.filter(|url| url.scheme() == "https" && url.path().len() > 1);
+        if url.is_none() {
+            let message =
+                format!("{}.client_metadata_url is not an https address of a document", place.path);
+            let problem = Problem::error(message)
+                .about(&place.path.key("client_metadata_url"))
+                .help("write an address such as `https://example.com/switchboard.json`");
+            self.push(place.key_origin("client_metadata_url"), problem);
+        }
+        url
+    }
+
+    fn wrong_key(&mut self, place: &At<'_>, key: &str, why: &str, help: &str) {
+        let problem = Problem::error(format!("{}.{key}: {why}", place.path));
+        self.push(place.key_origin(key), problem.about(&place.path.key(key)).help(help));
+    }
+
+    fn wrong_grant(&mut self, place: &At<'_>, what: &str, help: &str) {
+        let message = format!("{} has `grant: client_credentials` and {what}", place.path);
+        let problem = Problem::error(message).about(&place.path);
+        self.push(place.key_origin("grant"), problem.help(help));
+    }
+}
+
+fn algorithm(raw: RawSigningAlgorithm) -> SigningAlgorithm {
+    match raw {
+        RawSigningAlgorithm::Es256 => SigningAlgorithm::Es256,
+        RawSigningAlgorithm::Es384 => SigningAlgorithm::Es384,
+        RawSigningAlgorithm::Rs256 => SigningAlgorithm::Rs256,
+        RawSigningAlgorithm::Rs384 => SigningAlgorithm::Rs384,
+        RawSigningAlgorithm::Rs512 => SigningAlgorithm::Rs512,
+    }
+}
+
+/// What RFC 6749 allows.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
+}
