@@ -53,7 +53,7 @@ impl Planner<'_> {
 
     fn own_client(&mut self, place: &At<'_>, raw: RawOAuth) -> Option<OwnClient> {
         for key in SIGN_IN_KEYS.iter().filter(|key| place.has(key)) {
-            let help = "remove it, or `grant: client_credentials`";
+            let help = "remove it, or the line `grant: client_credentials`";
             self.wrong_key(place, key, "it is for people who sign in", help);
         }
         if place.has("signing_algorithm") && !place.has("private_key") {
