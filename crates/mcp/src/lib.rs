@@ -41,4 +41,4 @@ pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult,
 pub use guard::run_guard;
 pub use hearing::{Ear, Heard, Signs, ear};
 pub use http_pool::HttpPool;
-pub use oauth::{Kept, SignIn, SignInState, SignIns, SignedIn, TokenStore};
+pub use oauth::{Kept, Renewal, SignIn, SignInState, SignIns, SignedIn, TokenStore};

@@ -33,7 +33,7 @@ use discovery::{Discovered, describe, discover};
 use grant::{Grant, Wanted, union, words};
 
 pub use grant::{Kept, TokenStore};
-pub use sign_in::{SignIn, SignInState, SignedIn};
+pub use sign_in::{Renewal, SignIn, SignInState, SignedIn};
 
 /// How long the tokens in memory are believed to be those in the store: another process may sign in or out.
 const BELIEVED: Duration = Duration::from_secs(5);

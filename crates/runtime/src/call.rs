@@ -8,25 +8,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RawResult, RpcError, ear};
+use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
 };
-use switchboard_protocol::{
-    Content, Members, ResultHead, ResultKind, params_text, push_string, read_result_head,
-    read_unique,
-};
-use switchboard_registry::{CatalogTool, Unresolved};
-use switchboard_store::StoreError;
+use switchboard_protocol::{Content, ResultHead, ResultKind, push_string, read_result_head};
+use switchboard_registry::CatalogTool;
 use switchboard_telemetry::call_span;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
+use crate::arguments::check_arguments;
 use crate::board::Board;
+use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool};
 use crate::ledger::Ledger;
-use crate::results::{handle_of, new_handle, offload};
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
 use crate::supervisor::Server;
@@ -181,7 +178,7 @@ impl RawAnswer {
         std::str::from_utf8(&self.json).unwrap_or("{}")
     }
 
-    fn of(result: &ToolResult) -> Self {
+    pub(crate) fn of(result: &ToolResult) -> Self {
         Self {
             json: result.to_value().to_string().into(),
             head: ResultHead {
@@ -392,74 +389,6 @@ impl Board {
             Err(_elapsed) => Err(timed_out(tool)),
         }
     }
-
-    async fn cap(
-        &self,
-        tool: &CatalogTool,
-        answer: RawAnswer,
-        ledger: &mut Ledger<'_>,
-    ) -> Result<RawAnswer, CallError> {
-        let limit = tool.limits.max_result_bytes;
-        ledger.result_bytes = answer.json.len() as u64;
-        // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
-        if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
-            return Ok(answer);
-        }
-        // Boxed: writing to the store is large, and few results are.
-        Box::pin(self.offload(tool, &answer, ledger)).await
-    }
-
-    /// Keeps a result that is too large, and answers with its beginning.
-    async fn offload(
-        &self,
-        tool: &CatalogTool,
-        answer: &RawAnswer,
-        ledger: &mut Ledger<'_>,
-    ) -> Result<RawAnswer, CallError> {
-        let limit = tool.limits.max_result_bytes;
-        let result = typed(answer)?;
-        let kept =
-            offload(&self.store, new_handle(), &ledger.id, &result, &answer.json, limit).await;
-        let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
-        ledger.whole_result = Some(handle);
-        Ok(RawAnswer::of(&capped))
-    }
-
-    /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
-    /// of the task that nobody knows.
-    pub async fn cap_task(
-        &self,
-        tool: &CanonicalName,
-        session: Option<&str>,
-        secret: &str,
-        said: RawResult,
-    ) -> Result<RawResult, CallError> {
-        let published = self.published.load_full();
-        let Ok(tool) = published.catalog.exactly_for(session, tool) else { return Ok(said) };
-        let limit = tool.limits.max_result_bytes;
-        let members = Members::read(said.as_str()).unwrap_or_default();
-        let Some(result) = members.get("result").filter(|it| it.len() as u64 > limit) else {
-            return Ok(said);
-        };
-        let typed = ToolResult::from_text(result)
-            .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))?;
-        // Asked for again it is the same result, and is kept once.
-        let (handle, call) = (handle_of(secret), CallId("task".into()));
-        let kept = offload(&self.store, handle, &call, &typed, result.as_bytes(), limit).await;
-        let (capped, _) = kept.map_err(|error| not_kept(tool, &error))?;
-        let capped = capped.to_value().to_string();
-        let all = members.iter().map(|(key, value)| match key {
-            "result" => (key, capped.as_str()),
-            _ => (key, value),
-        });
-        Ok(RawResult(format!("{{{}}}", params_text(&all.collect::<Vec<_>>())).into()))
-    }
-}
-
-fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
-    let message =
-        format!("the result of {} is too large and could not be kept: {error}", described(tool));
-    CallError::new(CallErrorKind::Internal, message)
 }
 
 /// Signs of life as the typed face wants them.
@@ -489,7 +418,7 @@ fn read_progress(params: &Value) -> Option<Progress> {
     })
 }
 
-fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
+pub(crate) fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
     let unfit = match answer.head.kind {
         ResultKind::InputRequired => "the tool asks for more input, which this face cannot give",
         ResultKind::Task => "the tool answers with a task, which this face cannot follow",
@@ -530,64 +459,6 @@ fn ask_for(
         mirrored: compiled.mirrored(arguments),
         origin: passing.origin,
     }
-}
-
-fn check_arguments(
-    compiled: &Compiled,
-    tool: &CatalogTool,
-    text: &str,
-) -> Result<Map<String, Value>, CallError> {
-    let invalid = |reason: String| {
-        let message = format!("the arguments of {} {reason}", described(tool));
-        Err(CallError::new(CallErrorKind::InvalidArguments, message))
-    };
-    let arguments = match read_unique(text) {
-        Ok(arguments) => arguments,
-        Err(error) => return invalid(format!("cannot be read: {error}")),
-    };
-    if arguments.is_object() {
-        check_object(compiled, tool, &arguments)?;
-    }
-    match arguments {
-        Value::Object(arguments) => Ok(arguments),
-        other => invalid(format!("must be a JSON object, not {}", kind_of(&other))),
-    }
-}
-
-fn check_object(
-    compiled: &Compiled,
-    tool: &CatalogTool,
-    arguments: &Value,
-) -> Result<(), CallError> {
-    let checker = match &compiled.checker {
-        Ok(checker) => checker,
-        // The server has the last word anyway; what cannot be checked here is checked there.
-        Err(fault) => {
-            tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
-            return Ok(());
-        }
-    };
-    // Models write `null` for what they leave out, where the schema has no null: it counts as absent. The server gets
-    // what was written.
-    let without_nulls = |complaints| {
-        let mut kept = arguments.clone();
-        let Some(members) = kept.as_object_mut() else { return Err(complaints) };
-        let before = members.len();
-        members.retain(|_, value| !value.is_null());
-        if members.len() == before { Err(complaints) } else { checker.check(&kept) }
-    };
-    checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
-        let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
-        let message =
-            format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
-        let error = CallError::new(CallErrorKind::InvalidArguments, message);
-        match tool.owner {
-            None => {
-                error.with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
-            }
-            Some(_) => error,
-        }
-    })
 }
 
 async fn run_upstream(
@@ -649,61 +520,5 @@ fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed>
         (ResultKind::Complete | ResultKind::InputRequired | ResultKind::Task, _) => {
             Ok(RawAnswer { json, head })
         }
-    }
-}
-
-fn described(tool: &CatalogTool) -> String {
-    if tool.name.server().is_local() {
-        format!("tool '{}' (local tool)", tool.name.tool())
-    } else {
-        format!("tool '{}' of MCP server '{}'", tool.name.tool(), tool.shown_server())
-    }
-}
-
-fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {
-    let error = CallError::new(CallErrorKind::UnknownTool, format!("there is no tool '{name}'"));
-    let nearest: Vec<_> = unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
-    if nearest.is_empty() {
-        error.with_hint("`switchboard tool list` shows all tools")
-    } else {
-        error.with_hint(format!("did you mean {}?", nearest.join(" or ")))
-    }
-}
-
-fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
-    let message = format!("{} is unavailable: {reason}", described(tool));
-    CallError::new(CallErrorKind::Unavailable, message).with_hint(match tool.owner {
-        None => "the server is being reconnected; `switchboard server list` shows how it is doing",
-        Some(_) => "the server is being reconnected; the session shows how it is doing",
-    })
-}
-
-fn timed_out(tool: &CatalogTool) -> CallError {
-    let limit = render_duration(tool.limits.timeout);
-    let message = format!(
-        "{} was running longer than its timeout of {limit} and was cancelled",
-        described(tool)
-    );
-    CallError::new(CallErrorKind::Timeout, message)
-        .with_hint("a tool that needs longer wants a larger `timeout`")
-}
-
-fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
-    let limit = render_duration(silence);
-    let message = format!(
-        "{} was running but gave no sign of life for its inactivity_timeout of {limit} and was cancelled",
-        described(tool)
-    );
-    CallError::new(CallErrorKind::InactivityTimeout, message)
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

@@ -3,10 +3,12 @@
 //! What changes over time is either an immutable snapshot that is swapped whole ([`Board::catalog`]), or the
 //! state of one task: each server has a supervisor, and one conductor turns what they report into catalogs.
 
+mod arguments;
 mod attach;
 mod attachments;
 mod board;
 mod call;
+mod call_errors;
 mod conductor;
 mod config_source;
 mod ledger;

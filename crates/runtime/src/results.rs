@@ -1,28 +1,99 @@
 //! Results that are too large to be answered: kept whole, answered with their beginning and a handle.
 
 use serde_json::{Map, Value, json};
-use switchboard_model::{CallId, ToolResult};
+use switchboard_mcp::RawResult;
+use switchboard_model::{CallError, CallErrorKind, CallId, CanonicalName, ToolResult};
+use switchboard_protocol::{Members, ResultKind, params_text};
+use switchboard_registry::CatalogTool;
 use switchboard_store::{Store, StoreError};
 
-use crate::call::ResultHandle;
+use crate::board::Board;
+use crate::call::{RawAnswer, ResultHandle, typed};
+use crate::call_errors::not_kept;
+use crate::ledger::Ledger;
 
 /// How much of a large result is shown.
 const PREVIEW_CHARS: usize = 2_000;
 
+impl Board {
+    /// The answer of a call, or what stands for it where it is too large.
+    pub(crate) async fn cap(
+        &self,
+        tool: &CatalogTool,
+        answer: RawAnswer,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<RawAnswer, CallError> {
+        let limit = tool.limits.max_result_bytes;
+        ledger.result_bytes = answer.json.len() as u64;
+        // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
+        if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
+            return Ok(answer);
+        }
+        // Boxed: writing to the store is large, and few results are.
+        Box::pin(self.offload(tool, &answer, ledger)).await
+    }
+
+    /// Keeps a result that is too large, and answers with its beginning.
+    async fn offload(
+        &self,
+        tool: &CatalogTool,
+        answer: &RawAnswer,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<RawAnswer, CallError> {
+        let limit = tool.limits.max_result_bytes;
+        let result = typed(answer)?;
+        let kept =
+            offload(&self.store, new_handle(), &ledger.id, &result, &answer.json, limit).await;
+        let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
+        ledger.whole_result = Some(handle);
+        Ok(RawAnswer::of(&capped))
+    }
+
+    /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
+    /// of the task that nobody knows.
+    pub async fn cap_task(
+        &self,
+        tool: &CanonicalName,
+        session: Option<&str>,
+        secret: &str,
+        said: RawResult,
+    ) -> Result<RawResult, CallError> {
+        let published = self.published.load_full();
+        let Ok(tool) = published.catalog.exactly_for(session, tool) else { return Ok(said) };
+        let limit = tool.limits.max_result_bytes;
+        let members = Members::read(said.as_str()).unwrap_or_default();
+        let Some(result) = members.get("result").filter(|it| it.len() as u64 > limit) else {
+            return Ok(said);
+        };
+        let typed = ToolResult::from_text(result)
+            .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))?;
+        // Asked for again it is the same result, and is kept once.
+        let (handle, call) = (handle_of(secret), CallId("task".into()));
+        let kept = offload(&self.store, handle, &call, &typed, result.as_bytes(), limit).await;
+        let (capped, _) = kept.map_err(|error| not_kept(tool, &error))?;
+        let capped = capped.to_value().to_string();
+        let all = members.iter().map(|(key, value)| match key {
+            "result" => (key, capped.as_str()),
+            _ => (key, value),
+        });
+        Ok(RawResult(format!("{{{}}}", params_text(&all.collect::<Vec<_>>())).into()))
+    }
+}
+
 /// A handle that nobody can guess.
-pub(crate) fn new_handle() -> ResultHandle {
+fn new_handle() -> ResultHandle {
     ResultHandle(format!("result-{}", uuid::Uuid::now_v7().simple()))
 }
 
 /// The handle of a result of which this is a name that nobody knows: the same each time.
-pub(crate) fn handle_of(secret: &str) -> ResultHandle {
+fn handle_of(secret: &str) -> ResultHandle {
     let hash = blake3::hash(secret.as_bytes()).to_hex();
     // As long as the others.
     ResultHandle(format!("result-{hash:.32}"))
 }
 
 /// Keeps `body`, which is `result` as MCP writes it, and gives what is answered instead.
-pub(crate) async fn offload(
+async fn offload(
     store: &Store,
     handle: ResultHandle,
     call: &CallId,

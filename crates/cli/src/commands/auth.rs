@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use switchboard_mcp::{ConnectError, HttpPool, SignIn, SignInState, TokenStore};
+use switchboard_mcp::{ConnectError, HttpPool, Renewal, SignIn, SignInState, TokenStore};
 use switchboard_model::ServerPlan;
 use switchboard_runtime::StoredTokens;
 
@@ -150,12 +150,13 @@ async fn logout(server: &ServerPlan, tokens: &StoredTokens, output: Output) -> R
 }
 
 fn word(state: &SignInState, now_ms: i64) -> &'static str {
-    let is_over = state.expires_at_ms.is_some_and(|end| end <= now_ms) && !state.is_renewable;
-    match state {
-        SignInState { is_own: true, .. } => "automatic",
-        _ if !state.is_signed_in || state.is_wanted || is_over => NEEDS_SIGN_IN,
-        _ => "ready",
-    }
+    let is_over = || state.expires_at_ms.is_some_and(|end| end <= now_ms);
+    let needs_sign_in = match state.renewal {
+        Renewal::OwnClient => return "automatic",
+        Renewal::Refresh => state.is_wanted,
+        Renewal::SignIn => !state.is_signed_in || state.is_wanted || is_over(),
+    };
+    if needs_sign_in { NEEDS_SIGN_IN } else { "ready" }
 }
 
 fn expiry(state: &SignInState) -> Option<String> {
@@ -171,14 +172,14 @@ fn view(name: &str, state: &SignInState, now_ms: i64) -> Value {
         "scopes": state.scopes,
         "wanted_scopes": state.wanted_scopes,
         "expires_at": expiry(state),
-        "is_renewed": state.is_renewable,
+        "is_renewed": state.renewal != Renewal::SignIn,
     })
 }
 
 fn row(name: &str, state: &SignInState, now_ms: i64) -> Vec<Cell> {
-    let end = match (expiry(state), state.is_renewable) {
-        (Some(_), true) => "renewed by itself".to_owned(),
-        (Some(end), false) => end,
+    let end = match (expiry(state), state.renewal) {
+        (Some(_), Renewal::Refresh | Renewal::OwnClient) => "renewed by itself".to_owned(),
+        (Some(end), Renewal::SignIn) => end,
         (None, _) => "-".to_owned(),
     };
     vec![

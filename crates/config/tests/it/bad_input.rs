@@ -78,6 +78,45 @@ fn modes_and_transports() {
 }
 
 #[test]
+fn clients_of_authorization_servers() {
+    check!(
+        "oauth_of_a_program",
+        with_server("- name: a\n  command: npx\n  mode: strict\n  auth: {oauth: {}}")
+    );
+    check!(
+        "bad_oauth",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      client_secret: ${X}\n      \
+             scopes: ['two words']\n      client_metadata_url: http://example.com/us.json"
+        ),
+        &[("X", "t")]
+    );
+    check!(
+        "key_of_a_sign_in",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      private_key: ${X}\n      \
+             signing_algorithm: HS256"
+        ),
+        &[("X", "t")]
+    );
+    check!(
+        "own_client_without_proof",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
+             redirect_port: 1\n      signing_algorithm: ES256"
+        )
+    );
+    check!(
+        "own_client_with_two_proofs",
+        with_server(
+            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
+             client_id: us\n      client_secret: ${X}\n      private_key: ${X}"
+        ),
+        &[("X", "t")]
+    );
+}
+
+#[test]
 fn servers() {
     check!(
         "duplicate_servers",
@@ -116,41 +155,6 @@ fn servers() {
         "two_kinds_of_auth",
         with_server(
             "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    bearer: ${X}\n    oauth: {}"
-        ),
-        &[("X", "t")]
-    );
-    check!(
-        "oauth_of_a_program",
-        with_server("- name: a\n  command: npx\n  mode: strict\n  auth: {oauth: {}}")
-    );
-    check!(
-        "bad_oauth",
-        with_server(
-            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      client_secret: ${X}\n      \
-             scopes: ['two words']\n      client_metadata_url: http://example.com/us.json"
-        ),
-        &[("X", "t")]
-    );
-    check!(
-        "key_of_a_sign_in",
-        with_server(
-            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      private_key: ${X}\n      \
-             signing_algorithm: HS256"
-        ),
-        &[("X", "t")]
-    );
-    check!(
-        "own_client_without_proof",
-        with_server(
-            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
-             redirect_port: 1\n      signing_algorithm: ES256"
-        )
-    );
-    check!(
-        "own_client_with_two_proofs",
-        with_server(
-            "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
-             client_id: us\n      client_secret: ${X}\n      private_key: ${X}"
         ),
         &[("X", "t")]
     );

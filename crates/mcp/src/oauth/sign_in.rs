@@ -45,22 +45,35 @@ pub struct SignInState {
     /// Scopes that the server asked for since.
     pub wanted_scopes: Vec<String>,
     pub expires_at_ms: Option<i64>,
-    /// Whether the tokens are renewed without a person.
-    pub is_renewable: bool,
-    /// Whether no person is needed at all.
-    pub is_own: bool,
+    pub renewal: Renewal,
+}
+
+/// Where the next token comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// From a person who signs in.
+    SignIn,
+    /// From the last sign-in.
+    Refresh,
+    /// From the authorization server, which knows us. No person is needed at all.
+    OwnClient,
 }
 
 impl SignInState {
     /// Reads what is kept.
     pub async fn read(spec: &ServerSpec, tokens: &dyn TokenStore) -> Result<Self, ConnectError> {
         let (url, settings) = wants_oauth(spec)?;
-        let is_own = matches!(settings.grant, OAuthGrant::ClientCredentials(_));
         let kept = tokens.load(&spec.name, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
         let grant = grant.filter(|grant| grant.is_for(url, settings));
         let wanted = tokens.wanted(&spec.name).await.map_err(|error| unkept(&error))?;
         let scopes = wanted.as_deref().and_then(Wanted::read).unwrap_or_default().scopes;
+        let refreshes = grant.as_ref().is_some_and(|grant| grant.refresh_token.is_some());
+        let renewal = match &settings.grant {
+            OAuthGrant::ClientCredentials(_) => Renewal::OwnClient,
+            OAuthGrant::SignIn(_) if refreshes => Renewal::Refresh,
+            OAuthGrant::SignIn(_) => Renewal::SignIn,
+        };
         Ok(Self {
             is_signed_in: grant.is_some(),
             is_wanted: wanted.is_some(),
@@ -68,8 +81,7 @@ impl SignInState {
             scopes: grant.as_ref().map(|grant| grant.granted.clone()).unwrap_or_default(),
             wanted_scopes: scopes,
             expires_at_ms: grant.as_ref().and_then(|grant| grant.expires_at_ms),
-            is_renewable: is_own || grant.is_some_and(|grant| grant.refresh_token.is_some()),
-            is_own,
+            renewal,
         })
     }
 }

@@ -9,7 +9,8 @@ use futures::FutureExt;
 use futures::future::join_all;
 use serde_json::json;
 use switchboard_mcp::{
-    ConnectOptions, Connection, HttpPool, Kept, SignIn, SignInState, SignIns, SignedIn, TokenStore,
+    ConnectOptions, Connection, HttpPool, Kept, Renewal, SignIn, SignInState, SignIns, SignedIn,
+    TokenStore,
 };
 use switchboard_model::{
     ClientProof, Endpoint, OAuthGrant, OAuthSettings, OwnClient, Secret, ServerName, ServerSpec,
@@ -126,7 +127,7 @@ async fn a_server_that_wants_a_sign_in_says_so_and_works_after_it() {
     assert_eq!(names(&list), ["greet"]);
     assert_eq!(text(&call(&connection, "greet", json!({})).await.unwrap()), "hello");
     let state = SignInState::read(&spec, &*drawer).await.unwrap();
-    assert!(!state.is_wanted && state.is_signed_in && state.is_renewable);
+    assert!(!state.is_wanted && state.is_signed_in && state.renewal == Renewal::Refresh);
     // Every request but those of strangers had the token.
     let seen = office.tokens_seen();
     assert_eq!(seen.iter().filter(|token| token.is_empty()).count(), 2, "{seen:?}");
@@ -269,7 +270,7 @@ async fn a_client_of_its_own_needs_nobody() {
     let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
     let spec = coming_itself(&office, secret(OWN_CLIENT.1));
     let state = SignInState::read(&spec, &*drawer).await.unwrap();
-    assert!(state.is_own && !state.is_wanted);
+    assert!(!state.is_wanted && state.renewal == Renewal::OwnClient);
     let (connection, list) = Connection::open(&spec, &options(&drawer)).await.unwrap();
     assert_eq!(names(&list), ["greet"]);
     assert_eq!(text(&call(&connection, "greet", json!({})).await.unwrap()), "hello");
@@ -279,9 +280,8 @@ async fn a_client_of_its_own_needs_nobody() {
     assert_eq!((office.came_itself(), office.signed_in(), office.registered()), (1, 0, 0));
     assert!(drawer.wanted.lock().unwrap().is_none());
     // Who has the token cannot tell the secret.
-    let grants = drawer.grants.lock().unwrap();
-    assert!(grants.iter().all(|(_, grant)| !grant.expose().contains(OWN_CLIENT.1)));
-    drop(grants);
+    let kept = drawer.load(&spec.name, None).await.unwrap().unwrap();
+    assert!(!kept.expose().contains(OWN_CLIENT.1));
     let refused = sign_in(&spec, &drawer).await.unwrap_err();
     assert!(refused.contains("nobody signs in at 'tested'"), "{refused}");
 }

@@ -1,0 +1,78 @@
+//! The arguments of a call against the schema of its tool, before anything is sent.
+
+use serde_json::{Map, Value};
+use switchboard_model::{CallError, CallErrorKind};
+use switchboard_protocol::read_unique;
+use switchboard_registry::CatalogTool;
+
+use crate::call_errors::described;
+use crate::tools::Compiled;
+
+pub(crate) fn check_arguments(
+    compiled: &Compiled,
+    tool: &CatalogTool,
+    text: &str,
+) -> Result<Map<String, Value>, CallError> {
+    let invalid = |reason: String| {
+        let message = format!("the arguments of {} {reason}", described(tool));
+        Err(CallError::new(CallErrorKind::InvalidArguments, message))
+    };
+    let arguments = match read_unique(text) {
+        Ok(arguments) => arguments,
+        Err(error) => return invalid(format!("cannot be read: {error}")),
+    };
+    if arguments.is_object() {
+        check_object(compiled, tool, &arguments)?;
+    }
+    match arguments {
+        Value::Object(arguments) => Ok(arguments),
+        other => invalid(format!("must be a JSON object, not {}", kind_of(&other))),
+    }
+}
+
+fn check_object(
+    compiled: &Compiled,
+    tool: &CatalogTool,
+    arguments: &Value,
+) -> Result<(), CallError> {
+    let checker = match &compiled.checker {
+        Ok(checker) => checker,
+        // The server has the last word anyway; what cannot be checked here is checked there.
+        Err(fault) => {
+            tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
+            return Ok(());
+        }
+    };
+    // Models write `null` for what they leave out, where the schema has no null: it counts as absent. The server gets
+    // what was written.
+    let without_nulls = |complaints| {
+        let mut kept = arguments.clone();
+        let Some(members) = kept.as_object_mut() else { return Err(complaints) };
+        let before = members.len();
+        members.retain(|_, value| !value.is_null());
+        if members.len() == before { Err(complaints) } else { checker.check(&kept) }
+    };
+    checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
+        let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        let message =
+            format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
+        let error = CallError::new(CallErrorKind::InvalidArguments, message);
+        match tool.owner {
+            None => {
+                error.with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
+            }
+            Some(_) => error,
+        }
+    })
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a call has no result, in words for whoever called: the tool, what happened, and the way out.
+
+use std::time::Duration;
+
+use switchboard_model::{CallError, CallErrorKind, render_duration};
+use switchboard_registry::{CatalogTool, Unresolved};
+use switchboard_store::StoreError;
+
+pub(crate) fn described(tool: &CatalogTool) -> String {
+    if tool.name.server().is_local() {
+        format!("tool '{}' (local tool)", tool.name.tool())
+    } else {
+        format!("tool '{}' of MCP server '{}'", tool.name.tool(), tool.shown_server())
+    }
+}
+
+pub(crate) fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {
+    let error = CallError::new(CallErrorKind::UnknownTool, format!("there is no tool '{name}'"));
+    let nearest: Vec<_> = unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
+    if nearest.is_empty() {
+        error.with_hint("`switchboard tool list` shows all tools")
+    } else {
+        error.with_hint(format!("did you mean {}?", nearest.join(" or ")))
+    }
+}
+
+pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
+    let message = format!("{} is unavailable: {reason}", described(tool));
+    CallError::new(CallErrorKind::Unavailable, message).with_hint(match tool.owner {
+        None => "the server is being reconnected; `switchboard server list` shows how it is doing",
+        Some(_) => "the server is being reconnected; the session shows how it is doing",
+    })
+}
+
+pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
+    let limit = render_duration(tool.limits.timeout);
+    let message = format!(
+        "{} was running longer than its timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::Timeout, message)
+        .with_hint("a tool that needs longer wants a larger `timeout`")
+}
+
+pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
+    let limit = render_duration(silence);
+    let message = format!(
+        "{} was running but gave no sign of life for its inactivity_timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::InactivityTimeout, message)
+}
+
+pub(crate) fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
+    let message =
+        format!("the result of {} is too large and could not be kept: {error}", described(tool));
+    CallError::new(CallErrorKind::Internal, message)
+}
