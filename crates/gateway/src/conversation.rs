@@ -32,8 +32,8 @@ mod questions;
 
 use questions::{Answered, Collecting, Waiting, next_answer, withdrawal};
 
-/// What a server may say before the client has read it; more signs of life are dropped.
-const WAITING_EVENTS: usize = 32;
+/// What a server may say in one breath; then older progress is dropped.
+const WAITING_EVENTS: usize = 256;
 
 /// That no cache may give it to anybody else.
 const PRIVATE: (&str, &str) = ("cacheScope", "\"private\"");

@@ -36,6 +36,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Prompts => "prompt",
+            Self::Resources => "resource",
+            Self::Templates => "resource template",
+        }
+    }
+
     fn member(self) -> &'static str {
         match self {
             Self::Prompts => "prompts",
@@ -73,6 +81,34 @@ impl Extras {
             completing: completing.map(|(server, _)| server.clone()).collect(),
             with_resources: with_resources.map(|(server, _)| server.clone()).collect(),
         }
+    }
+
+    /// What people should know about names and addresses: what gives way to another one for everybody who sees both.
+    /// What no client sees takes nothing from anybody.
+    pub(crate) fn warnings(&self, is_known: impl Fn(&ServerName) -> bool) -> Vec<String> {
+        let kinds = [Kind::Prompts, Kind::Resources, Kind::Templates];
+        kinds.into_iter().flat_map(|kind| self.hidden(kind, &is_known)).collect()
+    }
+
+    fn hidden(&self, kind: Kind, is_known: &impl Fn(&ServerName) -> bool) -> Vec<String> {
+        let all = self.all(kind);
+        let others = |extra: &&Extra| all.get(extra.gives_way_to?);
+        let winner = |extra| {
+            let before = std::iter::successors(others(&extra), others);
+            before.filter(|other| is_known(&other.server)).last()
+        };
+        let known = all.iter().filter(|extra| is_known(&extra.server));
+        let hidden = known.filter_map(|extra| Some((extra, winner(extra)?)));
+        let of_others = hidden.filter(|(extra, winner)| extra.server != winner.server);
+        of_others
+            .map(|(extra, winner)| {
+                let (what, key, by) = (kind.word(), &extra.key, &winner.server);
+                format!(
+                    "{what} '{key}' of MCP server '{}' is hidden: '{by}' has one of that name too",
+                    extra.server
+                )
+            })
+            .collect()
     }
 
     fn all(&self, kind: Kind) -> &[Extra] {
@@ -232,10 +268,6 @@ fn by_address(
     for (server, offers) in offers {
         for listed in list(offers) {
             let gives_way_to = last.insert(&listed.key, extras.len());
-            let other = gives_way_to.and_then(|at| extras.get(at));
-            if let Some(other) = other.filter(|other| other.server != *server) {
-                tracing::warn!(%server, other = %other.server, uri = listed.key, "another server has this resource already; it is hidden");
-            }
             extras.push(Extra {
                 server: server.clone(),
                 key: listed.key.clone(),
@@ -352,6 +384,26 @@ mod tests {
         let hidden = extras.server_of("a://own", only_two, only_two);
         assert_eq!(hidden.map(ServerName::as_str), Some("two"));
         assert_eq!(extras.server_of("a://unlisted", |_| true, |_| true), None);
+    }
+
+    #[test]
+    fn who_is_hidden_is_told_with_who_is_seen_instead() {
+        let hidden = |kind: &str, key: &str, server: &str, by: &str| {
+            format!(
+                "{kind} '{key}' of MCP server '{server}' is hidden: '{by}' has one of that name too"
+            )
+        };
+        // The last of the prompts is seen, and the first of the addresses.
+        let expected = [
+            hidden("prompt", "pay", "one", "three"),
+            hidden("prompt", "pay", "two", "three"),
+            hidden("resource", "a://pay", "two", "one"),
+            hidden("resource", "a://pay", "two", "one"),
+            hidden("resource", "a://pay", "three", "one"),
+        ];
+        assert_eq!(three(Naming::Bare).warnings(|_| true)[..5], expected);
+        let without_one = three(Naming::Bare).warnings(|server| server.as_str() != "one");
+        assert_eq!(without_one[1], hidden("resource", "a://pay", "three", "two"));
     }
 
     #[test]

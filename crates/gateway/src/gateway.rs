@@ -1,6 +1,6 @@
 //! The gateway: who is connected, and what everybody sees.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +43,9 @@ impl std::error::Error for GatewayError {}
 /// A client without a stream leaves the memory after this time; the store brings it back when it returns.
 const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
 
+/// So many warnings are remembered.
+const MOST_WARNINGS: usize = 1_000;
+
 /// The secret that binds states of servers to their principals.
 const SEAL: &str = "gateway.request_state";
 
@@ -66,6 +69,8 @@ pub struct Gateway {
     watch_again: Notify,
     /// The turn to note what is watched.
     noting: Mutex<()>,
+    /// What has been warned of. A server that comes and goes is no news.
+    warned_of: Mutex<HashSet<String>>,
     tasks: TaskTracker,
     /// Conversations that are written to their clients. Each ends with its connection, for which nobody waits here.
     pub(crate) talks: TaskTracker,
@@ -87,7 +92,6 @@ impl Gateway {
         let exposure = exposure_rule(&plan).map_err(GatewayError)?;
         tracing::info!("exposure: {}", exposure.reason);
         let front = Front::new(&board, &plan, exposure);
-        warn_of_names(&front);
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let sessions = Sessions::new(board.store().clone(), front.stage.clone());
@@ -106,9 +110,11 @@ impl Gateway {
             log_rank: AtomicU8::new(u8::MAX),
             watch_again: Notify::new(),
             noting: Mutex::default(),
+            warned_of: Mutex::default(),
             tasks,
             talks: TaskTracker::new(),
         });
+        gateway.warn_once();
         gateway.tasks.spawn(follow(gateway.clone()));
         gateway.tasks.spawn(spread_news(gateway.clone()));
         gateway.tasks.spawn(sweep(gateway.clone()));
@@ -397,12 +403,6 @@ impl Gateway {
     }
 }
 
-fn warn_of_names(front: &Front) {
-    for warning in front.index().warnings() {
-        tracing::warn!("{warning}");
-    }
-}
-
 /// Makes a new front whenever the catalog, the configuration or what servers offer changes.
 async fn follow(gateway: Arc<Gateway>) {
     let mut revisions = gateway.board.revisions();
@@ -433,6 +433,21 @@ async fn keep_watch(gateway: Arc<Gateway>) {
 }
 
 impl Gateway {
+    /// Warns of what nobody has been warned of yet.
+    fn warn_once(&self) {
+        let front = self.front.load();
+        let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned_of.len() > MOST_WARNINGS {
+            warned_of.clear();
+        }
+        let of_extras = front.extras.warnings(|server| front.knows(server));
+        for warning in front.index().warnings().iter().chain(&of_extras) {
+            if warned_of.insert(warning.clone()) {
+                tracing::warn!("{warning}");
+            }
+        }
+    }
+
     fn renew(&self) {
         let plan = self.board.plan();
         let exposure = (self.exposure_rule)(&plan).unwrap_or_else(|error| {
@@ -443,11 +458,9 @@ impl Gateway {
         if front.stage.exposure != self.front.load().stage.exposure {
             tracing::info!("exposure: {}", front.stage.exposure.reason);
         }
-        if front.index().warnings() != self.front.load().index().warnings() {
-            warn_of_names(&front);
-        }
         let stage = front.stage.clone();
         self.front.store(Arc::new(front));
+        self.warn_once();
         self.sessions.set_stage(stage);
         self.look_again(|_| true);
     }

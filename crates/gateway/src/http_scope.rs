@@ -16,26 +16,36 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     match &request.route {
         Route::All | Route::Session(_) => {}
         Route::Server(server) => scope.server = Some(server.clone()),
-        Route::Toolsets(sets) => scope.toolsets.push(names(sets)),
+        Route::Toolsets(sets) => {
+            let sets = names(sets);
+            if sets.is_empty() {
+                let message = "the path names no toolset; `/mcp` shows what the configuration does";
+                return Err(Refused(StatusCode::NOT_FOUND, message.into()));
+            }
+            scope.toolsets.push(sets);
+        }
     }
     let query = request.query.as_deref().unwrap_or_default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match key.to_ascii_lowercase().as_str() {
             "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
             "tools" => scope.tools.push(names(&value)),
-            "readonly" | "read_only" => scope.read_only |= flag(&value).map_err(bad)?,
-            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&value).map_err(bad)?,
+            "readonly" | "read_only" => scope.read_only |= flag(&key, &value)?,
+            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&key, &value)?,
             _ => {}
         }
     }
-    let header = |name: &str| {
-        request.headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("\u{0}"))
-    };
-    scope.toolsets.extend(header("x-mcp-toolsets").map(names));
-    scope.tools.extend(header("x-mcp-tools").map(names));
-    // Who passes a request on may write several headers of one name as one, with commas.
-    for value in header("x-mcp-readonly").flat_map(|values| values.split(',')) {
-        scope.read_only |= flag(value).map_err(bad)?;
+    for value in header(request, "X-MCP-Toolsets") {
+        scope.toolsets.push(names(value?));
+    }
+    for value in header(request, "X-MCP-Tools") {
+        scope.tools.push(names(value?));
+    }
+    for value in header(request, "X-MCP-Readonly") {
+        // Who passes a request on may write several headers of one name as one, with commas.
+        for value in value?.split(',') {
+            scope.read_only |= flag("X-MCP-Readonly", value)?;
+        }
     }
     // An empty list names nothing, which is no wish at all.
     scope.toolsets.retain(|sets| !sets.is_empty());
@@ -85,10 +95,24 @@ pub(crate) fn names(list: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-pub(crate) fn flag(text: &str) -> Result<bool, String> {
+/// All headers of one name.
+fn header<'a>(
+    request: &'a HttpRequest,
+    name: &'static str,
+) -> impl Iterator<Item = Result<&'a str, Refused>> {
+    request.headers.get_all(name).iter().map(move |value| {
+        value
+            .to_str()
+            .map_err(|_| bad(format!("the header {name} has other characters than ASCII")))
+    })
+}
+
+fn flag(name: &str, text: &str) -> Result<bool, Refused> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" | "" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
-        other => Err(format!("'{other}' is neither true nor false")),
+        other => Err(bad(format!(
+            "{name}: '{other}' is neither `true`, `1`, `yes`, `on` nor `false`, `0`, `no`, `off`"
+        ))),
     }
 }

@@ -22,11 +22,11 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 const CANCELLED: i64 = -32_800;
 
-/// What the connection has room for, and what waits behind it: signs of life up to the first bound, everything else up
-/// to the second.
+/// What the connection has room for, and what waits behind it: with signs of life up to the first bound, where older
+/// ones give way to newer ones; without them up to the second.
 const STREAM_QUEUE: usize = 8;
-const FEW: Untold = Untold { messages: 32, bytes: 1024 * 1024 };
-const MANY: Untold = Untold { messages: 256, bytes: 32 * 1024 * 1024 };
+const FEW: Bound = Bound { messages: 192, bytes: 1024 * 1024 };
+const MANY: Bound = Bound { messages: 256, bytes: 32 * 1024 * 1024 };
 
 /// The end of a request that a client may cancel.
 pub(crate) struct Running {
@@ -77,29 +77,29 @@ impl Talk {
     /// Goes on to its end or to that of its reader. A reader that takes nothing holds up nothing else: the time of the
     /// call runs, what is no more than a sign of life is left out, and who leaves too much of the rest is left.
     async fn tell(mut self, first: Bytes, out: mpsc::Sender<Bytes>) {
-        let mut untold = VecDeque::from([first]);
+        let mut untold = Untold::default();
+        untold.push(first);
         while self.conversation.is_some() || !untold.is_empty() {
-            let waiting =
-                Untold { messages: untold.len(), bytes: untold.iter().map(Bytes::len).sum() };
-            if waiting.reaches(MANY) && self.conversation.is_some() {
+            if untold.reaches(MANY) && self.conversation.is_some() {
                 return;
             }
             tokio::select! {
                 biased;
                 () = out.closed() => return,
                 Ok(place) = out.reserve(), if !untold.is_empty() => {
-                    if let Some(event) = untold.pop_front() {
+                    if let Some(event) = untold.pop() {
                         place.send(event);
                     }
                 }
                 said = self.step(Some(KEEP_ALIVE_EVERY)), if self.conversation.is_some() => {
                     match said {
-                        Said::Message(message) if !waiting.reaches(FEW) || !is_sign_of_life(&message) => {
-                            untold.push_back(event(&message));
+                        Said::Message(message) if is_sign_of_life(&message) => {
+                            untold.push_sign_of_life(event(&message));
                         }
-                        Said::Silence if untold.is_empty() => untold.push_back(KEEP_ALIVE),
-                        Said::Message(_) | Said::Silence => {}
-                        Said::Last(outcome) => untold.push_back(event(&outcome.message(&self.id))),
+                        Said::Message(message) => untold.push(event(&message)),
+                        Said::Silence if untold.is_empty() => untold.push(KEEP_ALIVE),
+                        Said::Silence => {}
+                        Said::Last(outcome) => untold.push(event(&outcome.message(&self.id))),
                     }
                 }
             }
@@ -144,16 +144,58 @@ impl Talk {
     }
 }
 
-/// What waits for a reader.
 #[derive(Debug, Clone, Copy)]
-struct Untold {
+struct Bound {
     messages: usize,
     bytes: usize,
 }
 
+/// What waits for a reader.
+#[derive(Debug, Default)]
+struct Untold {
+    events: VecDeque<(Bytes, Worth)>,
+    bytes: usize,
+}
+
+/// Whether a client can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Worth {
+    SignOfLife,
+    Needed,
+}
+
 impl Untold {
-    fn reaches(self, bound: Self) -> bool {
-        self.messages >= bound.messages || self.bytes >= bound.bytes
+    fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    fn reaches(&self, bound: Bound) -> bool {
+        self.events.len() >= bound.messages || self.bytes >= bound.bytes
+    }
+
+    fn push(&mut self, event: Bytes) {
+        self.push_worth(event, Worth::Needed);
+    }
+
+    /// The newest matters most: it takes the place of older ones, and is left out only where there are none.
+    fn push_sign_of_life(&mut self, event: Bytes) {
+        while self.reaches(FEW) {
+            let older = self.events.iter().position(|(_, worth)| *worth == Worth::SignOfLife);
+            let Some((older, _)) = older.and_then(|at| self.events.remove(at)) else { return };
+            self.bytes -= older.len();
+        }
+        self.push_worth(event, Worth::SignOfLife);
+    }
+
+    fn push_worth(&mut self, event: Bytes, worth: Worth) {
+        self.bytes += event.len();
+        self.events.push_back((event, worth));
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let (event, _) = self.events.pop_front()?;
+        self.bytes -= event.len();
+        Some(event)
     }
 }
 
@@ -197,5 +239,37 @@ impl Stream {
             }
             () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some((KEEP_ALIVE, self)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(number: usize) -> Bytes {
+        number.to_string().into()
+    }
+
+    #[test]
+    fn the_newest_signs_of_life_wait_and_everything_else_does() {
+        let mut untold = Untold::default();
+        untold.push(Bytes::from_static(b"question"));
+        let last = 3 * FEW.messages;
+        (0..=last).for_each(|number| untold.push_sign_of_life(numbered(number)));
+        assert_eq!(untold.events.len(), FEW.messages);
+        assert_eq!(untold.pop().unwrap(), "question");
+        assert_eq!(untold.pop().unwrap(), numbered(last + 2 - FEW.messages));
+        let newest = std::iter::from_fn(|| untold.pop()).last();
+        assert_eq!((newest.unwrap(), untold.bytes), (numbered(last), 0));
+    }
+
+    #[test]
+    fn what_is_needed_takes_no_sign_of_life_away_and_leaves_no_room_for_others() {
+        let mut untold = Untold::default();
+        untold.push_sign_of_life(numbered(1));
+        untold.push(Bytes::from(vec![b'x'; FEW.bytes]));
+        assert!(untold.reaches(FEW) && !untold.reaches(MANY));
+        untold.push_sign_of_life(numbered(2));
+        assert_eq!(untold.events.len(), 1, "the older one gave way, which was not enough");
     }
 }

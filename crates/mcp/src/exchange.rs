@@ -57,6 +57,18 @@ pub enum AskEvent {
     },
 }
 
+impl AskEvent {
+    /// How much of it waits to be heard.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Progress(params) | Self::Log(params) | Self::ElicitationComplete(params) => {
+                params.as_str().len()
+            }
+            Self::Question { params, .. } => params.as_ref().map_or(0, |it| it.as_str().len()),
+        }
+    }
+}
+
 /// An error as JSON-RPC writes it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (JSON-RPC error {code})")]

@@ -14,6 +14,9 @@ use tokio::time::Instant;
 
 use crate::exchange::AskEvent;
 
+/// What may wait, whatever its number; the last one may be larger.
+const MOST_BYTES: usize = 1024 * 1024;
+
 /// Where events go. Clones are the same ear.
 #[derive(Debug)]
 pub struct Ear(Arc<Shared>);
@@ -25,7 +28,8 @@ pub struct Heard(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// How many events wait at most. Further signs of life are lost, and further questions refused.
+    /// How many events wait at most. Then old progress gives way to what is newer; else further signs of life are lost,
+    /// and further questions refused.
     room: usize,
     waker: AtomicWaker,
     ears: AtomicUsize,
@@ -34,9 +38,23 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     events: VecDeque<AskEvent>,
+    /// The size of all of them.
+    bytes: usize,
     is_left: bool,
     signs: Signs,
     questions: usize,
+}
+
+impl State {
+    /// Whether there is room for one more, if need be in place of progress that has been overtaken.
+    fn makes_room(&mut self, room: usize) -> bool {
+        while self.events.len() >= room || self.bytes >= MOST_BYTES {
+            let old = self.events.iter().position(|event| matches!(event, AskEvent::Progress(_)));
+            let Some(old) = old.and_then(|at| self.events.remove(at)) else { return false };
+            self.bytes -= old.size();
+        }
+        true
+    }
 }
 
 /// Since when a server has been silent, and how long it had to wait for answers.
@@ -82,9 +100,10 @@ impl Ear {
     pub(crate) fn tell(&self, event: AskEvent) -> bool {
         let mut state = self.0.state();
         state.signs.last = Some(Instant::now());
-        if state.is_left || state.events.len() >= self.0.room {
+        if state.is_left || !state.makes_room(self.0.room) {
             return false;
         }
+        state.bytes += event.size();
         state.events.push_back(event);
         drop(state);
         self.0.waker.wake();
@@ -155,7 +174,10 @@ impl Heard {
 
     /// The next event, if it is there already.
     pub fn next_now(&mut self) -> Option<AskEvent> {
-        self.0.state().events.pop_front()
+        let mut state = self.0.state();
+        let event = state.events.pop_front()?;
+        state.bytes -= event.size();
+        Some(event)
     }
 }
 
@@ -195,13 +217,33 @@ mod tests {
         let (ear, mut heard) = ear(2);
         let other = ear.clone();
         assert!(ear.tell(sign(1)) && other.tell(sign(2)));
-        assert!(!ear.tell(sign(3)), "there is room for two");
         assert_eq!(number(heard.next().await).as_deref(), Some("1"));
         drop(ear);
         assert_eq!(number(heard.next().await).as_deref(), Some("2"));
         assert!(heard.next().now_or_never().is_none(), "somebody may still speak");
         let (last, ()) = tokio::join!(heard.next(), async { drop(other) });
         assert!(last.is_none());
+    }
+
+    #[tokio::test]
+    async fn old_progress_gives_way_and_nothing_else_does() {
+        let log = |text: &str| AskEvent::Log(JsonText::from(&serde_json::json!(text)));
+        let (ear, mut heard) = ear(2);
+        for number in 1..=4 {
+            assert!(ear.tell(sign(number)));
+        }
+        assert!(ear.tell(log("a")), "instead of 3");
+        assert_eq!(number(heard.next_now()).as_deref(), Some("4"));
+        assert!(ear.tell(log("b")));
+        assert!(!ear.tell(log("c")), "there is room for two");
+        assert!(!ear.tell(sign(5)));
+        assert!(matches!(heard.next_now(), Some(AskEvent::Log(_))));
+
+        let (ear, mut heard) = super::ear(100);
+        let long = "x".repeat(MOST_BYTES);
+        assert!(ear.tell(log(&long)));
+        assert!(!ear.tell(log("d")), "too much waits already");
+        assert!(heard.next_now().is_some() && ear.tell(log("e")));
     }
 
     #[tokio::test]

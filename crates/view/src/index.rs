@@ -92,7 +92,9 @@ impl Index {
             })
             .collect();
         let (by_name, rivals) = by_name(&entries);
-        let warnings = shadowed(&entries, &rivals);
+        let mut warnings = shadowed(&entries, &rivals);
+        warnings.extend(renamed(&entries));
+        warnings.extend(patterns_for_nothing(tools, plan));
         let by_canonical =
             tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
         let hidden_sets = hidden_sets(&toolsets, plan);
@@ -272,6 +274,51 @@ fn shadowed(entries: &[Entry], rivals: &Rivals) -> Vec<String> {
     told.collect()
 }
 
+/// Tools that do not have the name that the configuration gives them.
+fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
+    let wanted = |entry: &Entry| match (&entry.tool.expose_as, &entry.name) {
+        (Some(wish), Some(name)) if **name != **wish => Some((wish.clone(), name.clone())),
+        _ => None,
+    };
+    entries.iter().filter_map(move |entry| {
+        let (wish, name) = wanted(entry)?;
+        let tool = &entry.tool.name;
+        let other = entries.iter().find(|other| {
+            let plain = format!("{}__{}", other.tool.name.server(), other.tool.name.tool());
+            other.tool.name != *tool
+                && (other.tool.expose_as.as_ref() == Some(&wish) || plain == *wish)
+        });
+        let other = other.map(|other| format!(" of '{}'", other.tool.name)).unwrap_or_default();
+        Some(format!(
+            "tool '{tool}' is exposed as `{name}`: its `expose_as: {wish}` is also the name{other}, so neither has it; \
+             choose another one"
+        ))
+    })
+}
+
+/// What toolsets name and no tool is called. Only once all servers have been heard: before, nobody knows.
+fn patterns_for_nothing(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<String> {
+    let has_tools =
+        |server: &ServerPlan| tools.iter().any(|tool| *tool.name.server() == server.spec.name);
+    if !plan.servers.iter().all(has_tools) {
+        return Vec::new();
+    }
+    let named = plan.toolsets.iter().flat_map(|set| set.tools.iter().map(move |it| (set, it)));
+    let for_nothing = named.filter(|(_, pattern)| {
+        let matcher = WildMatch::new(pattern);
+        !tools.iter().any(|tool| matches(&matcher, tool))
+    });
+    for_nothing
+        .map(|(set, pattern)| {
+            format!("toolset '{}' names `{pattern}`, and no tool is called so", set.name)
+        })
+        .collect()
+}
+
+fn matches(pattern: &WildMatch, tool: &CatalogTool) -> bool {
+    pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
+}
+
 /// The configured sets, then one for every server (or for the `toolset` that it names) that they do not redefine.
 fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
     let servers = || plan.servers.iter().map(|server| &server.spec.name);
@@ -283,9 +330,7 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
             let is_member = |tool: &CatalogTool| {
                 tool.toolset == set.name
                     || set.servers.contains(tool.name.server())
-                    || patterns.iter().any(|pattern| {
-                        pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
-                    })
+                    || patterns.iter().any(|pattern| matches(pattern, tool))
             };
             Toolset {
                 name: set.name.clone(),

@@ -113,12 +113,9 @@ impl Scope {
 
     /// The sets that a dynamic connection begins with: those that it names, else those of the configuration.
     pub fn first_sets(&self, exposure: &Exposure) -> Vec<String> {
-        match self.toolsets.first() {
-            Some(named) => named
-                .iter()
-                .filter(|name| self.toolsets.iter().all(|sets| sets.contains(name)))
-                .cloned()
-                .collect(),
+        // A tool that can be seen is in a set of each place that names some, so those of one place show all of them.
+        match self.toolsets.iter().min_by_key(|sets| sets.len()) {
+            Some(fewest) => fewest.clone(),
             None if exposure.mode == ExposureMode::Dynamic => exposure.tool_sets.clone(),
             None => Vec::new(),
         }

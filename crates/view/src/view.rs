@@ -122,8 +122,9 @@ impl View {
                         .as_ref()
                         .is_none_or(|bound| bound.contains(server.as_str()))
             };
-            let is_narrowed = scope.server.is_some() || selection.servers.is_some();
-            scope.toolsets.iter().all(is_named)
+            let is_narrowed =
+                scope.server.is_some() || selection.servers.is_some() || scope.toolsets.len() > 1;
+            (scope.toolsets.is_empty() || scope.toolsets.iter().any(is_named))
                 && statics.is_none_or(is_named)
                 && (!is_narrowed
                     || set.members.iter().any(reaches)

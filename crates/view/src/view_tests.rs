@@ -371,7 +371,69 @@ fn the_mode_and_the_first_sets_of_a_connection() {
     }
     let twice =
         Scope { toolsets: vec![owned(&["a", "b"]), owned(&["b", "c"])], ..Scope::default() };
-    assert_eq!(twice.first_sets(&exposure(Dynamic, &[])), ["b"]);
+    assert_eq!(twice.first_sets(&exposure(Dynamic, &[])), ["a", "b"], "one place is enough");
+}
+
+#[test]
+fn where_two_places_name_sets_a_dynamic_client_begins_with_what_is_in_both() {
+    let (index, configured) = (index(|_| {}), exposure(ExposureMode::Dynamic, &[]));
+    for (one, other, tools, sets) in [
+        (
+            &["calendar"][..],
+            &["earnings"][..],
+            &["listDividends"][..],
+            &["calendar", "earnings"][..],
+        ),
+        (&["quotes"], &["quotes", "company", "notes"], &["getQuote"], &["quotes"]),
+        (
+            &["quotes", "company"],
+            &["trade", "market"],
+            &["getQuote", "getCompanyProfile"],
+            &["quotes", "company", "trade", "market"],
+        ),
+        (&["quotes"], &["notes"], &[], &[]),
+    ] {
+        let scope = Scope { toolsets: vec![owned(one), owned(other)], ..Scope::default() };
+        let first = scope.first_sets(&configured);
+        let first: Vec<_> = first.iter().map(String::as_str).collect();
+        let view = view_in(&index, &configured, scope, &first);
+        let shown: Vec<_> = view.tools().map(|entry| entry.tool.name.tool()).collect();
+        assert_eq!(shown, tools, "{one:?} {other:?}");
+        assert_eq!(view.set_names(), owned(sets), "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn names_that_are_not_given_and_patterns_for_nothing_are_warned_of() {
+    let ghost = ToolsetPlan {
+        name: "ghost".into(),
+        description: String::new(),
+        when_to_use: None,
+        servers: Vec::new(),
+        tools: owned(&["market.nope", "zz_*", "get*"]),
+    };
+    let mut plan = Plan { toolsets: vec![ghost], ..plan() };
+    let exposed = |server: &str, name: &str, expose_as: &str| {
+        let tool = CatalogTool::clone(&tool(server, name, true));
+        Arc::new(CatalogTool { expose_as: Some(expose_as.into()), ..tool })
+    };
+    let tools = vec![
+        tool("market", "getQuote", true),
+        exposed("notes", "readNote", "market__getQuote"),
+        exposed("notes", "writeNote", "write"),
+    ];
+    let index = Index::new(&Catalog::new(1, tools.clone()), &plan);
+    insta::assert_debug_snapshot!(index.warnings(), @r#"
+    [
+        "tool 'notes.readNote' is exposed as `market__getQuote_5a3e83c2`: its `expose_as: market__getQuote` is also the name of 'market.getQuote', so neither has it; choose another one",
+        "toolset 'ghost' names `market.nope`, and no tool is called so",
+        "toolset 'ghost' names `zz_*`, and no tool is called so",
+    ]
+    "#);
+    // Until a server is there nobody knows what it has.
+    plan.servers.push(server("late"));
+    let index = Index::new(&Catalog::new(1, tools), &plan);
+    assert_eq!(index.warnings().len(), 1, "{:?}", index.warnings());
 }
 
 #[test]
