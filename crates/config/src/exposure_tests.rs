@@ -93,12 +93,12 @@ fn every_mode_from_every_source() {
         NOTHING,
         NOTHING,
         (Some(Dynamic), "-"),
-        (Dynamic, "", "dynamic (meta-tools) because gateway.exposure in the file says so"),
+        (Dynamic, "", "dynamic (meta-tools) because gateway.exposure in the configuration says so"),
     );
-    let of_file = "static (search, company) because gateway.tool_sets in the file says so";
+    let of_file = "static (search, company) because gateway.tool_sets in the configuration says so";
     check(NOTHING, NOTHING, (None, "search,company"), (Static, "search,company", of_file));
     check(NOTHING, NOTHING, (Some(Static), "search,company"), (Static, "search,company", of_file));
-    let of_file = "legacy (all tools) because gateway.exposure in the file says so";
+    let of_file = "legacy (all tools) because gateway.exposure in the configuration says so";
     check(NOTHING, NOTHING, (Some(Legacy), "search"), (Legacy, "", of_file));
 }
 
@@ -131,7 +131,7 @@ fn dynamic_wins_within_a_source_and_takes_only_the_sets_of_that_source() {
         "dynamic (meta-tools, and company at first) because DYNAMIC_TOOL_DISCOVERY says so";
     check(NOTHING, (Some(true), "company"), (None, "quotes"), (Dynamic, "company", of_env));
     let of_file =
-        "dynamic (meta-tools, and quotes at first) because gateway.exposure in the file says so";
+        "dynamic (meta-tools, and quotes at first) because gateway.exposure in the configuration says so";
     check(NOTHING, NOTHING, (Some(Dynamic), "quotes"), (Dynamic, "quotes", of_file));
     let none = "dynamic (meta-tools) because --dynamic-tool-discovery says so";
     check((Some(true), ""), (None, "company"), (None, "quotes"), (Dynamic, "", none));
@@ -150,7 +150,7 @@ fn false_switches_off_every_lower_source_and_goes_on_looking_for_sets() {
     check(off, (Some(true), "search"), (Some(Dynamic), "quotes"), search);
     check(off, (None, "search"), FILE_NOTHING, search);
     let quotes =
-        (Static, "quotes", "static (quotes) because gateway.tool_sets in the file says so");
+        (Static, "quotes", "static (quotes) because gateway.tool_sets in the configuration says so");
     check(off, (Some(true), "-"), (Some(Dynamic), "quotes"), quotes);
     check(NOTHING, off, (Some(Dynamic), "quotes"), quotes);
     check(

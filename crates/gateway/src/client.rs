@@ -47,6 +47,7 @@ struct State {
     backlog: VecDeque<String>,
     owed: Changes,
     questions: HashMap<String, oneshot::Sender<Reply>>,
+    takes_questions: bool,
     running: HashMap<String, CancellationToken>,
     log_level: Option<Level>,
     subscriptions: BTreeSet<String>,
@@ -94,6 +95,7 @@ impl Client {
                 backlog: VecDeque::new(),
                 owed: remembered.owed,
                 questions: HashMap::new(),
+                takes_questions: true,
                 running: HashMap::new(),
                 log_level: remembered.log_level,
                 subscriptions: remembered.subscriptions,
@@ -190,12 +192,19 @@ impl Client {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.questions.retain(|_, waiting| !waiting.is_closed());
-        if state.questions.len() >= MAX_QUESTIONS {
+        if !state.takes_questions || state.questions.len() >= MAX_QUESTIONS {
             return None;
         }
         let id = format!("\"switchboard-{}\"", self.next_question.fetch_add(1, Ordering::Relaxed));
         state.questions.insert(id.clone(), sender);
         Some((id, receiver))
+    }
+
+    /// Nothing that was asked, or will be, is answered.
+    pub(crate) fn ask_no_more(&self) {
+        let mut state = self.state();
+        state.takes_questions = false;
+        state.questions.clear();
     }
 
     /// Takes the client's answer to a question; `false` when there is no such question.

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
-    Unreadable, claim, code, error_response, is_too_deep, notification, read_message,
+    ModernFault, Unreadable, check_notification, claim, code, error_response, is_too_deep,
+    notification, read_message,
 };
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
@@ -197,7 +198,7 @@ impl Gateway {
     ) -> Answer {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (*id, &**method, *params),
-            Message::Notification { .. } => return accepted(),
+            Message::Notification { method, .. } => return hear_modern(request, method),
             Message::Response { id, .. } => {
                 let message = "clients of this era send no responses";
                 return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
@@ -277,6 +278,11 @@ impl Gateway {
         };
         let client = match self.legacy_client(request, Stay::On).await {
             Ok(client) => client,
+            // Else it would be told to begin with what it begins with.
+            Err(_) if is_initialize(message) => {
+                let message = "`initialize` needs a `protocolVersion`";
+                return refuse(StatusCode::BAD_REQUEST, id, code::INVALID_PARAMS, message);
+            }
             Err(Refused(status, message)) => {
                 return refuse(status, id, code::LEGACY_SERVER_ERROR, message);
             }
@@ -507,6 +513,20 @@ impl Gateway {
         let scope = read_scope(request)?;
         check_scope(&self.front.load(), request, &scope)?;
         Ok(Arc::new(scope))
+    }
+}
+
+fn is_initialize(message: &Message<'_>) -> bool {
+    matches!(message, Message::Request { method, .. } if method == "initialize")
+}
+
+/// A modern client has nothing to tell us; but a header that says something else than the body is told so.
+fn hear_modern(request: &HttpRequest, method: &str) -> Answer {
+    match check_notification(&request.headers, method) {
+        Ok(()) | Err(ModernFault::Version(_)) => accepted(),
+        Err(ModernFault::Header(reason)) => {
+            refuse(StatusCode::BAD_REQUEST, None, code::HEADER_MISMATCH, reason)
+        }
     }
 }
 

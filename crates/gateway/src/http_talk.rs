@@ -20,7 +20,7 @@ use crate::outcome::Outcome;
 
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
-const CANCELLED: i64 = -32_800;
+pub(crate) const CANCELLED: i64 = -32_800;
 
 /// What the connection has room for, and what waits behind it: with signs of life up to the first bound, where older
 /// ones give way to newer ones; without them up to the second.

@@ -21,6 +21,7 @@ use crate::client::Client;
 use crate::conversation::Step;
 use crate::gateway::Gateway;
 use crate::http_face::{BATCHING, MAX_BATCH, take_notification};
+use crate::http_talk::CANCELLED;
 use crate::legacy::asker_of;
 use crate::lines::{Lines, WAITING_LINES, write_lines};
 use crate::listener::{Wanted, subscription_meta};
@@ -90,14 +91,18 @@ impl Gateway {
         let writers = TaskTracker::new();
         let writing = writers.spawn(write_lines(output, messages));
         let read = peer.stop.clone().run_until_cancelled(peer.read_lines(input)).await;
-        // Whoever closes the input wants the answers to what was asked.
-        peer.requests.close();
-        let _unanswered = tokio::time::timeout(LAST_ANSWERS, peer.requests.wait()).await;
+        // Whoever closes the input wants the answers to what was asked, and will answer no more questions.
         let client = peer.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        peer.requests.close();
+        if let Some(client) = &client {
+            client.ask_no_more();
+        }
+        let answered = tokio::time::timeout(LAST_ANSWERS, peer.requests.wait());
+        let _unanswered = peer.stop.run_until_cancelled(answered).await;
+        peer.cut_off.cancel();
         if let Some(client) = &client {
             self.forget(client);
         }
-        peer.cut_off.cancel();
         peer.stop.cancel();
         peer.streams.close();
         tokio::join!(peer.requests.wait(), peer.streams.wait());
@@ -122,6 +127,19 @@ impl Peer {
     async fn send(&self, message: String) {
         // The reader is gone; then so is the whole conversation.
         let _gone = self.out.send(message).await;
+    }
+
+    /// The answer to a request. One that its client cancelled has none; one that we cut off is told so.
+    async fn send_last(&self, id: &str, answer: Option<String>) {
+        match answer {
+            Some(answer) => self.send(answer).await,
+            None if self.cut_off.is_cancelled() => {
+                let message =
+                    "the request was cancelled: the input has ended, and nobody waits any longer";
+                self.refuse(Some(id), CANCELLED, message).await;
+            }
+            None => {}
+        }
     }
 
     async fn refuse(&self, id: Option<&str>, code: i64, message: impl Into<String>) {
@@ -269,9 +287,7 @@ impl Peer {
             let answer = cancelled.run_until_cancelled(answering).await;
             // Before it is answered: then the client may use the id again.
             client.finish(&id);
-            if let Some(answer) = answer {
-                room.peer.send(answer).await;
-            }
+            room.peer.send_last(&id, answer).await;
         });
     }
 
@@ -305,9 +321,7 @@ impl Peer {
             let answering = room.peer.answer(&id, asker, &method, &params, true);
             let answer = token.run_until_cancelled(answering).await;
             room.peer.running().remove(&id);
-            if let Some(answer) = answer {
-                room.peer.send(answer).await;
-            }
+            room.peer.send_last(&id, answer).await;
         });
     }
 

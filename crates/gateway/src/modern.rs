@@ -6,8 +6,8 @@ use http::HeaderMap;
 use serde_json::json;
 use switchboard_model::StatelessState;
 use switchboard_protocol::{
-    Capabilities, ErrorBody, Members, Meta, ModernFault, SUPPORTED_VERSIONS, check_headers,
-    check_version, code,
+    Capabilities, ErrorBody, LEGACY_VERSIONS, Members, Meta, ModernFault, SUPPORTED_VERSIONS,
+    check_headers, check_version, code,
 };
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
@@ -38,7 +38,13 @@ pub(crate) fn check<'a>(
         Ok(()) => Ok(meta),
         Err(ModernFault::Header(reason)) => Err(refuse(code::HEADER_MISMATCH, reason)),
         Err(ModernFault::Version(requested)) => {
-            let message = format!("protocol version {requested:?} is not spoken here");
+            let message = if LEGACY_VERSIONS.contains(&&*requested) {
+                format!(
+                    "protocol version {requested:?} is spoken in sessions: begin with `initialize`"
+                )
+            } else {
+                format!("protocol version {requested:?} is not spoken here")
+            };
             let data = json!({"supported": SUPPORTED_VERSIONS, "requested": requested});
             let error = ErrorBody::new(code::UNSUPPORTED_PROTOCOL_VERSION, message)
                 .with_data(data.to_string());

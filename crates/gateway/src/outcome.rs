@@ -89,9 +89,14 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
         return of_rpc(era, rpc);
     }
     let error = failed.error;
-    let text = match &error.hint {
-        Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
+    // Some hints name a command of ours, which is for who runs the board, and not for a model somewhere else.
+    let hint = error.hint.as_deref().filter(|hint| !hint.contains("`switchboard "));
+    let text = match (hint, error.kind) {
+        (Some(hint), _) => format!("{}; {hint}", error.message),
+        (None, CallErrorKind::InvalidArguments) => {
+            format!("{}; its `inputSchema` says what fits", error.message)
+        }
+        (None, _) => error.message.clone(),
     };
     match error.kind {
         CallErrorKind::UnknownTool => Outcome::error(code::INVALID_PARAMS, text),

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::header::ALLOW;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
@@ -122,7 +123,9 @@ where
             let detail = "an MCP endpoint answers to POST, GET and DELETE";
             let status = StatusCode::METHOD_NOT_ALLOWED;
             let problem = ProblemResponse::new("method_not_allowed", status, detail);
-            return other(problem.into_response());
+            let mut answer = problem.into_response();
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+            return other(answer);
         }
     };
     hardened(match shown {

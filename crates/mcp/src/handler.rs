@@ -21,15 +21,14 @@ pub(crate) struct UpstreamHandler {
 impl ClientHandler for UpstreamHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        let mut roots = RootsCapabilities::default();
-        roots.list_changed = Some(true);
         let elicitation = ElicitationCapability::new()
             .with_form(FormElicitationCapability::default())
             .with_url(UrlElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.sampling = Some(SamplingCapability::default());
         capabilities.elicitation = Some(elicitation);
-        capabilities.roots = Some(roots);
+        // Not that we tell of changes: whose roots changed would concern one of many callers.
+        capabilities.roots = Some(RootsCapabilities::default());
         let mut config = ClientConfig::new(capabilities, us);
         // rmcp would name its newest version, which has no `initialize`, in an `initialize`.
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;

@@ -27,7 +27,9 @@ pub use meta::{
     without_tasks,
 };
 pub use mirror::{Mirrors, decode_header, encode_header};
-pub use modern::{Headers, ModernFault, check_headers, check_version, name_member};
+pub use modern::{
+    Headers, ModernFault, check_headers, check_notification, check_version, name_member,
+};
 pub use result::{Content, ResultHead, ResultKind, read_result_head, with_members, without_member};
 pub use unique::read_unique;
 pub use write::{

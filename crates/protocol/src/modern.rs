@@ -58,6 +58,14 @@ pub fn check_headers(
     Ok(())
 }
 
+/// Compares the header of a notification with its body. It need not have one.
+pub fn check_notification(headers: &HeaderMap, method: &str) -> Result<(), ModernFault> {
+    if headers.contains_key(METHOD) {
+        compare(headers, &METHOD, "Mcp-Method", method)?;
+    }
+    Ok(())
+}
+
 fn compare(
     headers: &HeaderMap,
     name: &HeaderName,

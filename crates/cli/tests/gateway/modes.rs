@@ -59,17 +59,17 @@ async fn the_file_chooses_each_mode_below_the_environment() {
         (
             "exposure: legacy",
             ALL,
-            "legacy (all tools) because gateway.exposure in the file says so",
+            "legacy (all tools) because gateway.exposure in the configuration says so",
         ),
         (
             "exposure: static, tool_sets: [search, company, quotes]",
             THREE_SETS,
-            "static (search, company, quotes) because gateway.tool_sets in the file says so",
+            "static (search, company, quotes) because gateway.tool_sets in the configuration says so",
         ),
         (
             "exposure: dynamic",
             META,
-            "dynamic (meta-tools) because gateway.exposure in the file says so",
+            "dynamic (meta-tools) because gateway.exposure in the configuration says so",
         ),
     ] {
         let Board { home, server: _server } = market(gateway).await;

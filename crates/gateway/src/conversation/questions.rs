@@ -9,7 +9,8 @@ use futures::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use switchboard_model::JsonText;
 use switchboard_protocol::{
-    Members, Need, code, notification, params_text, push_string, quoted, request,
+    Members, Need, code, notification, params_text, push_string, quoted, request, with_members,
+    without_member,
 };
 use switchboard_runtime::RpcError;
 use tokio::sync::oneshot;
@@ -72,6 +73,7 @@ impl Conversation {
             refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
             return None;
         };
+        let params = params.map(without_progress_token);
         let can_answer = self.asker.capabilities.meet(need);
         match self.asker.client.clone() {
             Some(client) if can_answer && self.asker.can_stream => {
@@ -91,17 +93,27 @@ impl Conversation {
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
+            // A server can do without roots, so the call goes on: it hears that there are none.
             None if need != Need::Roots && !can_answer => Some(outcome::missing_capability(need)),
-            // It knows the method, but not the mode.
-            Some(_) if need == Need::Url && self.asker.capabilities.meet(Need::Form) => {
-                let message = "the client does not take elicitation of mode `url`";
-                refuse(reply, code::INVALID_PARAMS, message);
+            Some(_) | None => {
+                // Where it knows the method, but not the mode, the method is not what is missing.
+                let knows_method = need == Need::Url && self.asker.capabilities.meet(Need::Form);
+                let code = if knows_method { code::INVALID_PARAMS } else { code::METHOD_NOT_FOUND };
+                refuse(reply, code, &self.why_not_asked(need));
                 None
             }
-            _ => {
-                refuse(reply, code::METHOD_NOT_FOUND, "the client does not answer such questions");
-                None
-            }
+        }
+    }
+
+    /// Why the client cannot be asked.
+    fn why_not_asked(&self, need: Need) -> String {
+        let name = need.name();
+        if !self.asker.capabilities.meet(need) {
+            format!("the client does not declare the capability `{name}`")
+        } else if self.job.can_be_asked_again() {
+            format!("the client can be asked for `{name}` only if it accepts text/event-stream")
+        } else {
+            format!("nobody is asked for `{name}` by such a request")
         }
     }
 
@@ -182,25 +194,31 @@ impl Conversation {
 
     /// A modern server wants input: a modern client is told, a legacy one is asked.
     pub(super) fn want_input(&mut self, result: &str) -> Option<Outcome> {
+        let members = Members::read(result).unwrap_or_default();
+        let requests = members.object("inputRequests").unwrap_or_default();
         let Some(client) = self.asker.client.clone() else {
-            return Some(Outcome::text(self.sealed(result)));
+            let mut needs = requests.iter().filter_map(|(_, wanted)| need_of(wanted));
+            let missing = needs.find(|need| !self.asker.capabilities.meet(*need));
+            return Some(match missing {
+                Some(need) => outcome::missing_capability(need),
+                None => Outcome::text(self.sealed(result)),
+            });
         };
         self.rounds += 1;
         if self.rounds > MAX_ROUNDS {
             return Some(self.failed("the server keeps asking for more input"));
         }
-        let members = Members::read(result).unwrap_or_default();
-        let requests = members.object("inputRequests").unwrap_or_default();
         let state = members.get("requestState").map(str::to_owned);
         let mut questions = Vec::new();
         for (key, wanted) in requests.iter() {
             let wanted = Members::read(wanted).unwrap_or_default();
             let method = wanted.string("method").unwrap_or_default().into_owned();
-            let need = Need::of(&method, wanted.get("params"));
-            let can_answer = need.is_some_and(|need| self.asker.capabilities.meet(need));
-            if !can_answer || !self.asker.can_stream {
-                let message =
-                    format!("the server asks the client for {method}, which it does not offer");
+            let Some(need) = Need::of(&method, wanted.get("params")) else {
+                let message = format!("the server asks for {method}, which nobody answers");
+                return Some(self.failed(message));
+            };
+            if !self.asker.capabilities.meet(need) || !self.asker.can_stream {
+                let message = format!("the server asks for more: {}", self.why_not_asked(need));
                 return Some(self.failed(message));
             }
             let params = wanted.get("params").and_then(|text| JsonText::from_text(text).ok());
@@ -333,6 +351,26 @@ pub(super) async fn next_answer(
         Some(asked) => asked.next().await,
         None => None,
     }
+}
+
+/// What a client must declare to be asked this.
+fn need_of(wanted: &str) -> Option<Need> {
+    let wanted = Members::read(wanted).ok()?;
+    Need::of(&wanted.string("method")?, wanted.get("params"))
+}
+
+/// The token is between the server and us: the client's own progress would lead nowhere.
+fn without_progress_token(params: JsonText) -> JsonText {
+    let token = "progressToken";
+    let read = Members::read(params.as_str()).unwrap_or_default();
+    let Some(meta) = read.get("_meta") else { return params };
+    if Members::read(meta).is_ok_and(|meta| meta.get(token).is_none()) {
+        return params;
+    }
+    let meta = without_member(meta, token);
+    let rest = without_member(params.as_str(), "_meta");
+    let text = if meta == "{}" { rest } else { with_members(&rest, &[("_meta", &meta)]) };
+    JsonText::from_text(&text).unwrap_or(params)
 }
 
 /// A response of the wrong kind is as good as none: it is asked for again.
