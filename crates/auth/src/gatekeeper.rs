@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::credential::{self, Credential};
 use crate::jwt::Tokens;
 use crate::keys::{KeyHasher, KnownKeys};
+use crate::principal::Role;
 use crate::{AuthError, JwtOptions, Principal, Refusal};
 
 /// What the gatekeeper accepts besides API keys.
@@ -81,6 +82,11 @@ impl Gatekeeper {
     /// The scopes that every token needs.
     pub fn required_scopes(&self) -> &[String] {
         self.tokens.as_ref().map_or(&[], Tokens::required_scopes)
+    }
+
+    /// The scopes with which a token has this role, when tokens are accepted.
+    pub fn scopes_of(&self, role: Role) -> Option<Vec<String>> {
+        self.tokens.as_ref().map(|tokens| tokens.scopes_of(role))
     }
 
     /// Reads the keys anew, notes which ones were used, and asks the issuer when its last answer is old. To be

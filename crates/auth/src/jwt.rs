@@ -139,6 +139,17 @@ impl Tokens {
             .map_err(|error| Refusal::bad(reason(error.kind())))
     }
 
+    /// The scopes with which a token has this role.
+    pub(crate) fn scopes_of(&self, role: Role) -> Vec<String> {
+        let more = match role {
+            Role::Client => None,
+            Role::Operator => Some(OPERATOR_SCOPE),
+            Role::Admin => Some(ADMIN_SCOPE),
+        };
+        let required = self.options.required_scopes.iter().cloned();
+        required.chain(more.map(str::to_owned)).collect()
+    }
+
     fn principal(&self, claims: &Claims) -> Result<Principal, Refusal> {
         let client = claims.client_id.as_deref().or(claims.azp.as_deref()).unwrap_or_default();
         let subject = claims.sub.as_deref().unwrap_or_default();

@@ -197,6 +197,11 @@ pub(crate) fn connection(base: &reqwest::Url) -> Result<(Client, Option<Secret>)
     }
     let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
     let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    if key.as_deref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        let message = format!("{API_KEY_VARIABLE} holds something that is no API key");
+        let hint = "a space or the end of a line behind the key is easily copied along with it";
+        return Err(Failure::usage(message).with_hint(Some(hint.into())));
+    }
     Ok((http, key.map(Secret::new)))
 }
 

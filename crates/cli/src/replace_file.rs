@@ -7,6 +7,19 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
+/// Whether it can be read and replaced: a device or a pipe can be neither, and a link may lead nowhere.
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), Failure> {
+    let refuse = |why: &str| Err(Failure::start(format!("cannot write {}: {why}", path.display())));
+    match (path.symlink_metadata(), path.metadata()) {
+        (Ok(_), Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            refuse("it is a link that leads nowhere")
+        }
+        (_, Ok(there)) if there.is_dir() => refuse("it is a directory"),
+        (_, Ok(there)) if !there.is_file() => refuse("it is not a file"),
+        _ => Ok(()),
+    }
+}
+
 /// Writes beside the file and renames over it: a full disk must not cost the old one.
 pub(crate) fn replace_file(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot =

@@ -105,8 +105,10 @@ struct Words {
 
 const COMMAND_LINE: Words = Words { dynamic: "--dynamic-tool-discovery", tool_sets: "--tool-sets" };
 const ENVIRONMENT: Words = Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "TOOL_SETS" };
-const FILE: Words =
-    Words { dynamic: "gateway.exposure in the file", tool_sets: "gateway.tool_sets in the file" };
+const FILE: Words = Words {
+    dynamic: "gateway.exposure in the configuration",
+    tool_sets: "gateway.tool_sets in the configuration",
+};
 
 fn of_file(plan: &Plan) -> Said {
     let written = plan.gateway.tool_sets.as_ref();

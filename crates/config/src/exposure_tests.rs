@@ -130,8 +130,7 @@ fn dynamic_wins_within_a_source_and_takes_only_the_sets_of_that_source() {
     let of_env =
         "dynamic (meta-tools, and company at first) because DYNAMIC_TOOL_DISCOVERY says so";
     check(NOTHING, (Some(true), "company"), (None, "quotes"), (Dynamic, "company", of_env));
-    let of_file =
-        "dynamic (meta-tools, and quotes at first) because gateway.exposure in the configuration says so";
+    let of_file = "dynamic (meta-tools, and quotes at first) because gateway.exposure in the configuration says so";
     check(NOTHING, NOTHING, (Some(Dynamic), "quotes"), (Dynamic, "quotes", of_file));
     let none = "dynamic (meta-tools) because --dynamic-tool-discovery says so";
     check((Some(true), ""), (None, "company"), (None, "quotes"), (Dynamic, "", none));
@@ -149,8 +148,11 @@ fn false_switches_off_every_lower_source_and_goes_on_looking_for_sets() {
     let search = (Static, "search", "static (search) because TOOL_SETS says so");
     check(off, (Some(true), "search"), (Some(Dynamic), "quotes"), search);
     check(off, (None, "search"), FILE_NOTHING, search);
-    let quotes =
-        (Static, "quotes", "static (quotes) because gateway.tool_sets in the configuration says so");
+    let quotes = (
+        Static,
+        "quotes",
+        "static (quotes) because gateway.tool_sets in the configuration says so",
+    );
     check(off, (Some(true), "-"), (Some(Dynamic), "quotes"), quotes);
     check(NOTHING, off, (Some(Dynamic), "quotes"), quotes);
     check(
@@ -196,7 +198,7 @@ fn an_unknown_or_denied_set_is_an_error() {
     assert_eq!(
         refused(NOTHING, NOTHING, "secret"),
         format!(
-            "gateway.tool_sets in the file: the toolset `secret` is in deny_toolsets of the gateway\n{KNOWN}"
+            "gateway.tool_sets in the configuration: the toolset `secret` is in deny_toolsets of the gateway\n{KNOWN}"
         )
     );
     let mut allowed = plan(None, "-");

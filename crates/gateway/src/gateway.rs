@@ -526,15 +526,17 @@ impl Gateway {
     fn sweep_once(&self, idle: Duration) {
         let now = Instant::now();
         let clients: Vec<_> = self.clients().values().cloned().collect();
+        let round = self.sessions.keeper.begin_round(idle);
         for client in clients {
-            let Some(since) = client.idle_since() else {
-                self.sessions.keeper.touch_client(&client.id);
-                continue;
-            };
-            let unused = now - since;
+            let unused = client.idle_since().map_or(Duration::ZERO, |since| now - since);
             if unused >= idle {
                 self.forget(&client);
-            } else if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
+                continue;
+            }
+            if let Some(round) = &round {
+                round.touch_client(&client.id, unused);
+            }
+            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
                 self.sessions.keeper.put_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             }
@@ -551,7 +553,9 @@ impl Gateway {
                 }
             });
         }
-        self.sessions.keeper.expire(idle);
+        if let Some(round) = round {
+            round.end();
+        }
     }
 
     /// Ends a client for good.

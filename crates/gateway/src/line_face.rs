@@ -31,6 +31,8 @@ use crate::outcome::Outcome;
 
 /// How long requests may take to be answered once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// The same when we are told to stop. Whoever told us waits a little longer than that.
+const LAST_MOMENTS: Duration = Duration::from_secs(4);
 /// Requests that run at the same time, of both eras together; further ones are refused.
 const MAX_RUNNING: usize = 1024;
 const STILL_RUNNING: &str = "a request of this id is still running";
@@ -98,7 +100,14 @@ impl Gateway {
             client.ask_no_more();
         }
         let answered = tokio::time::timeout(LAST_ANSWERS, peer.requests.wait());
-        let _unanswered = peer.stop.run_until_cancelled(answered).await;
+        let _unanswered = match &read {
+            // Who closes the input and then wants us to stop does not wait for the answers.
+            Some(_) => peer.stop.run_until_cancelled(answered).await,
+            None => {
+                let answered = tokio::time::timeout(LAST_MOMENTS, peer.requests.wait());
+                Some(answered.await)
+            }
+        };
         peer.cut_off.cancel();
         if let Some(client) = &client {
             self.forget(client);

@@ -34,7 +34,12 @@ pub(crate) async fn check(
             needed.as_str(),
             principal.role.as_str()
         );
-        return ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail).into_response();
+        let mut response =
+            ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail).into_response();
+        if let Some(needed) = shared.gatekeeper.scopes_of(needed) {
+            challenge(&shared, &Refusal::InsufficientScope { needed }, &mut response);
+        }
+        return response;
     }
     request.extensions_mut().insert(principal);
     if request.method() != Method::GET {
@@ -70,12 +75,17 @@ fn refused(shared: &Shared, refusal: &Refusal) -> Response {
     let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::UNAUTHORIZED);
     let mut response =
         ProblemResponse::new("unauthorized", status, refusal.message()).into_response();
+    challenge(shared, refusal, &mut response);
+    response
+}
+
+/// Says which token would do.
+fn challenge(shared: &Shared, refusal: &Refusal, response: &mut Response) {
     let challenge = refusal
         .www_authenticate(metadata_url(shared).as_deref(), shared.gatekeeper.required_scopes());
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
-    response
 }
 
 /// Where the document about this resource is (RFC 9728): the path of the resource goes behind the well-known one.

@@ -31,7 +31,9 @@ impl IntoResponse for Unread {
     fn into_response(self) -> Response {
         match self {
             Self::TooLarge { limit } => {
-                let detail = format!("the body is larger than {limit} bytes, or was cut off");
+                let detail = format!(
+                    "the body is larger than {limit} bytes (`gateway.max_body_bytes`), or was cut off"
+                );
                 ProblemResponse::new("bad_request", StatusCode::PAYLOAD_TOO_LARGE, detail)
             }
             Self::Late => {

@@ -67,7 +67,11 @@ impl Doors {
         let Some(host) = host.filter(|_| are_others_ours) else {
             return Some("the Host header does not name this machine; `security.allowed_hosts` may add names".into());
         };
-        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let origin = origins.next().map(|origin| origin.to_str().unwrap_or_default());
+        if origins.next().is_some() {
+            return Some("the Origin header stands twice, which no browser does".into());
+        }
         if origin.is_some_and(|origin| self.origins.iter().any(|allowed| allowed == origin)) {
             return None;
         }
@@ -157,6 +161,12 @@ mod tests {
         check("127.0.0.1:8420", Some("http://evil.example"), false);
         check("127.0.0.1:8420", Some("http://127.0.0.1:3000"), false);
         check("127.0.0.1:8420", Some("null"), false);
+        let mut twice = HeaderMap::new();
+        twice.insert(header::HOST, "127.0.0.1:8420".parse().unwrap());
+        for origin in ["http://127.0.0.1:8420", "http://evil.example"] {
+            twice.append(header::ORIGIN, origin.parse().unwrap());
+        }
+        assert!(Doors::default().refusal(&twice, None).is_some(), "two origins");
         let mut script = HeaderMap::new();
         script.insert(header::HOST, "127.0.0.1:8420".parse().unwrap());
         script.insert("sec-fetch-site", "cross-site".parse().unwrap());

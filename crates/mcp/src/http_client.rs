@@ -253,7 +253,12 @@ impl StreamableHttpClient for BoundedClient {
         let response = self.send(with_headers(request, session, bearer, headers)).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            StatusCode::NOT_FOUND => Err(StreamableHttpError::SessionExpired),
+            StatusCode::NOT_FOUND => {
+                // rmcp only tries again with the same session. A look at the lists makes it begin a new one, with which
+                // it listens, and nothing that the server says meanwhile is missed for long.
+                self.desk.suspect_lists();
+                Err(StreamableHttpError::SessionExpired)
+            }
             status if !status.is_success() => {
                 Err(self.fault(describe_answer(status, &content_type(&response), b"")))
             }

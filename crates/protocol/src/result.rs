@@ -1,11 +1,11 @@
 //! Results as text: what kind they are, and the little that an era asks to be changed in them.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-
-use crate::Members;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// What kind of result it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +48,15 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         result_type: Option<Cow<'a, str>>,
         is_error: Option<bool>,
         content: Option<Vec<IgnoredAny>>,
-        #[serde(borrow)]
-        structured_content: Option<&'a serde_json::value::RawValue>,
+        #[serde(borrow, default, deserialize_with = "written")]
+        structured_content: Option<&'a RawValue>,
+    }
+    /// A `null` is written too.
+    fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+        <&RawValue>::deserialize(value).map(Some)
     }
     let head: Head<'_> = serde_json::from_str(json)?;
-    let structure = head.structured_content.map(serde_json::value::RawValue::get);
+    let structure = head.structured_content.map(RawValue::get);
     Ok(ResultHead {
         kind: match head.result_type.as_deref() {
             None | Some("complete") => ResultKind::Complete,
@@ -70,12 +74,42 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
     })
 }
 
-/// The object with `members` (text without braces) put before its own; those that it has already are not repeated.
+/// All members of an object, however many, also those of a key that stands twice. What is passed on is for its reader to
+/// make sense of; what is acted on is read as [`crate::Members`].
+struct Passed<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Passed<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Passed<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(4);
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(Passed(members))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// The object with `members` (text without braces) put before its own; those that it has already are not repeated. What is
+/// no object stays as it is.
 pub fn with_members(object: &str, members: &[(&str, &str)]) -> String {
-    let own = Members::read(object).unwrap_or_default();
+    let Ok(Passed(own)) = serde_json::from_str(object) else { return object.to_owned() };
+    let has = |key: &str| own.iter().any(|(own, _)| own == key);
     let mut text = String::with_capacity(object.len() + 64);
     text.push('{');
-    for (key, value) in members.iter().filter(|(key, _)| own.get(key).is_none()) {
+    for (key, value) in members.iter().filter(|(key, _)| !has(key)) {
         crate::push_string(&mut text, key);
         text.push(':');
         text.push_str(value);
@@ -89,10 +123,11 @@ pub fn with_members(object: &str, members: &[(&str, &str)]) -> String {
     text
 }
 
-/// The object without one member.
+/// The object without one member. What is no object stays as it is.
 pub fn without_member(object: &str, member: &str) -> String {
-    let own = Members::read(object).unwrap_or_default();
-    let kept: Vec<_> = own.iter().filter(|(key, _)| *key != member).collect();
+    let Ok(Passed(own)) = serde_json::from_str(object) else { return object.to_owned() };
+    let kept = own.iter().filter(|(key, _)| key != member);
+    let kept: Vec<_> = kept.map(|(key, value)| (&**key, value.get())).collect();
     format!("{{{}}}", crate::params_text(&kept))
 }
 
@@ -126,5 +161,25 @@ mod tests {
         let has = r#"{"resultType":"input_required"}"#;
         assert_eq!(with_members(has, &typed), has);
         assert_eq!(without_member(r#"{"a":1,"b":2}"#, "a"), r#"{"b":2}"#);
+    }
+
+    #[test]
+    fn what_stands_twice_or_is_much_is_passed_on_whole() {
+        let typed = [("resultType", "\"complete\"")];
+        let twice = r#"{"x":1,"x":2}"#;
+        assert_eq!(with_members(twice, &typed), r#"{"resultType":"complete","x":1,"x":2}"#);
+        assert_eq!(without_member(r#"{"x":1,"y":0,"x":2}"#, "y"), twice);
+        assert_eq!(without_member(twice, "x"), "{}");
+        let many: Vec<_> = (0..1_000).map(|number| format!("\"m{number}\":{number}")).collect();
+        let many = format!("{{{}}}", many.join(","));
+        assert_eq!(without_member(&with_members(&many, &typed), "resultType"), many);
+        assert_eq!(with_members("[1]", &typed), "[1]");
+        assert_eq!(without_member("[1]", "x"), "[1]");
+    }
+
+    #[test]
+    fn a_structure_that_is_null_is_one() {
+        let head = read_result_head(r#"{"content":[],"structuredContent":null}"#).unwrap();
+        assert_eq!(head.content, Content::BareStructure);
     }
 }

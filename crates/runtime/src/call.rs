@@ -507,12 +507,12 @@ fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed>
         Err(CallError::new(CallErrorKind::Upstream, message).into())
     };
     let text = std::str::from_utf8(&json).unwrap_or_default();
-    let Ok(head) = read_result_head(text) else {
-        return refuse(if text.starts_with('{') {
-            "the result has no content"
-        } else {
-            "the result is not an object"
-        });
+    let head = match read_result_head(text) {
+        Ok(head) => head,
+        Err(error) if text.starts_with('{') => {
+            return refuse(&format!("the result cannot be read: {error}"));
+        }
+        Err(_) => return refuse("the result is not an object"),
     };
     match (&head.kind, head.content) {
         (ResultKind::Other(kind), _) => refuse(&format!("a result of the unknown type {kind:?}")),

@@ -15,7 +15,7 @@ use crate::session::{Session, SessionKind};
 const WAITING: usize = 16_384;
 const PER_WRITE: usize = 256;
 /// How often the store is told that a client still lives, and asked to drop those that do not.
-const TOUCH_EVERY_MS: i64 = 15_000;
+const ROUND_EVERY_MS: i64 = 15_000;
 
 enum Note {
     Put(StoredClient),
@@ -36,8 +36,34 @@ pub struct Keeper {
     pub store: Store,
     /// Sessions that are to be written. A session that changes a hundred times meanwhile is written once.
     changed: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
-    last_touch: AtomicI64,
-    last_expiry: AtomicI64,
+    last_round: AtomicI64,
+}
+
+/// Who lives and who does not, told to the store. Who is in memory is not expired there: the two agree on who was seen.
+#[derive(Debug)]
+pub struct Round<'a> {
+    keeper: &'a Keeper,
+    last_ms: i64,
+    now_ms: i64,
+    idle_ms: i64,
+}
+
+impl Round<'_> {
+    /// Notes that a client was last seen so long ago.
+    pub fn touch_client(&self, id: &str, ago: Duration) {
+        let ago_ms = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
+        let seen_ms = self.now_ms.saturating_sub(ago_ms);
+        // Else an earlier round has noted it; a little twice rather than not at all.
+        if seen_ms >= self.last_ms.saturating_sub(ROUND_EVERY_MS) {
+            self.keeper.note(Note::Touch(id.to_owned(), seen_ms));
+        }
+    }
+
+    /// Forgets who was not seen.
+    pub fn end(self) {
+        let before_ms = self.now_ms.saturating_sub(self.idle_ms);
+        self.keeper.note(Note::Expire { before_ms });
+    }
 }
 
 /// Milliseconds since 1970.
@@ -59,8 +85,7 @@ impl Keeper {
         // Not among the tasks that are waited for: this one ends with the last handle.
         let writer = TaskTracker::new();
         writer.spawn(write(store.clone(), notes, Arc::clone(&changed)));
-        let (last_touch, last_expiry) = (AtomicI64::new(0), AtomicI64::new(0));
-        Self { inbox, store, changed, last_touch, last_expiry }
+        Self { inbox, store, changed, last_round: AtomicI64::new(0) }
     }
 
     fn note(&self, note: Note) {
@@ -98,25 +123,17 @@ impl Keeper {
         self.note(Note::DeleteSession(id.to_owned()));
     }
 
-    /// Says that a client still lives, not too often.
-    pub fn touch_client(&self, id: &str) {
-        let now = now_ms();
-        if now - self.last_touch.load(Ordering::Relaxed) >= TOUCH_EVERY_MS {
-            self.note(Note::Touch(id.to_owned(), now));
-        }
-    }
-
-    /// Forgets clients that nobody has seen for so long.
-    pub fn expire(&self, idle: Duration) {
-        let now = now_ms();
-        if now - self.last_touch.load(Ordering::Relaxed) >= TOUCH_EVERY_MS {
-            self.last_touch.store(now, Ordering::Relaxed);
-        }
+    /// Begins a round, where it is time for one: everybody who was seen since the last one is touched, and who has not
+    /// been seen for `idle` is forgotten when the round ends.
+    pub fn begin_round(&self, idle: Duration) -> Option<Round<'_>> {
+        let now_ms = now_ms();
         let idle_ms = i64::try_from(idle.as_millis()).unwrap_or(i64::MAX);
-        if now - self.last_expiry.load(Ordering::Relaxed) >= (idle_ms / 4).min(TOUCH_EVERY_MS) {
-            self.last_expiry.store(now, Ordering::Relaxed);
-            self.note(Note::Expire { before_ms: now.saturating_sub(idle_ms) });
+        let last_ms = self.last_round.load(Ordering::Relaxed);
+        if now_ms - last_ms < (idle_ms / 4).min(ROUND_EVERY_MS) {
+            return None;
         }
+        self.last_round.store(now_ms, Ordering::Relaxed);
+        Some(Round { keeper: self, last_ms, now_ms, idle_ms })
     }
 
     /// Returns when everything so far is written.

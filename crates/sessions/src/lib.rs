@@ -15,6 +15,6 @@ mod stage;
 pub use book::{Sessions, Summary, random_text};
 pub use change::Change;
 pub use error::SessionError;
-pub use keeper::{Keeper, now_ms};
+pub use keeper::{Keeper, Round, now_ms};
 pub use session::{About, Cause, Draft, Now, OwnServer, Session, SessionKind, Step};
 pub use stage::{Look, Stage};

@@ -30,8 +30,10 @@ pub struct LogOptions {
     pub verbosity: i8,
 }
 
-/// Tells codes and token answers when it is asked for details, so it never is.
-const UNHEARD: &str = "rmcp::transport::auth=warn";
+/// Who is never heard in detail. The first tells codes and token answers. The others tell of every change in the watched
+/// directory: where the log is there too, each line would be news of the next one.
+const UNHEARD: [&str; 3] =
+    ["rmcp::transport::auth=warn", "notify=warn", "notify_debouncer_full=warn"];
 
 /// Starts logging to standard error, and tracing to a collector where one is named. `RUST_LOG` overrides the
 /// verbosity of the log. Only the first call counts. Dropping what it returns sends the last spans.
@@ -50,10 +52,8 @@ pub fn init_logging(options: LogOptions) -> Tracing {
     let wanted = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.is_empty());
     let filter = wanted.and_then(|wanted| EnvFilter::try_new(wanted).ok());
     let filter = filter.unwrap_or_else(|| EnvFilter::new(default));
-    let filter = match UNHEARD.parse() {
-        Ok(directive) => filter.add_directive(directive),
-        Err(_) => filter,
-    };
+    let unheard = UNHEARD.iter().filter_map(|directive| directive.parse().ok());
+    let filter = unheard.fold(filter, EnvFilter::add_directive);
     let colored = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored);

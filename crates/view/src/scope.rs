@@ -113,9 +113,14 @@ impl Scope {
 
     /// The sets that a dynamic connection begins with: those that it names, else those of the configuration.
     pub fn first_sets(&self, exposure: &Exposure) -> Vec<String> {
-        // A tool that can be seen is in a set of each place that names some, so those of one place show all of them.
         match self.toolsets.iter().min_by_key(|sets| sets.len()) {
-            Some(fewest) => fewest.clone(),
+            Some(fewest) => {
+                let is_common =
+                    |name: &&String| self.toolsets.iter().all(|sets| sets.contains(name));
+                let common: Vec<String> = fewest.iter().filter(is_common).cloned().collect();
+                // Where no set is named by all of them, a tool may still be in one of each: those of one place show it.
+                if common.is_empty() { fewest.clone() } else { common }
+            }
             None if exposure.mode == ExposureMode::Dynamic => exposure.tool_sets.clone(),
             None => Vec::new(),
         }

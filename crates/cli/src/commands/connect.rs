@@ -16,7 +16,7 @@ use crate::args::{ConnectArguments, Globals, of_flag};
 use crate::embedded::config_source;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::replace_file::replace_file;
+use crate::replace_file::{check_replaceable, replace_file};
 
 pub(crate) fn run(
     globals: &Globals,
@@ -183,6 +183,7 @@ struct Written {
 }
 
 fn write(entry: &ClientEntry, file: &Path, wanted: &ConnectArguments) -> Result<Written, Failure> {
+    check_replaceable(file)?;
     let before = match std::fs::read_to_string(file) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -222,6 +222,13 @@ async fn a5_the_metadata_of_the_resource_is_served_without_credentials() {
     // Who has no token yet learns at once which scopes to ask for.
     let challenge = missing.headers["www-authenticate"].to_str().unwrap();
     assert!(challenge.ends_with(", scope=\"mcp:use\""), "{challenge}");
+    // And who has one with which he may not do this, what it lacks.
+    let peer = Peer::of(&serve).with_key(&issuer.token(&json!({})));
+    let metrics = peer.at(serve.at("/metrics")).request(Method::GET, &[]).send().await.unwrap();
+    assert_eq!(metrics.status(), 403);
+    let challenge = metrics.headers()["www-authenticate"].to_str().unwrap();
+    assert!(challenge.contains("insufficient_scope"), "{challenge}");
+    assert!(challenge.ends_with(", scope=\"mcp:use switchboard:operator\""), "{challenge}");
 }
 
 #[tokio::test]

@@ -65,6 +65,27 @@ async fn f2_a_lost_session_is_healed_without_the_client_noticing() {
     assert!(upstream.stats().initialize_count >= 2);
 }
 
+/// Nobody calls, so nobody but the stream on which the server is heard can find out.
+#[tokio::test]
+async fn f2_a_lost_session_is_healed_also_when_only_its_stream_tells() {
+    let upstream = ScriptedServer::builder().legacy().tools([Tool::new("echo")]);
+    let upstream = upstream.resources(["a://one"]).start().await;
+    let serve = home(&[("one", &upstream.url())], &[]).serve().await;
+    let session = Peer::of(&serve).open().await;
+    let mut stream = session.listen().await;
+    let subscribed = session.ask("resources/subscribe", json!({"uri": "a://one"})).await;
+    assert!(subscribed.result().is_object(), "{}", subscribed.body);
+    wait_until(PATIENCE, async || (upstream.watched() == ["a://one"]).then_some(())).await;
+    upstream.drop_sessions();
+    upstream.end_streams().await;
+    assert!(upstream.watched().is_empty());
+    // Long before the next look at the list.
+    wait_until(PATIENCE, async || (upstream.watched() == ["a://one"]).then_some(())).await;
+    wait_until(PATIENCE, async || (upstream.update_resource("a://one").await > 0).then_some(()))
+        .await;
+    while stream.next().await.unwrap()["method"] != "notifications/resources/updated" {}
+}
+
 #[tokio::test]
 async fn f2_lists_are_served_while_a_server_is_away() {
     let upstream = server([Tool::new("echo")]).await;

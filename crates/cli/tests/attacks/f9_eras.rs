@@ -270,16 +270,18 @@ async fn f9_only_a_client_that_opens_pages_is_sent_to_one() {
             let is_refused = last["error"].is_object() || last["result"]["isError"] == true;
             assert_eq!(is_refused, !is_able, "{server} {elicitation}: {last}");
         }
-        let tool = "old__test_url_elicitation";
-        if is_able {
-            let modern = modern_dialogue(&peer, tool, json!({})).await;
-            assert!(text_of(&modern).contains("accept"), "{modern:?}");
-        } else {
-            let refused = peer.call(tool, json!({})).await;
-            let error = &refused.last()["error"];
-            let required = json!({"elicitation": {"url": {}}});
-            assert_eq!(error["code"], -32021, "{error}");
-            assert_eq!(error["data"]["requiredCapabilities"], required, "{error}");
+        for server in ["old", "new"] {
+            let tool = format!("{server}__test_url_elicitation");
+            if is_able {
+                let modern = modern_dialogue(&peer, &tool, json!({})).await;
+                assert!(text_of(&modern).contains("accept"), "{modern:?}");
+            } else {
+                let refused = peer.call(&tool, json!({})).await;
+                let error = &refused.last()["error"];
+                let required = json!({"elicitation": {"url": {}}});
+                assert_eq!((refused.status, &error["code"]), (400, &json!(-32021)), "{error}");
+                assert_eq!(error["data"]["requiredCapabilities"], required, "{error}");
+            }
         }
     }
 }

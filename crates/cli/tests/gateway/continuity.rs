@@ -180,6 +180,22 @@ async fn a_session_that_is_unknown_ended_or_idle_is_404() {
     assert_eq!(listens.status().await, 404, "also over a restart");
 }
 
+/// Whoever is seen is seen by the store too, without a stream or anything that changes.
+#[tokio::test]
+async fn who_only_asks_outlives_the_idle_time_also_over_a_restart() {
+    let board = market("exposure: dynamic, session_idle: 5s").await;
+    let serve = board.home.serve().await;
+    let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    client.enable("quotes").await;
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(client.status().await, 200);
+    }
+    let serve = restart(&board.home, serve, "KILL").await;
+    client.moved_to(&serve);
+    assert_eq!(client.list().await.len(), META + QUOTES);
+}
+
 #[tokio::test]
 async fn who_only_listened_has_as_much_time_to_come_back_as_anybody() {
     let board = two_servers("session_idle: 3s").await;

@@ -190,6 +190,44 @@ async fn the_end_of_the_input_is_the_end_of_the_program_and_of_its_children() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_can_answer_any_more_does_not_hold_up_the_end() {
+    let (home, _servers) = old_and_new();
+    for server in ["old", "new"] {
+        let able = json!({"elicitation": {}});
+        let mut client = Pipe::open_with(Era::Legacy, &home, &["stdio"], able).await;
+        let id = client.new_id();
+        let arguments = json!({"message": "who?"});
+        let name = format!("{server}__test_elicitation");
+        client.request(&id, "tools/call", json!({"name": name, "arguments": arguments}));
+        let asked = async || (!client.of_method("elicitation/create").is_empty()).then_some(());
+        wait_until(PATIENCE, asked).await;
+        client.close_input();
+        assert_eq!(client.ended().await.code(), Some(0));
+        // The server heard that there is no answer, and had its last word.
+        let answer = client.answer(&id).await;
+        assert_ne!(answer["error"]["code"], -32800, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_cut_off_at_the_end_is_told_so() {
+    let (upstream, home) = one_server([Tool::new("slow").sleeps(600_000)]).await;
+    for era in BOTH {
+        let mut client = Pipe::open(era, &home).await;
+        let id = client.new_id();
+        client.request(&id, "tools/call", json!({"name": "one__slow", "arguments": {}}));
+        let runs = async || (upstream.stats().running_calls == 1).then_some(());
+        wait_until(PATIENCE, runs).await;
+        client.close_input();
+        client.signal("TERM");
+        assert_eq!(client.ended().await.code(), Some(0));
+        let answer = client.answer(&id).await;
+        assert_eq!(answer["error"]["code"], -32800, "{era:?} {answer}");
+        wait_until(PATIENCE, async || (upstream.stats().running_calls == 0).then_some(())).await;
+    }
+}
+
+#[tokio::test]
 async fn bad_lines_are_answered_and_the_program_goes_on() {
     const MIB: usize = 1024 * 1024;
     let (_upstream, home) = one_server([Tool::echo("echo")]).await;

@@ -185,9 +185,36 @@ async fn a_narrowed_dynamic_connection_begins_with_its_sets_and_switches_only_th
         assert_eq!(told, "there is no toolset 'buy' here; there are: look");
         let told = client.refused("call_tool", json!({"name": "shop__order"})).await;
         assert!(told.starts_with("there is no tool 'shop__order' here"), "{told}");
+        let client = Peer::open(era, &serve, "/mcp/toolsets/look?toolsets=buy,notes").await;
+        assert_eq!(client.list().await, meta_and(&["shop__price"]), "what is in both, {era:?}");
         let client = Peer::open(era, &serve, "/mcp/servers/shop").await;
         let told = client.refused("enable_toolset", json!({"name": "notes"})).await;
         assert_eq!(told, "there is no toolset 'notes' here; there are: look, buy, shop");
+    }
+}
+
+/// A list that names nothing is no way to see everything, and what cannot be read is told with its place.
+#[tokio::test]
+async fn a_wish_that_cannot_be_read_is_refused_with_its_place() {
+    let board = two_servers("").await;
+    let serve = board.home.serve().await;
+    let neither = "'maybe' is neither `true`, `1`, `yes`, `on` nor `false`, `0`, `no`, `off`";
+    let rows: [(&str, Headers<'_>, u16, String); 6] = [
+        ("/mcp/toolsets/,", &[], 404, "the path names no toolset".into()),
+        ("/mcp/toolsets/%20", &[], 404, "the path names no toolset".into()),
+        ("/mcp?readonly=maybe", &[], 400, format!("readonly: {neither}")),
+        ("/mcp?dynamic=maybe", &[], 400, format!("dynamic: {neither}")),
+        ("/mcp", &[("X-MCP-Readonly", "maybe")], 400, format!("X-MCP-Readonly: {neither}")),
+        ("/mcp", &[("X-MCP-Tools", "s\u{fc}l")], 400, "the header X-MCP-Tools has other".into()),
+    ];
+    for era in BOTH {
+        for (path, headers, status, message) in &rows {
+            let opened = Peer::try_open(era, &serve, path, headers).await;
+            let Err((code, body)) = opened else { panic!("{era:?} {path} {headers:?} is served") };
+            assert_eq!(code, *status, "{era:?} {path} {headers:?} {body}");
+            let told = body["error"]["message"].as_str().unwrap_or_default();
+            assert!(told.starts_with(message.as_str()), "{era:?} {path}: {body}");
+        }
     }
 }
 

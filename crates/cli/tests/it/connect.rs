@@ -163,6 +163,28 @@ fn a_file_that_cannot_be_kept_is_left_alone() {
 }
 
 #[test]
+fn what_is_no_file_is_neither_read_nor_replaced() {
+    let home = home();
+    let made = std::process::Command::new("mkfifo").arg(home.path().join("pipe")).status();
+    assert!(made.unwrap().success());
+    std::fs::create_dir(home.path().join("directory")).unwrap();
+    symlink(home.path().join("nowhere"), home.path().join("link")).unwrap();
+    for (file, why) in [
+        ("pipe", "it is not a file"),
+        ("directory", "it is a directory"),
+        ("link", "it is a link that leads nowhere"),
+    ] {
+        let refused = home.line(&format!("connect cursor --write --file {file}")).expect(1);
+        assert!(
+            refused.stderr.contains(&format!("cannot write {file}: {why}")),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert!(home.path().join("link").is_symlink());
+}
+
+#[test]
 fn a_key_is_a_reference_and_never_a_value() {
     let home = home().with_variable("SWITCHBOARD_API_KEY", "hunter2");
     for (client, _) in &CLIENTS[1..] {

@@ -50,7 +50,8 @@ async fn the_start_line_says_which_mode_and_why() {
     check(&home, &["--tool-sets", "search"], of_flag).await;
 
     let home = Home::new(format!("{BOARD}    exposure: dynamic\n"));
-    let of_file = "exposure: dynamic (meta-tools) because gateway.exposure in the configuration says so";
+    let of_file =
+        "exposure: dynamic (meta-tools) because gateway.exposure in the configuration says so";
     check(&home, &[], of_file).await;
     let home = home.with_variable("DYNAMIC_TOOL_DISCOVERY", "false");
     let of_variable = "exposure: legacy (all tools) because DYNAMIC_TOOL_DISCOVERY is off and no toolset is named";

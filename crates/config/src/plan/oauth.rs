@@ -17,10 +17,7 @@ impl Planner<'_> {
     pub(super) fn oauth(&mut self, at: &At<'_>, mut raw: RawOAuth) -> Option<OAuthSettings> {
         let place = at.get("auth").and_then(|auth| auth.get("oauth"))?;
         let scopes = raw.scopes.take().unwrap_or_default();
-        if scopes.iter().any(|scope| !is_scope(scope)) {
-            let why = "a scope is one word without quotes and backslashes";
-            self.wrong_key(&place, "scopes", why, "write each as an entry of its own");
-        }
+        self.check_scopes(&place, "scopes", &scopes);
         let grant = match raw.grant.unwrap_or(RawGrant::SignIn) {
             RawGrant::SignIn => OAuthGrant::SignIn(self.sign_in_client(&place, raw)),
             RawGrant::ClientCredentials => {
@@ -97,6 +94,13 @@ impl Planner<'_> {
             self.push(place.key_origin("client_metadata_url"), problem);
         }
         url
+    }
+
+    pub(super) fn check_scopes(&mut self, place: &At<'_>, key: &str, scopes: &[String]) {
+        if scopes.iter().any(|scope| !is_scope(scope)) {
+            let why = "a scope is one word without quotes and backslashes";
+            self.wrong_key(place, key, why, "write each as an entry of its own");
+        }
     }
 
     fn wrong_key(&mut self, place: &At<'_>, key: &str, why: &str, help: &str) {

@@ -56,6 +56,8 @@ impl Planner<'_> {
         let issuer = raw.issuer.filter(|text| self.address(at, "issuer", text).is_some());
         let jwks = self.jwks(at, raw.jwks_url.as_deref(), raw.jwks_file.as_deref());
         let leeway = self.duration(at, "leeway", raw.leeway);
+        let required_scopes = raw.required_scopes.unwrap_or_default();
+        self.check_scopes(at, "required_scopes", &required_scopes);
         let resource = match (&raw.resource, &raw.audience) {
             (Some(resource), _) => self.address(at, "resource", resource),
             (None, Some(audience)) if !at.has("resource") => self.resource_of(at, audience),
@@ -65,7 +67,7 @@ impl Planner<'_> {
             issuer: issuer?,
             audience: raw.audience?,
             jwks: jwks?,
-            required_scopes: raw.required_scopes.unwrap_or_default(),
+            required_scopes,
             leeway: leeway.unwrap_or(DEFAULT_JWT_LEEWAY),
             resource: resource?,
         })
