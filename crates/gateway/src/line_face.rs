@@ -99,15 +99,13 @@ impl Gateway {
         if let Some(client) = &client {
             client.ask_no_more();
         }
-        let answered = tokio::time::timeout(LAST_ANSWERS, peer.requests.wait());
-        let _unanswered = match &read {
-            // Who closes the input and then wants us to stop does not wait for the answers.
-            Some(_) => peer.stop.run_until_cancelled(answered).await,
-            None => {
-                let answered = tokio::time::timeout(LAST_MOMENTS, peer.requests.wait());
-                Some(answered.await)
-            }
+        // Who closes the input and then wants us to stop does not wait for the answers.
+        let (patience, gives_up) = match &read {
+            Some(_) => (LAST_ANSWERS, peer.stop.clone()),
+            None => (LAST_MOMENTS, CancellationToken::new()),
         };
+        let answered = tokio::time::timeout(patience, peer.requests.wait());
+        let _unanswered = gives_up.run_until_cancelled(answered).await;
         peer.cut_off.cancel();
         if let Some(client) = &client {
             self.forget(client);

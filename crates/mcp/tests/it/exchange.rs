@@ -163,7 +163,8 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     let several = calls(&["a", "b"], "q4").await["error"]["message"].clone();
     assert_eq!(
         several,
-        "several clients use this server at the same time, and it cannot be told whose question this is"
+        "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
+         calls are done, or reach the server over streamable HTTP"
     );
 }
 
@@ -229,7 +230,8 @@ async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     let message = value(&refused)["answer"]["error"]["message"].clone();
     assert_eq!(
         message,
-        "several clients use this server at the same time, and it cannot be told whose question this is"
+        "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
+         calls are done, or reach the server over streamable HTTP"
     );
     assert!(matches!(heard.next().await, Some(AskEvent::Progress(_))), "progress has a sign");
     assert!(heard.next().await.is_none());
@@ -371,7 +373,7 @@ async fn what_a_server_has_besides_tools_is_listed_as_it_is() {
     assert_eq!(templates, twice("file:///{p}", r#"{"uriTemplate":"file:///{p}"}"#));
     // What we declare in the handshake.
     let declared = talker.look(|talk| talk.requests[0]["params"]["capabilities"].clone());
-    let expected = json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {"form": {}, "url": {}}});
+    let expected = json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}});
     assert_eq!(declared, expected);
 }
 
