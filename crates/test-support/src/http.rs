@@ -115,6 +115,7 @@ fn stage_of(message: &Value) -> Stage {
         Some("tools/list") => Stage::List,
         Some("prompts/list") => Stage::Prompts,
         Some("resources/subscribe") => Stage::Subscribe,
+        Some("logging/setLevel") => Stage::SetLevel,
         Some("tools/call") => Stage::Call,
         Some(_) | None => Stage::Any,
     }

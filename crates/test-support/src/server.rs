@@ -66,6 +66,13 @@ impl ScriptedServerBuilder {
         self
     }
 
+    /// Can be told from which level on to log. It never logs.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.script.has_logging = true;
+        self
+    }
+
     /// `initialize`, sessions and a GET stream; the default.
     #[must_use]
     pub fn legacy(mut self) -> Self {
@@ -194,6 +201,7 @@ impl ScriptedServer {
             subscriptions: Subscriptions::Served,
             has_prompts: false,
             has_resources: false,
+            has_logging: false,
         };
         ScriptedServerBuilder { script, tools: Vec::new(), shelf: Shelf::default(), fault: None }
     }

@@ -76,6 +76,7 @@ pub(crate) struct Script {
     pub(crate) subscriptions: Subscriptions,
     pub(crate) has_prompts: bool,
     pub(crate) has_resources: bool,
+    pub(crate) has_logging: bool,
 }
 
 #[derive(Debug)]
