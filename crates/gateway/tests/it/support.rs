@@ -98,7 +98,8 @@ impl World {
             "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
         });
         params["_meta"].as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
-        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let name =
+            params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
         let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
         headers.extend((!name.is_empty()).then_some(("mcp-name", name.as_str())));
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -170,6 +171,16 @@ impl Reading {
             }
         };
         tokio::time::timeout(PATIENCE, read).await.expect("a message or the end comes in time")
+    }
+
+    /// All that is left, as it was written.
+    pub(crate) async fn text(mut self) -> String {
+        while let Some(frame) = self.body.frame().await {
+            let mut piece = frame.unwrap().into_data().unwrap();
+            let piece = piece.copy_to_bytes(piece.remaining());
+            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        self.text
     }
 
     /// All that is left.
