@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::Members;
 
@@ -48,11 +49,11 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         result_type: Option<Cow<'a, str>>,
         is_error: Option<bool>,
         content: Option<Vec<IgnoredAny>>,
-        #[serde(borrow)]
-        structured_content: Option<&'a serde_json::value::RawValue>,
+        #[serde(borrow, default, deserialize_with = "even_null")]
+        structured_content: Option<&'a RawValue>,
     }
     let head: Head<'_> = serde_json::from_str(json)?;
-    let structure = head.structured_content.map(serde_json::value::RawValue::get);
+    let structure = head.structured_content.map(RawValue::get);
     Ok(ResultHead {
         kind: match head.result_type.as_deref() {
             None | Some("complete") => ResultKind::Complete,
@@ -63,11 +64,16 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         is_typed: head.result_type.is_some(),
         is_error: head.is_error == Some(true),
         content: match structure {
+            None | Some("null") if head.content.is_none() => Content::Missing,
             Some(text) if !text.starts_with('{') => Content::BareStructure,
-            None if head.content.is_none() => Content::Missing,
-            _ => Content::Present,
+            None | Some(_) => Content::Present,
         },
     })
+}
+
+/// A member that is there, also where it says that there is nothing.
+fn even_null<'a, D: Deserializer<'a>>(member: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(member).map(Some)
 }
 
 /// The object with `members` (text without braces) put before its own; those that it has already are not repeated.
@@ -110,8 +116,16 @@ mod tests {
         assert_eq!((head.kind, head.content), (ResultKind::InputRequired, Content::Missing));
         let head = read_result_head(r#"{"resultType":"task","taskId":"1"}"#).unwrap();
         assert_eq!((head.kind, head.content), (ResultKind::Task, Content::Missing));
-        let head = read_result_head(r#"{"structuredContent":[1]}"#).unwrap();
-        assert_eq!(head.content, Content::BareStructure);
+        for (json, content) in [
+            (r#"{"structuredContent":{}}"#, Content::Present),
+            (r#"{"structuredContent":[1]}"#, Content::BareStructure),
+            (r#"{"content":[],"structuredContent":null}"#, Content::BareStructure),
+            (r#"{"structuredContent":null}"#, Content::Missing),
+            (r#"{"content":[]}"#, Content::Present),
+            ("{}", Content::Missing),
+        ] {
+            assert_eq!(read_result_head(json).unwrap().content, content, "{json}");
+        }
         assert!(read_result_head("[1]").is_err());
         assert!(read_result_head(r#"{"content":1}"#).is_err());
     }
