@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool};
+use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
-use crate::support::{World, until};
+use crate::support::{PATIENCE, World, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -20,7 +20,8 @@ async fn check(asks: Tool, questions: RangeInclusive<usize>) {
     let world = World::of(&[("one", &server)]).await;
     let session = world.open(json!({"elicitation": {}})).await;
     let unread = session.call("one__asks").await;
-    until(|| server.stats().cancelled.len() == 1).await;
+    // A program that is built for tests takes its time for megabytes.
+    wait_until(4 * PATIENCE, async || (server.stats().cancelled.len() == 1).then_some(())).await;
     let asked = server.stats().questions;
     assert!(questions.contains(&asked), "{asked} questions before the call was given up");
     assert_eq!(session.call("one__echo").await.result().await["structuredContent"], json!({}));

@@ -34,14 +34,21 @@ pub(crate) async fn later(time: Duration) {
 
 /// What these servers are configured as.
 pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
+    plan_with(servers, "{}")
+}
+
+/// The same with a section about the gateway.
+fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
     let entry = |(name, server): &(&str, &ScriptedServer)| {
         format!(
-            "\n      - {{name: {name}, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 5, timeout: 30s}}}}",
+            "\n      - {{name: {name}, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
             server.url()
         )
     };
     let servers: String = servers.iter().map(entry).collect();
-    let text = format!("switchboard:\n  toolbox:\n    max_concurrent: 64\n    mcps:{servers}\n");
+    let text = format!(
+        "switchboard:\n  gateway: {gateway}\n  toolbox:\n    max_concurrent: 200\n    mcps:{servers}\n"
+    );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
     match load(&Input { file: Some(file), env: &[], read_secret: &read_secret }) {
@@ -50,44 +57,67 @@ pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
     }
 }
 
-/// A gateway with these servers behind it.
+/// A gateway with servers behind it, as one principal sees it.
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) board: Arc<Board>,
     gateway: Arc<Gateway>,
+    principal: Principal,
 }
 
 impl World {
     pub(crate) async fn of(servers: &[(&str, &ScriptedServer)]) -> Self {
+        Self::with(servers, "{}").await
+    }
+
+    /// The same with a section about the gateway.
+    pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
         let options = BoardOptions {
             store: Store::in_memory().await.unwrap(),
             memory: Memory::Keep,
             local_tools: LocalTools::built_in(),
             guard: None,
         };
-        let board = Board::start(plan(servers), options, |_| {}).await.unwrap();
+        let board = Board::start(plan_with(servers, gateway), options, |_| {}).await.unwrap();
         let silent = ExposureSource::default();
         let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
         let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
-        Self { board, gateway }
+        Self { board, gateway, principal: Principal::local() }
+    }
+
+    /// As somebody else sees it.
+    pub(crate) fn to_another(&self) -> Self {
+        let principal = Principal { id: "another".into(), ..self.principal.clone() };
+        Self { principal, ..self.clone() }
+    }
+
+    fn request(&self, headers: &[(&str, &str)]) -> HttpRequest {
+        let mut all = HeaderMap::new();
+        all.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        let principal = self.principal.clone();
+        HttpRequest { route: Route::All, query: None, headers: all, principal }
     }
 
     async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response<GatewayBody> {
-        self.gateway.post(request(headers), message.to_string().into()).await
-    }
-
-    /// Ends a session.
-    pub(crate) async fn end(&self, session: Session<'_>) {
-        let ended = self.gateway.delete(request(&[("mcp-session-id", &session.id)])).await;
-        assert_eq!(ended.status(), 204);
+        self.gateway.post(self.request(headers), message.to_string().into()).await
     }
 
     /// A legacy session of a client that can do this.
     pub(crate) async fn open(&self, capabilities: Value) -> Session<'_> {
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
-        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let answer = self.post(&[], &message).await;
+        let answer = self.knock(capabilities).await;
+        assert_eq!(answer.status(), 200);
         let id = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
         Session { world: self, id, next: AtomicU64::new(1) }
+    }
+
+    /// Asks for a legacy session.
+    pub(crate) async fn knock(&self, capabilities: Value) -> Response<GatewayBody> {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        self.post(&[], &message).await
     }
 
     /// A modern request; `meta` is what its `_meta` has besides.
@@ -107,15 +137,6 @@ impl World {
     }
 }
 
-fn request(headers: &[(&str, &str)]) -> HttpRequest {
-    let mut all = HeaderMap::new();
-    all.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in headers {
-        all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
-    }
-    HttpRequest { route: Route::All, query: None, headers: all, principal: Principal::local() }
-}
-
 /// A legacy session.
 pub(crate) struct Session<'w> {
     world: &'w World,
@@ -130,6 +151,24 @@ impl Session<'_> {
         Reading::of(self.world.post(&[("mcp-session-id", &self.id)], &message).await)
     }
 
+    pub(crate) async fn reply(&self, id: &Value, result: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
+        assert_eq!(taken.status(), 202);
+    }
+
+    /// The stream of messages that nobody asked for.
+    pub(crate) async fn listen(&self) -> Reading {
+        let request = self.world.request(&[("mcp-session-id", &self.id)]);
+        Reading::of(self.world.gateway.get(request).await)
+    }
+
+    /// Ends the session.
+    pub(crate) async fn end(self) {
+        let request = self.world.request(&[("mcp-session-id", &self.id)]);
+        assert_eq!(self.world.gateway.delete(request).await.status(), 204);
+    }
+
     pub(crate) async fn call(&self, tool: &str) -> Reading {
         self.ask("tools/call", json!({"name": tool, "arguments": {}})).await
     }
@@ -137,14 +176,22 @@ impl Session<'_> {
 
 /// An answer of which nothing is taken that nobody asks for.
 pub(crate) struct Reading {
+    pub(crate) status: u16,
     body: GatewayBody,
     text: String,
 }
 
 impl Reading {
     fn of(answer: Response<GatewayBody>) -> Self {
-        assert_eq!(answer.status(), 200);
-        Self { body: answer.into_body(), text: String::new() }
+        let status = answer.status().as_u16();
+        Self { status, body: answer.into_body(), text: String::new() }
+    }
+
+    /// What is written next, as it is.
+    pub(crate) async fn piece(&mut self) -> Option<String> {
+        let mut piece = self.body.frame().await?.unwrap().into_data().unwrap();
+        let piece = piece.copy_to_bytes(piece.remaining());
+        Some(String::from_utf8(piece.into()).unwrap())
     }
 
     /// The next message; `None` at the end.
@@ -154,20 +201,19 @@ impl Reading {
                 if let Some((event, rest)) = self.text.split_once("\n\n") {
                     let data = event.lines().find_map(|line| line.strip_prefix("data: "));
                     let message = data.map(|data| serde_json::from_str(data).unwrap());
-                    self.text = rest.to_owned();
+                    let rest = rest.to_owned();
+                    self.text = rest;
                     if message.is_some() {
                         return message;
                     }
                     continue;
                 }
-                let Some(frame) = self.body.frame().await else {
+                let Some(piece) = self.piece().await else {
                     // What came without a stream is one message.
                     let whole = std::mem::take(&mut self.text);
                     return serde_json::from_str(&whole).ok();
                 };
-                let mut piece = frame.unwrap().into_data().unwrap();
-                let piece = piece.copy_to_bytes(piece.remaining());
-                self.text.push_str(std::str::from_utf8(&piece).unwrap());
+                self.text.push_str(&piece);
             }
         };
         tokio::time::timeout(PATIENCE, read).await.expect("a message or the end comes in time")
@@ -175,10 +221,8 @@ impl Reading {
 
     /// All that is left, as it was written.
     pub(crate) async fn text(mut self) -> String {
-        while let Some(frame) = self.body.frame().await {
-            let mut piece = frame.unwrap().into_data().unwrap();
-            let piece = piece.copy_to_bytes(piece.remaining());
-            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        while let Some(piece) = self.piece().await {
+            self.text.push_str(&piece);
         }
         self.text
     }
@@ -190,6 +234,12 @@ impl Reading {
             messages.push(message);
         }
         messages
+    }
+
+    /// The code of the error that has to come.
+    pub(crate) async fn code(self) -> i64 {
+        let last = self.rest().await.pop().expect("an answer");
+        last["error"]["code"].as_i64().unwrap_or_else(|| panic!("{last}"))
     }
 
     /// The result that has to come last.

@@ -1,5 +1,6 @@
 //! What servers are told to report: log messages and updates of resources.
 
+use futures::FutureExt as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool};
@@ -28,6 +29,35 @@ async fn meanwhile(waiting: impl Future<Output = ()>, doing: impl Future<Output 
         biased;
         () = waiting => panic!("who waits for the server that is stuck waits for longer"),
         () = doing => {}
+    }
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_the_lists_that_it_named_and_of_no_others() {
+    let builder = ScriptedServer::builder().legacy().tools([Tool::new("t")]);
+    let server = builder.prompts(["p"]).resources(["one://r"]).start().await;
+    let world = World::of(&[("one", &server)]).await;
+    let mut streams = Vec::new();
+    for list in ["tools", "prompts", "resources"] {
+        let wanted = json!({"notifications": {format!("{list}ListChanged"): true}});
+        let mut stream = world.modern("subscriptions/listen", wanted, json!({})).await;
+        stream.next().await.unwrap();
+        streams.push((list, stream));
+    }
+    until(|| server.open_streams() == 1).await;
+    for changed in ["tools", "prompts", "resources"] {
+        match changed {
+            "tools" => server.set_tools_and_notify([Tool::new("u")]).await,
+            "prompts" => drop(server.set_prompts(["q"]).await),
+            _ => drop(server.set_resources(["one://s"]).await),
+        }
+        let (_, named) = streams.iter_mut().find(|(list, _)| *list == changed).unwrap();
+        let told = named.next().await.unwrap();
+        assert_eq!(told["method"], format!("notifications/{changed}/list_changed"));
+        // All are told in one step.
+        for (list, stream) in &mut streams {
+            assert_eq!(stream.next().now_or_never(), None, "{list} when {changed} changed");
+        }
     }
 }
 
@@ -87,7 +117,7 @@ async fn a_server_that_does_not_answer_a_subscription_holds_up_neither_calls_nor
         other.ask("resources/subscribe", json!({"uri": "good://r"})).await.result().await;
         assert_eq!(good.watched(), ["good://r"]);
         // That nobody watches it any more is told when there is time for it.
-        world.end(other).await;
+        other.end().await;
         until(|| good.watched().is_empty()).await;
     };
     meanwhile(waiting, doing).await;
