@@ -67,9 +67,9 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         is_typed: head.result_type.is_some(),
         is_error: head.is_error == Some(true),
         content: match structure {
+            None | Some("null") if head.content.is_none() => Content::Missing,
             Some(text) if !text.starts_with('{') => Content::BareStructure,
-            None if head.content.is_none() => Content::Missing,
-            _ => Content::Present,
+            None | Some(_) => Content::Present,
         },
     })
 }
@@ -145,8 +145,16 @@ mod tests {
         assert_eq!((head.kind, head.content), (ResultKind::InputRequired, Content::Missing));
         let head = read_result_head(r#"{"resultType":"task","taskId":"1"}"#).unwrap();
         assert_eq!((head.kind, head.content), (ResultKind::Task, Content::Missing));
-        let head = read_result_head(r#"{"structuredContent":[1]}"#).unwrap();
-        assert_eq!(head.content, Content::BareStructure);
+        for (json, content) in [
+            (r#"{"structuredContent":{}}"#, Content::Present),
+            (r#"{"structuredContent":[1]}"#, Content::BareStructure),
+            (r#"{"content":[],"structuredContent":null}"#, Content::BareStructure),
+            (r#"{"structuredContent":null}"#, Content::Missing),
+            (r#"{"content":[]}"#, Content::Present),
+            ("{}", Content::Missing),
+        ] {
+            assert_eq!(read_result_head(json).unwrap().content, content, "{json}");
+        }
         assert!(read_result_head("[1]").is_err());
         assert!(read_result_head(r#"{"content":1}"#).is_err());
     }
@@ -175,11 +183,5 @@ mod tests {
         assert_eq!(without_member(&with_members(&many, &typed), "resultType"), many);
         assert_eq!(with_members("[1]", &typed), "[1]");
         assert_eq!(without_member("[1]", "x"), "[1]");
-    }
-
-    #[test]
-    fn a_structure_that_is_null_is_one() {
-        let head = read_result_head(r#"{"content":[],"structuredContent":null}"#).unwrap();
-        assert_eq!(head.content, Content::BareStructure);
     }
 }

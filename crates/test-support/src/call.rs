@@ -14,7 +14,7 @@ use crate::frame::{Frame, Frames, QUEUE, received};
 use crate::listing::{rpc_error, server_info};
 use crate::state::{CallKey, Shared, Wire};
 use crate::stats::Recorder;
-use crate::tool::{Reply, Tool};
+use crate::tool::{Asks, Reply, Tool};
 
 /// A call that is about to be made.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Call {
     /// Whether the answer is more than one message, and so needs a stream of events.
     pub(crate) fn needs_events(&self) -> bool {
         let progress = self.tool.progress_every.is_some() && !self.progress_token().is_null();
-        progress || matches!(self.tool.reply, Reply::Twice)
+        progress || self.tool.asks.is_some() || matches!(self.tool.reply, Reply::Twice)
     }
 
     /// The call runs while the frames are read, and ends when they are dropped.
@@ -107,7 +107,36 @@ impl Call {
                 queue.send(progress.into()).await.ok();
             }
         }
+        if let Some(asks) = self.tool.asks {
+            self.ask(asks, end, queue).await;
+        }
         tokio::time::sleep_until(end).await;
+    }
+
+    async fn ask(&self, asks: Asks, end: Instant, queue: &mpsc::Sender<Frame>) {
+        let (every, bytes) = match asks {
+            Asks::Once => return self.put_question(1, 1, queue).await,
+            Asks::Withdrawn { every, bytes } => (every, bytes),
+        };
+        let mut number = 0;
+        while Instant::now() + every < end {
+            number += 1;
+            self.put_question(number, bytes, queue).await;
+            let withdrawn = json!({"requestId": question_id(number)});
+            let withdrawal =
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn});
+            queue.send(withdrawal.into()).await.ok();
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    async fn put_question(&self, number: u32, bytes: usize, queue: &mpsc::Sender<Frame>) {
+        let schema = json!({"type": "object", "properties": {}});
+        let form = json!({"message": "?".repeat(bytes), "requestedSchema": schema});
+        let (id, method) = (question_id(number), "elicitation/create");
+        let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": form});
+        queue.send(question.into()).await.ok();
+        self.shared.recorder.count(|stats| stats.questions += 1);
     }
 
     fn progress_token(&self) -> &Value {
@@ -195,9 +224,16 @@ impl Drop for Reader {
 
 fn is_answer(frame: &Frame) -> bool {
     match frame {
-        Frame::Message(text) => !text.contains(r#""method":"notifications/progress""#),
+        Frame::Message(text) => {
+            let is_said = |method: &str| text.contains(&format!(r#""method":"{method}"#));
+            !is_said("notifications/") && !is_said("elicitation/create")
+        }
         Frame::Padded { .. } | Frame::Break => true,
     }
+}
+
+fn question_id(number: u32) -> String {
+    format!("question-{number}")
 }
 
 fn text_result(text: &str) -> Value {

@@ -12,6 +12,7 @@ pub enum Stage {
     List,
     Prompts,
     Subscribe,
+    SetLevel,
     Call,
 }
 

@@ -49,6 +49,9 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 async fn streamable(shared: &Arc<Shared>, parts: &Parts, message: &Value) -> Response {
+    if let Some(answer) = shared.script.exact_answer(message) {
+        return single_response(shared, answer).await;
+    }
     let is_modern = claims_modern(parts, message);
     match (shared.script.era, parts.method == Method::POST) {
         (Era::Modern, false) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
@@ -115,6 +118,7 @@ fn stage_of(message: &Value) -> Stage {
         Some("tools/list") => Stage::List,
         Some("prompts/list") => Stage::Prompts,
         Some("resources/subscribe") => Stage::Subscribe,
+        Some("logging/setLevel") => Stage::SetLevel,
         Some("tools/call") => Stage::Call,
         Some(_) | None => Stage::Any,
     }

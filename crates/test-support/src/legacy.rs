@@ -125,6 +125,9 @@ pub(crate) fn handle(shared: &Arc<Shared>, session: &str, message: &Value) -> Ha
             shared.watch(session, uri, method == "resources/subscribe");
             Handled::Answer(json!({"jsonrpc": "2.0", "id": id, "result": {}}).into())
         }
+        Some("logging/setLevel") if shared.script.has_logging => {
+            Handled::Answer(json!({"jsonrpc": "2.0", "id": id, "result": {}}).into())
+        }
         Some(_) => {
             let answer = shelf::answer(shared, Wire::Legacy, id, message);
             let unknown = || rpc_error(id, -32601, "Method not found");

@@ -1,5 +1,6 @@
 //! The scripted server as tests see it: build, start, change, stop, ask what it saw.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -63,6 +64,20 @@ impl ScriptedServerBuilder {
     pub fn resources<const N: usize>(mut self, uris: [&str; N]) -> Self {
         self.script.has_resources = true;
         self.shelf.resources = uris.map(str::to_owned).into();
+        self
+    }
+
+    /// Answers every request of a method with this result, letter for letter.
+    #[must_use]
+    pub fn answers_exactly(mut self, method: &'static str, result: impl Into<String>) -> Self {
+        self.script.exact.insert(method, result.into());
+        self
+    }
+
+    /// Can be told from which level on to log. It never logs.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.script.has_logging = true;
         self
     }
 
@@ -194,6 +209,8 @@ impl ScriptedServer {
             subscriptions: Subscriptions::Served,
             has_prompts: false,
             has_resources: false,
+            has_logging: false,
+            exact: BTreeMap::new(),
         };
         ScriptedServerBuilder { script, tools: Vec::new(), shelf: Shelf::default(), fault: None }
     }

@@ -74,6 +74,9 @@ pub(crate) fn capabilities(shared: &Shared) -> Value {
     if shared.script.has_resources {
         capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
     }
+    if shared.script.has_logging {
+        capabilities["logging"] = json!({});
+    }
     capabilities
 }
 

@@ -27,6 +27,8 @@ pub struct Stats {
     pub running_calls: usize,
     pub peak_calls: usize,
     pub peak_by_tool: BTreeMap<String, usize>,
+    /// Questions that tools have asked their callers.
+    pub questions: usize,
     /// Request ids named by `notifications/cancelled`.
     pub cancelled: Vec<Value>,
     /// Ids of calls that ended early because their caller closed the response

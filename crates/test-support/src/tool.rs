@@ -14,8 +14,20 @@ pub struct Tool {
     pub members: Map<String, Value>,
     pub delay: Duration,
     pub progress_every: Option<Duration>,
+    pub asks: Option<Asks>,
     pub reply: Reply,
     pub ignores_cancel: bool,
+}
+
+/// What a legacy server asks its caller during the wait. It goes on without the answer.
+#[derive(Debug, Clone, Copy)]
+pub enum Asks {
+    Once,
+    /// Something of that many bytes, again and again. Each is withdrawn at once.
+    Withdrawn {
+        every: Duration,
+        bytes: usize,
+    },
 }
 
 /// What a call gets back after the wait.
@@ -60,6 +72,7 @@ impl Tool {
             members: Map::new(),
             delay: Duration::ZERO,
             progress_every: None,
+            asks: None,
             reply: Reply::Echo,
             ignores_cancel: false,
         }
@@ -100,6 +113,21 @@ impl Tool {
     #[must_use]
     pub fn progress_every(mut self, milliseconds: u64) -> Self {
         self.progress_every = Some(Duration::from_millis(milliseconds.max(1)));
+        self
+    }
+
+    /// Asks the caller something before the wait. Only for legacy servers, and the answer is only recorded.
+    #[must_use]
+    pub fn asks(mut self) -> Self {
+        self.asks = Some(Asks::Once);
+        self
+    }
+
+    /// Asks something of that many bytes in that interval during the wait, and withdraws it each time.
+    #[must_use]
+    pub fn asks_in_vain(mut self, milliseconds: u64, bytes: usize) -> Self {
+        let every = Duration::from_millis(milliseconds.max(1));
+        self.asks = Some(Asks::Withdrawn { every, bytes });
         self
     }
 

@@ -18,7 +18,7 @@ struct Pair {
     alice: Peer,
     bob: Peer,
     serve: Serve,
-    _home: Home,
+    home: Home,
 }
 
 impl Pair {
@@ -26,7 +26,7 @@ impl Pair {
         let (alice, bob) = (key(&home, "alice", "client"), key(&home, "bob", "client"));
         let serve = home.serve().await;
         let peer = Peer::of(&serve);
-        Self { alice: peer.with_key(&alice), bob: peer.with_key(&bob), serve, _home: home }
+        Self { alice: peer.with_key(&alice), bob: peer.with_key(&bob), serve, home }
     }
 }
 
@@ -60,6 +60,25 @@ async fn a8_a_session_of_one_principal_is_unknown_to_another() {
     assert_eq!(upstream.stats().total_calls(), 0);
     assert_eq!(session.delete().await.status, 204);
     assert_eq!(status(&session.peer, Method::POST, &list).await, 404);
+}
+
+/// Nothing but the store knows it then.
+#[tokio::test]
+async fn a8_a_session_that_sleeps_is_unknown_to_another_too() {
+    let upstream = server([Tool::new("echo")]).await;
+    let mut pair = Pair::new(home(&[("one", &upstream.url())], &[])).await;
+    let session = pair.alice.open().await;
+    pair.serve.signal("TERM");
+    assert!(pair.serve.ended().await.success());
+    let serve = pair.home.serve().await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let thief = pair.bob.with("mcp-session-id", &session.id).at(serve.at("/mcp"));
+    for method in [Method::POST, Method::GET, Method::DELETE] {
+        assert_eq!(status(&thief, method.clone(), &list).await, 404, "{method}");
+    }
+    let owner = session.peer.at(serve.at("/mcp"));
+    assert_eq!(status(&owner, Method::POST, &list).await, 200, "the owner noticed nothing");
+    assert_eq!(status(&thief, Method::POST, &list).await, 404, "also when it is awake again");
 }
 
 #[tokio::test]

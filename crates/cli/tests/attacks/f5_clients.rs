@@ -102,6 +102,33 @@ async fn f5_a_client_that_takes_nothing_does_not_stop_the_clock_of_its_call() {
 }
 
 #[tokio::test]
+async fn f5_a_session_that_ends_takes_its_calls_with_it_and_is_listed_no_more() {
+    for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {
+        let (upstream, home) = slow(builder).await;
+        let serve = home.serve().await;
+        let (leaves, stays) = (Peer::of(&serve).open().await, Peer::of(&serve).open().await);
+        let listed = async || {
+            let listed = serve.get("/api/v1/sessions").await;
+            listed["sessions"].as_array().unwrap_or_else(|| panic!("{listed}")).len()
+        };
+        let call = json!({"name": "one__slow", "arguments": {}, "_meta": {"progressToken": 1}});
+        let mut events = Events::of(leaves.ask_response(7, "tools/call", call).await);
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/progress");
+        assert_eq!(listed().await, 2);
+        assert_eq!(leaves.delete().await.status, 204);
+        until_cancelled(&upstream, 1).await;
+        while let Some(message) = events.next().await {
+            assert!(
+                message["result"].is_null(),
+                "a call that was cut off has no result: {message}"
+            );
+        }
+        assert_eq!(listed().await, 1);
+        assert!(!stays.call("one__echo", json!({})).await.is_refusal());
+    }
+}
+
+#[tokio::test]
 async fn f5_a_cancellation_over_http_ends_the_call_and_no_other() {
     for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {
         let (upstream, home) = slow(builder).await;

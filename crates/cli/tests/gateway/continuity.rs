@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_test_support::{Tool, wait_until};
+use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
 use crate::board::{META, META_NAMES, QUOTES, market, meta_and, shop_tools, two_servers};
 use crate::fixture::Fixture;
 use crate::hearing::Hearing;
 use crate::peer::{Era, Peer, new_session};
-use crate::support::{Home, PATIENCE, Serve, dynamic};
+use crate::support::{Home, PATIENCE, Serve, dynamic, yaml};
 
 /// Ends the program with this signal and starts it again.
 async fn restart(home: &Home, mut serve: Serve, signal: &str) -> Serve {
@@ -143,6 +143,36 @@ async fn negotiated_capabilities_survive_a_restart() {
     // Who said nothing of questions is not asked.
     let answers = mute.exchange("tools/call", call).await;
     assert_eq!(answers.len(), 1, "{answers:?}");
+}
+
+#[tokio::test]
+async fn the_log_level_and_the_subscriptions_of_a_session_survive_a_restart() {
+    const URI: &str = "shelf://r";
+    let fixture = Fixture::start("legacy");
+    let builder = ScriptedServer::builder().legacy().tools([Tool::new("t")]);
+    let shelf = builder.resources([URI]).start().await;
+    let servers = [dynamic("fixture", &fixture.url), dynamic("shelf", &shelf.url())];
+    let home = Home::new(yaml(&[], &servers));
+    let serve = home.serve().await;
+    let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
+    for (method, params) in [
+        ("logging/setLevel", json!({"level": "error"})),
+        ("resources/subscribe", json!({"uri": URI})),
+    ] {
+        assert_eq!(client.ask(method, params).await["result"], json!({}), "{method}");
+    }
+    let serve = restart(&home, serve, "TERM").await;
+    assert_eq!(shelf.watched(), [""; 0], "nobody is there");
+    client.moved_to(&serve);
+    let call = json!({"name": "fixture__test_tool_with_logging", "arguments": {}});
+    let messages = client.exchange("tools/call", call).await;
+    assert_eq!(messages.len(), 1, "what is less than an error is not told: {messages:?}");
+    let hearing = client.hear().await;
+    wait_until(PATIENCE, async || (shelf.watched() == [URI]).then_some(())).await;
+    shelf.update_resource(URI).await;
+    let updated = "notifications/resources/updated";
+    let told = hearing.message(|message| message["method"] == updated).await;
+    assert_eq!(told["params"]["uri"], URI);
 }
 
 #[tokio::test]

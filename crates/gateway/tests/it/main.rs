@@ -1,0 +1,10 @@
+//! The gateway without sockets before it: clients that read as slowly as they like, and hours that pass at once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod coming_back;
+mod exactness;
+mod limits;
+mod patience;
+mod slow_readers;
+mod support;
+mod wishes;

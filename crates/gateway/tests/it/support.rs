@@ -1,0 +1,251 @@
+//! A gateway in this process, and legacy and modern clients of it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Buf as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use switchboard_auth::Principal;
+use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposure};
+use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
+use switchboard_model::Plan;
+use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory};
+use switchboard_store::Store;
+use switchboard_test_support::{ScriptedServer, wait_until};
+
+/// Longer than anything that goes right takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(9);
+const MODERN: &str = "2026-07-28";
+
+pub(crate) async fn until(probe: impl Fn() -> bool) {
+    wait_until(PATIENCE, async || probe().then_some(())).await;
+}
+
+/// Lets time pass that nobody has to wait for. What takes time elsewhere, such as an answer of a server, takes it still.
+pub(crate) async fn later(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// What these servers are configured as.
+pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
+    plan_with(servers, "{}")
+}
+
+/// The same with a section about the gateway.
+fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
+    let entry = |(name, server): &(&str, &ScriptedServer)| {
+        format!(
+            "\n      - {{name: {name}, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
+            server.url()
+        )
+    };
+    let servers: String = servers.iter().map(entry).collect();
+    let text = format!(
+        "switchboard:\n  gateway: {gateway}\n  toolbox:\n    max_concurrent: 200\n    mcps:{servers}\n"
+    );
+    let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
+    let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    match load(&Input { file: Some(file), env: &[], read_secret: &read_secret }) {
+        Ok(loaded) => loaded.plan,
+        Err(problems) => panic!("{problems}\n{text}"),
+    }
+}
+
+/// A gateway with servers behind it, as one principal sees it.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) board: Arc<Board>,
+    gateway: Arc<Gateway>,
+    principal: Principal,
+}
+
+impl World {
+    pub(crate) async fn of(servers: &[(&str, &ScriptedServer)]) -> Self {
+        Self::with(servers, "{}").await
+    }
+
+    /// The same with a section about the gateway.
+    pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
+        let options = BoardOptions {
+            store: Store::in_memory().await.unwrap(),
+            memory: Memory::Keep,
+            local_tools: LocalTools::built_in(),
+            guard: None,
+        };
+        let board = Board::start(plan_with(servers, gateway), options, |_| {}).await.unwrap();
+        let silent = ExposureSource::default();
+        let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
+        let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
+        Self { board, gateway, principal: Principal::local() }
+    }
+
+    /// As somebody else sees it.
+    pub(crate) fn to_another(&self) -> Self {
+        let principal = Principal { id: "another".into(), ..self.principal.clone() };
+        Self { principal, ..self.clone() }
+    }
+
+    fn request(&self, headers: &[(&str, &str)]) -> HttpRequest {
+        let mut all = HeaderMap::new();
+        all.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        let principal = self.principal.clone();
+        HttpRequest { route: Route::All, query: None, headers: all, principal }
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response<GatewayBody> {
+        self.gateway.post(self.request(headers), message.to_string().into()).await
+    }
+
+    /// A legacy session of a client that can do this.
+    pub(crate) async fn open(&self, capabilities: Value) -> Session<'_> {
+        let answer = self.knock(capabilities).await;
+        assert_eq!(answer.status(), 200);
+        let id = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        Session { world: self, id, next: AtomicU64::new(1) }
+    }
+
+    /// Asks for a legacy session.
+    pub(crate) async fn knock(&self, capabilities: Value) -> Response<GatewayBody> {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        self.post(&[], &message).await
+    }
+
+    /// A modern request; `meta` is what its `_meta` has besides.
+    pub(crate) async fn modern(&self, method: &str, params: Value, meta: Value) -> Reading {
+        let mut params = params;
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        });
+        params["_meta"].as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+        let name =
+            params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
+        let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
+        headers.extend((!name.is_empty()).then_some(("mcp-name", name.as_str())));
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        Reading::of(self.post(&headers, &message).await)
+    }
+}
+
+/// A legacy session.
+pub(crate) struct Session<'w> {
+    world: &'w World,
+    id: String,
+    next: AtomicU64,
+}
+
+impl Session<'_> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Reading {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        Reading::of(self.world.post(&[("mcp-session-id", &self.id)], &message).await)
+    }
+
+    pub(crate) async fn reply(&self, id: &Value, result: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
+        assert_eq!(taken.status(), 202);
+    }
+
+    /// The stream of messages that nobody asked for.
+    pub(crate) async fn listen(&self) -> Reading {
+        let request = self.world.request(&[("mcp-session-id", &self.id)]);
+        Reading::of(self.world.gateway.get(request).await)
+    }
+
+    /// Ends the session.
+    pub(crate) async fn end(self) {
+        let request = self.world.request(&[("mcp-session-id", &self.id)]);
+        assert_eq!(self.world.gateway.delete(request).await.status(), 204);
+    }
+
+    pub(crate) async fn call(&self, tool: &str) -> Reading {
+        self.ask("tools/call", json!({"name": tool, "arguments": {}})).await
+    }
+}
+
+/// An answer of which nothing is taken that nobody asks for.
+pub(crate) struct Reading {
+    pub(crate) status: u16,
+    body: GatewayBody,
+    text: String,
+}
+
+impl Reading {
+    fn of(answer: Response<GatewayBody>) -> Self {
+        let status = answer.status().as_u16();
+        Self { status, body: answer.into_body(), text: String::new() }
+    }
+
+    /// What is written next, as it is.
+    pub(crate) async fn piece(&mut self) -> Option<String> {
+        let mut piece = self.body.frame().await?.unwrap().into_data().unwrap();
+        let piece = piece.copy_to_bytes(piece.remaining());
+        Some(String::from_utf8(piece.into()).unwrap())
+    }
+
+    /// The next message; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let read = async {
+            loop {
+                if let Some((event, rest)) = self.text.split_once("\n\n") {
+                    let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+                    let message = data.map(|data| serde_json::from_str(data).unwrap());
+                    let rest = rest.to_owned();
+                    self.text = rest;
+                    if message.is_some() {
+                        return message;
+                    }
+                    continue;
+                }
+                let Some(piece) = self.piece().await else {
+                    // What came without a stream is one message.
+                    let whole = std::mem::take(&mut self.text);
+                    return serde_json::from_str(&whole).ok();
+                };
+                self.text.push_str(&piece);
+            }
+        };
+        tokio::time::timeout(PATIENCE, read).await.expect("a message or the end comes in time")
+    }
+
+    /// All that is left, as it was written.
+    pub(crate) async fn text(mut self) -> String {
+        while let Some(piece) = self.piece().await {
+            self.text.push_str(&piece);
+        }
+        self.text
+    }
+
+    /// All that is left.
+    pub(crate) async fn rest(mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.next().await {
+            messages.push(message);
+        }
+        messages
+    }
+
+    /// The code of the error that has to come.
+    pub(crate) async fn code(self) -> i64 {
+        let last = self.rest().await.pop().expect("an answer");
+        last["error"]["code"].as_i64().unwrap_or_else(|| panic!("{last}"))
+    }
+
+    /// The result that has to come last.
+    pub(crate) async fn result(self) -> Value {
+        let last = self.rest().await.pop().expect("an answer");
+        assert!(last["result"].is_object(), "{last}");
+        last["result"].clone()
+    }
+}
