@@ -196,6 +196,10 @@ pub(crate) struct RawOAuth {
     /// Its secret, if it has one: use `${VAR}` or `file:/path`.
     #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
     pub(crate) client_secret: Option<String>,
+    /// For `client_credentials`: the issuer that registered the client, and to which alone it proves who it is. Without
+    /// it, the first one that the server names, from then on.
+    #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com"]))]
+    pub(crate) issuer: Option<String>,
     /// For `client_credentials`, instead of a secret: the private key of the client, as PEM (PKCS #8). Use `${VAR}` or
     /// `file:/path`. It is never sent; what is sent is signed with it.
     #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/client-key.pem"]))]

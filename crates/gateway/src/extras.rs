@@ -14,6 +14,9 @@ use wildmatch::{WildMatch, WildMatchPattern};
 
 use crate::instructions::Said;
 
+/// How much of a name is told.
+const LONGEST_TOLD: usize = 200;
+
 /// Something that is listed, and whose it is.
 #[derive(Debug)]
 pub(crate) struct Extra {
@@ -102,10 +105,11 @@ impl Extras {
         let of_others = hidden.filter(|(extra, winner)| extra.server != winner.server);
         of_others
             .map(|(extra, winner)| {
-                let (what, key, by) = (kind.word(), &extra.key, &winner.server);
+                // What a server calls something may be long, and hold the end of a line.
+                let key: String = extra.key.chars().take(LONGEST_TOLD).collect();
+                let (what, server, by) = (kind.word(), &extra.server, &winner.server);
                 format!(
-                    "{what} '{key}' of MCP server '{}' is hidden: '{by}' has one of that name too",
-                    extra.server
+                    "{what} {key:?} of MCP server '{server}' is hidden: '{by}' has one of that name too"
                 )
             })
             .collect()
@@ -390,7 +394,7 @@ mod tests {
     fn who_is_hidden_is_told_with_who_is_seen_instead() {
         let hidden = |kind: &str, key: &str, server: &str, by: &str| {
             format!(
-                "{kind} '{key}' of MCP server '{server}' is hidden: '{by}' has one of that name too"
+                "{kind} {key:?} of MCP server '{server}' is hidden: '{by}' has one of that name too"
             )
         };
         // The last of the prompts is seen, and the first of the addresses.

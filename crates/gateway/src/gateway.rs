@@ -43,7 +43,7 @@ impl std::error::Error for GatewayError {}
 /// A client without a stream leaves the memory after this time; the store brings it back when it returns.
 const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
 
-/// So many warnings are remembered.
+/// How many warnings are told.
 const MOST_WARNINGS: usize = 1_000;
 
 /// The secret that binds states of servers to their principals.
@@ -437,11 +437,12 @@ impl Gateway {
     fn warn_once(&self) {
         let front = self.front.load();
         let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned_of.len() > MOST_WARNINGS {
-            warned_of.clear();
-        }
         let of_extras = front.extras.warnings(|server| front.knows(server));
         for warning in front.index().warnings().iter().chain(&of_extras) {
+            // So many that nobody reads on.
+            if warned_of.len() == MOST_WARNINGS {
+                break;
+            }
             if warned_of.insert(warning.clone()) {
                 tracing::warn!("{warning}");
             }
@@ -526,14 +527,14 @@ impl Gateway {
     fn sweep_once(&self, idle: Duration) {
         let now = Instant::now();
         let clients: Vec<_> = self.clients().values().cloned().collect();
-        let round = self.sessions.keeper.begin_round(idle);
+        let mut round = self.sessions.keeper.begin_round(idle);
         for client in clients {
             let unused = client.idle_since().map_or(Duration::ZERO, |since| now - since);
             if unused >= idle {
                 self.forget(&client);
                 continue;
             }
-            if let Some(round) = &round {
+            if let Some(round) = &mut round {
                 round.touch_client(&client.id, unused);
             }
             if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {

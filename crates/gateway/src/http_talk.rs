@@ -22,8 +22,8 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 pub(crate) const CANCELLED: i64 = -32_800;
 
-/// What the connection has room for, and what waits behind it: with signs of life up to the first bound, where older
-/// ones give way to newer ones; without them up to the second.
+/// What the connection has room for, and what waits behind it: signs of life up to the first bound, where older ones give
+/// way, and everything else up to the second.
 const STREAM_QUEUE: usize = 8;
 const FEW: Bound = Bound { messages: 192, bytes: 1024 * 1024 };
 const MANY: Bound = Bound { messages: 256, bytes: 32 * 1024 * 1024 };
@@ -78,9 +78,9 @@ impl Talk {
     /// call runs, what is no more than a sign of life is left out, and who leaves too much of the rest is left.
     async fn tell(mut self, first: Bytes, out: mpsc::Sender<Bytes>) {
         let mut untold = Untold::default();
-        untold.push(first);
+        untold.push(first, Worth::Needed);
         while self.conversation.is_some() || !untold.is_empty() {
-            if untold.reaches(MANY) && self.conversation.is_some() {
+            if untold.needed.reaches(MANY) && self.conversation.is_some() {
                 return;
             }
             tokio::select! {
@@ -93,13 +93,14 @@ impl Talk {
                 }
                 said = self.step(Some(KEEP_ALIVE_EVERY)), if self.conversation.is_some() => {
                     match said {
-                        Said::Message(message) if is_sign_of_life(&message) => {
-                            untold.push_sign_of_life(event(&message));
+                        Said::Message(message) => untold.push(event(&message), worth_of(&message)),
+                        Said::Silence if untold.is_empty() => {
+                            untold.push(KEEP_ALIVE, Worth::SignOfLife);
                         }
-                        Said::Message(message) => untold.push(event(&message)),
-                        Said::Silence if untold.is_empty() => untold.push(KEEP_ALIVE),
                         Said::Silence => {}
-                        Said::Last(outcome) => untold.push(event(&outcome.message(&self.id))),
+                        Said::Last(outcome) => {
+                            untold.push(event(&outcome.message(&self.id)), Worth::Needed);
+                        }
                     }
                 }
             }
@@ -144,17 +145,25 @@ impl Talk {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// So much.
+#[derive(Debug, Clone, Copy, Default)]
 struct Bound {
     messages: usize,
     bytes: usize,
+}
+
+impl Bound {
+    fn reaches(self, other: Self) -> bool {
+        self.messages >= other.messages || self.bytes >= other.bytes
+    }
 }
 
 /// What waits for a reader.
 #[derive(Debug, Default)]
 struct Untold {
     events: VecDeque<(Bytes, Worth)>,
-    bytes: usize,
+    signs_of_life: Bound,
+    needed: Bound,
 }
 
 /// Whether a client can do without.
@@ -169,48 +178,51 @@ impl Untold {
         self.events.is_empty()
     }
 
-    fn reaches(&self, bound: Bound) -> bool {
-        self.events.len() >= bound.messages || self.bytes >= bound.bytes
-    }
-
-    fn push(&mut self, event: Bytes) {
-        self.push_worth(event, Worth::Needed);
-    }
-
-    /// The newest matters most: it takes the place of older ones, and is left out only where there are none.
-    fn push_sign_of_life(&mut self, event: Bytes) {
-        while self.reaches(FEW) {
-            let older = self.events.iter().position(|(_, worth)| *worth == Worth::SignOfLife);
-            let Some((older, _)) = older.and_then(|at| self.events.remove(at)) else { return };
-            self.bytes -= older.len();
+    fn push(&mut self, event: Bytes, worth: Worth) {
+        if worth == Worth::SignOfLife {
+            self.make_room();
         }
-        self.push_worth(event, Worth::SignOfLife);
-    }
-
-    fn push_worth(&mut self, event: Bytes, worth: Worth) {
-        self.bytes += event.len();
+        let waiting = self.waiting(worth);
+        waiting.messages += 1;
+        waiting.bytes += event.len();
         self.events.push_back((event, worth));
     }
 
     fn pop(&mut self) -> Option<Bytes> {
-        let (event, _) = self.events.pop_front()?;
-        self.bytes -= event.len();
+        self.take(0)
+    }
+
+    /// Of signs of life the newest matters most: older ones give way.
+    fn make_room(&mut self) {
+        while self.signs_of_life.reaches(FEW) {
+            let is_older = |(_, worth): &(Bytes, Worth)| *worth == Worth::SignOfLife;
+            let Some(older) = self.events.iter().position(is_older) else { return };
+            self.take(older);
+        }
+    }
+
+    fn take(&mut self, at: usize) -> Option<Bytes> {
+        let (event, worth) = self.events.remove(at)?;
+        let waiting = self.waiting(worth);
+        waiting.messages -= 1;
+        waiting.bytes -= event.len();
         Some(event)
+    }
+
+    fn waiting(&mut self, worth: Worth) -> &mut Bound {
+        match worth {
+            Worth::SignOfLife => &mut self.signs_of_life,
+            Worth::Needed => &mut self.needed,
+        }
     }
 }
 
-/// What a client can do without.
-fn is_sign_of_life(message: &str) -> bool {
+fn worth_of(message: &str) -> Worth {
     let members = Members::read(message).unwrap_or_default();
-    let method = members.string("method");
-    matches!(
-        method.as_deref(),
-        Some(
-            "notifications/progress"
-                | "notifications/message"
-                | "notifications/elicitation/complete"
-        )
-    )
+    match members.string("method").as_deref() {
+        Some("notifications/progress" | "notifications/message") => Worth::SignOfLife,
+        Some(_) | None => Worth::Needed,
+    }
 }
 
 /// Messages for a client that listens.
@@ -253,23 +265,23 @@ mod tests {
     #[test]
     fn the_newest_signs_of_life_wait_and_everything_else_does() {
         let mut untold = Untold::default();
-        untold.push(Bytes::from_static(b"question"));
+        untold.push(Bytes::from_static(b"question"), Worth::Needed);
         let last = 3 * FEW.messages;
-        (0..=last).for_each(|number| untold.push_sign_of_life(numbered(number)));
-        assert_eq!(untold.events.len(), FEW.messages);
+        (0..=last).for_each(|number| untold.push(numbered(number), Worth::SignOfLife));
+        assert_eq!(untold.events.len(), FEW.messages + 1);
         assert_eq!(untold.pop().unwrap(), "question");
-        assert_eq!(untold.pop().unwrap(), numbered(last + 2 - FEW.messages));
+        assert_eq!(untold.pop().unwrap(), numbered(last + 1 - FEW.messages));
         let newest = std::iter::from_fn(|| untold.pop()).last();
-        assert_eq!((newest.unwrap(), untold.bytes), (numbered(last), 0));
+        assert_eq!((newest.unwrap(), untold.signs_of_life.bytes), (numbered(last), 0));
     }
 
     #[test]
-    fn what_is_needed_takes_no_sign_of_life_away_and_leaves_no_room_for_others() {
+    fn what_is_needed_and_signs_of_life_take_no_room_from_each_other() {
         let mut untold = Untold::default();
-        untold.push_sign_of_life(numbered(1));
-        untold.push(Bytes::from(vec![b'x'; FEW.bytes]));
-        assert!(untold.reaches(FEW) && !untold.reaches(MANY));
-        untold.push_sign_of_life(numbered(2));
-        assert_eq!(untold.events.len(), 1, "the older one gave way, which was not enough");
+        untold.push(numbered(1), Worth::SignOfLife);
+        untold.push(Bytes::from(vec![b'x'; MANY.bytes]), Worth::Needed);
+        untold.push(numbered(2), Worth::SignOfLife);
+        assert_eq!(untold.events.len(), 3);
+        assert!(untold.needed.reaches(MANY) && !untold.signs_of_life.reaches(FEW));
     }
 }

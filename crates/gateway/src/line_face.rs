@@ -141,8 +141,7 @@ impl Peer {
         match answer {
             Some(answer) => self.send(answer).await,
             None if self.cut_off.is_cancelled() => {
-                let message =
-                    "the request was cancelled: the input has ended, and nobody waits any longer";
+                let message = "the request was cancelled because the program ends";
                 self.refuse(Some(id), CANCELLED, message).await;
             }
             None => {}

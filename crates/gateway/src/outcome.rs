@@ -89,15 +89,14 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
         return of_rpc(era, rpc);
     }
     let error = failed.error;
-    // Some hints name a command of ours, which is for who runs the board, and not for a model somewhere else.
-    let hint = error.hint.as_deref().filter(|hint| !hint.contains("`switchboard "));
-    let text = match (hint, error.kind) {
-        (Some(hint), _) => format!("{}; {hint}", error.message),
-        (None, CallErrorKind::InvalidArguments) => {
-            format!("{}; its `inputSchema` says what fits", error.message)
-        }
-        (None, _) => error.message.clone(),
-    };
+    // Commands of ours are for who runs the board, and not for a model somewhere else.
+    let is_for_models = |part: &&str| !part.contains("`switchboard ");
+    let hint = error.hint.as_deref().unwrap_or_default();
+    let parts: Vec<_> = [error.message.as_str()]
+        .into_iter()
+        .chain(hint.split("; ").filter(|part| !part.is_empty()).filter(is_for_models))
+        .collect();
+    let text = parts.join("; ");
     match error.kind {
         CallErrorKind::UnknownTool => Outcome::error(code::INVALID_PARAMS, text),
         _ => Outcome::tool_error(era, text),

@@ -48,8 +48,17 @@ struct State {
 impl State {
     /// Whether there is room for one more, if need be in place of progress that has been overtaken.
     fn makes_room(&mut self, room: usize) -> bool {
+        let is_progress = |event: &AskEvent| matches!(event, AskEvent::Progress(_));
+        if self.events.len() >= room || self.bytes >= MOST_BYTES {
+            let lasting = self.events.iter().filter(|event| !is_progress(event));
+            let (count, bytes) =
+                lasting.fold((0, 0), |(count, bytes), event| (count + 1, bytes + event.size()));
+            if count >= room || bytes >= MOST_BYTES {
+                return false;
+            }
+        }
         while self.events.len() >= room || self.bytes >= MOST_BYTES {
-            let old = self.events.iter().position(|event| matches!(event, AskEvent::Progress(_)));
+            let old = self.events.iter().position(is_progress);
             let Some(old) = old.and_then(|at| self.events.remove(at)) else { return false };
             self.bytes -= old.size();
         }

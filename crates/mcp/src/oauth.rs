@@ -1,9 +1,10 @@
 //! OAuth for servers that want it: which token a request carries, and what a refusal means.
 //!
 //! A request never waits for a person. It gets the token that the last sign-in left, renewed where that is possible
-//! without one, or one that was given to the program itself (`own_client`); else it fails with [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for
-//! whoever signs in (`sign_in`), in this process or another. Several requests that meet the same old token renew it
-//! once. Tokens belong to one address and one issuer: where either changed, they are not sent.
+//! without one, or one that was given to the program itself (`own_client`). Else it fails with
+//! [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for whoever signs in (`sign_in`), in this
+//! process or another. Several requests that meet the same old token renew it once. Tokens belong to one address and one
+//! issuer: where either changed, they are not sent.
 
 mod discovery;
 mod grant;
@@ -11,7 +12,7 @@ mod own_client;
 mod sign_in;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
@@ -31,6 +32,7 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::describe_failure;
 use discovery::{Discovered, describe, discover};
 use grant::{Grant, Wanted, union, words};
+use own_client::Asking;
 
 pub use grant::{Kept, TokenStore};
 pub use sign_in::{Renewal, SignIn, SignInState, SignedIn};
@@ -108,6 +110,8 @@ struct Memory {
     looked: Option<Instant>,
     /// What was last noted in the store.
     wanted: Option<Wanted>,
+    /// When a token could last not be renewed, and why.
+    failed: Option<(Instant, ConnectError)>,
 }
 
 /// What a new token is asked for with.
@@ -145,7 +149,7 @@ impl Authorization {
         if !grant.expires_shortly(now) || !is_renewable {
             return Ok(Some(grant));
         }
-        let again = Request { challenge: None, more: grant.asked.clone() };
+        let again = Request { challenge: None, more: grant.since.clone() };
         match self.renew(Some(grant.clone()), again).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
             // The server says best what it wants instead.
@@ -179,7 +183,8 @@ impl Authorization {
         let challenge = bearer_challenge(headers);
         let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
         if attempt == Attempt::First {
-            let again = Request { challenge: challenge.clone(), more: scopes.clone() };
+            let more = used.map(|used| used.since.clone()).unwrap_or_default();
+            let again = Request { challenge: challenge.clone(), more };
             if let Some(other) = self.renew(used.cloned(), again).await? {
                 return Ok(Verdict::Again(other));
             }
@@ -228,16 +233,17 @@ impl Authorization {
             };
             return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));
         }
-        let scopes = union(asked, &required);
         if self.own_client().is_some() {
             // A second refusal is the server's answer.
             if attempt == Attempt::Second {
                 return Ok(Verdict::Fine);
             }
-            let other = self.renew(used.cloned(), Request { challenge, more: scopes }).await?;
+            let since = used.map(|used| used.since.as_slice()).unwrap_or_default();
+            let again = Request { challenge, more: union(since, &required) };
+            let other = self.renew(used.cloned(), again).await?;
             return Ok(other.map_or(Verdict::Fine, Verdict::Again));
         }
-        self.want(Wanted { challenge, scopes }).await?;
+        self.want(Wanted { challenge, scopes: union(asked, &required) }).await?;
         Err(self.needs_sign_in(&missing))
     }
 
@@ -271,10 +277,10 @@ impl Authorization {
         used: Option<Arc<Grant>>,
         again: Request,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let this = self.clone();
+        let (this, began) = (self.clone(), Instant::now());
         // Who asked may go away; a renewed token that nobody wrote down would be the end of the sign-in.
         let renewing =
-            self.tasks.spawn(async move { this.renew_in_turn(used.as_ref(), &again).await });
+            self.tasks.spawn(async move { this.renew_in_turn(used.as_ref(), &again, began).await });
         renewing.await.unwrap_or_else(|_| {
             Err(ConnectError::new(ConnectErrorKind::Unauthorized, "the token could not be renewed"))
         })
@@ -284,6 +290,7 @@ impl Authorization {
         &self,
         used: Option<&Arc<Grant>>,
         again: &Request,
+        began: Instant,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         // It is never closed.
         let _turn = self.renewing.acquire().await;
@@ -291,12 +298,36 @@ impl Authorization {
         if kept.is_some() && token_of(kept.as_ref()) != token_of(used) {
             return Ok(kept);
         }
+        let failed = self.memory().failed.clone();
+        if let Some((_, error)) = failed.filter(|(at, _)| *at >= began) {
+            // It failed while we waited for our turn: nobody asks the same again.
+            return Err(error);
+        }
+        let renewed = self.renew_now(kept, again).await;
+        if let Err(error) = &renewed {
+            self.memory().failed = Some((Instant::now(), error.clone()));
+        }
+        renewed
+    }
+
+    async fn renew_now(
+        &self,
+        kept: Option<Arc<Grant>>,
+        again: &Request,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let now_ms = self.tokens.now_ms();
         let challenge = again.challenge.as_deref();
         let renewed = match (self.own_client(), kept) {
-            (Some(client), _) => {
-                let (url, settings) = (&self.url, &self.settings);
-                own_client::obtain(url, settings, client, challenge, &again.more, now_ms).await?
+            (Some(client), kept) => {
+                let asking = Asking {
+                    server: &self.url,
+                    settings: &self.settings,
+                    client,
+                    challenge,
+                    more: &again.more,
+                    issuer: kept.as_ref().map(|kept| kept.issuer.as_str()),
+                };
+                own_client::obtain(asking, now_ms).await?
             }
             (None, None) => return Ok(None),
             (None, Some(kept)) => match refresh(&self.url, &kept, challenge, now_ms).await? {
@@ -321,7 +352,7 @@ impl Authorization {
         let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
         let grant = grant.filter(|grant| grant.is_for(&self.url, &self.settings)).map(Arc::new);
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory();
         if token_of(grant.as_ref()) != token_of(memory.grant.as_ref()) {
             memory.wanted = None;
         }
@@ -329,20 +360,24 @@ impl Authorization {
         Ok(grant)
     }
 
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The token of the last request, as far as anybody remembers.
     pub(crate) fn remembered(&self) -> Option<Arc<Grant>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).grant.clone()
+        self.memory().grant.clone()
     }
 
     /// Not while a sign-in is wanted: it may happen at any moment.
     fn is_believed(&self) -> bool {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.memory();
         memory.wanted.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
     }
 
     async fn want(&self, wanted: Wanted) -> Result<(), ConnectError> {
         {
-            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut memory = self.memory();
             if memory.wanted.as_ref() == Some(&wanted) {
                 return Ok(());
             }

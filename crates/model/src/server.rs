@@ -109,6 +109,8 @@ pub struct SignInClient {
 pub struct OwnClient {
     pub id: String,
     pub proof: ClientProof,
+    /// Who registered it, and nobody else sees the proof. Without it, the first authorization server that the server names.
+    pub issuer: Option<String>,
 }
 
 /// What only the client has.

@@ -19,9 +19,11 @@ const ROUND_EVERY_MS: i64 = 15_000;
 
 enum Note {
     Put(StoredClient),
-    Touch(String, i64),
     Delete(String),
-    Expire {
+    /// Who was seen when, and since when somebody must have been seen. One note: who lives is never forgotten because the
+    /// rest of a round was lost.
+    Round {
+        seen: Vec<(String, i64)>,
         before_ms: i64,
     },
     /// Sessions have changed; which ones is noted elsewhere.
@@ -46,23 +48,24 @@ pub struct Round<'a> {
     last_ms: i64,
     now_ms: i64,
     idle_ms: i64,
+    seen: Vec<(String, i64)>,
 }
 
 impl Round<'_> {
     /// Notes that a client was last seen so long ago.
-    pub fn touch_client(&self, id: &str, ago: Duration) {
+    pub fn touch_client(&mut self, id: &str, ago: Duration) {
         let ago_ms = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         let seen_ms = self.now_ms.saturating_sub(ago_ms);
         // Else an earlier round has noted it; a little twice rather than not at all.
         if seen_ms >= self.last_ms.saturating_sub(ROUND_EVERY_MS) {
-            self.keeper.note(Note::Touch(id.to_owned(), seen_ms));
+            self.seen.push((id.to_owned(), seen_ms));
         }
     }
 
     /// Forgets who was not seen.
     pub fn end(self) {
         let before_ms = self.now_ms.saturating_sub(self.idle_ms);
-        self.keeper.note(Note::Expire { before_ms });
+        self.keeper.note(Note::Round { seen: self.seen, before_ms });
     }
 }
 
@@ -133,7 +136,7 @@ impl Keeper {
             return None;
         }
         self.last_round.store(now_ms, Ordering::Relaxed);
-        Some(Round { keeper: self, last_ms, now_ms, idle_ms })
+        Some(Round { keeper: self, last_ms, now_ms, idle_ms, seen: Vec::new() })
     }
 
     /// Returns when everything so far is written.
@@ -168,15 +171,15 @@ impl Batch {
                 self.deletes.retain(|id| *id != client.id);
                 self.puts.insert(client.id.clone(), client);
             }
-            Note::Touch(id, now) => {
-                self.touches.insert(id, now);
-            }
             Note::Delete(id) => {
                 self.puts.remove(&id);
                 self.touches.remove(&id);
                 self.deletes.push(id);
             }
-            Note::Expire { before_ms } => self.expiry = Some(before_ms),
+            Note::Round { seen, before_ms } => {
+                self.touches.extend(seen);
+                self.expiry = Some(before_ms);
+            }
             Note::DeleteSession(id) => self.deleted_sessions.push(id),
             Note::Flush(done) => self.flushes.push(done),
             Note::Sessions => {}

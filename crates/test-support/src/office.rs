@@ -4,7 +4,7 @@
 //! works once. The office knows one client that comes for itself, [`OWN_CLIENT`].
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ struct Desk {
     refreshable: Mutex<BTreeSet<String>>,
     /// The scope that `tools/call` needs.
     needs: Mutex<Option<String>>,
+    /// The authorization server that the MCP server names.
+    named: Mutex<Option<String>>,
+    offers_to_stay: AtomicBool,
+    refuses_own_client: AtomicBool,
     scopes: Mutex<String>,
     pause: Mutex<Duration>,
     issued: AtomicUsize,
@@ -81,6 +85,9 @@ impl Office {
             valid: Mutex::default(),
             refreshable: Mutex::default(),
             needs: Mutex::default(),
+            named: Mutex::default(),
+            offers_to_stay: AtomicBool::new(false),
+            refuses_own_client: AtomicBool::new(false),
             scopes: Mutex::default(),
             pause: Mutex::default(),
             issued: AtomicUsize::new(0),
@@ -141,6 +148,21 @@ impl Office {
         *locked(&self.desk.needs) = Some(scope.to_owned());
     }
 
+    /// Lets the MCP server name another authorization server.
+    pub fn name_issuer(&self, issuer: &str) {
+        *locked(&self.desk.named) = Some(issuer.to_owned());
+    }
+
+    /// Offers the scope with which people need not come again.
+    pub fn offer_to_stay(&self) {
+        self.desk.offers_to_stay.store(true, Ordering::SeqCst);
+    }
+
+    /// The client that comes for itself gets nothing any more.
+    pub fn refuse_own_client(&self) {
+        self.desk.refuses_own_client.store(true, Ordering::SeqCst);
+    }
+
     /// No access token opens the door any more.
     pub fn revoke_access(&self) {
         locked(&self.desk.valid).clear();
@@ -185,13 +207,14 @@ impl Office {
 type Here = State<Arc<Desk>>;
 
 async fn resource_metadata(State(desk): Here) -> Json<Value> {
-    Json(json!({"resource": format!("{}/mcp", desk.base), "authorization_servers": [desk.base]}))
+    let issuer = locked(&desk.named).clone().unwrap_or_else(|| desk.base.clone());
+    Json(json!({"resource": format!("{}/mcp", desk.base), "authorization_servers": [issuer]}))
 }
 
 async fn server_metadata(State(desk): Here) -> Json<Value> {
     let base = &desk.base;
     let issuer = locked(&desk.issuer).clone().unwrap_or_else(|| base.clone());
-    Json(json!({
+    let mut document = json!({
         "issuer": issuer,
         "authorization_endpoint": format!("{base}/authorize"),
         "token_endpoint": format!("{base}/token"),
@@ -199,7 +222,11 @@ async fn server_metadata(State(desk): Here) -> Json<Value> {
         "response_types_supported": ["code"],
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": true,
-    }))
+    });
+    if desk.offers_to_stay.load(Ordering::SeqCst) {
+        document["scopes_supported"] = json!(["basic", "offline_access"]);
+    }
+    Json(document)
 }
 
 async fn register(State(desk): Here, Json(asked): Json<Value>) -> (StatusCode, Json<Value>) {
@@ -246,7 +273,9 @@ async fn token(State(desk): Here, body: String) -> Response {
             *locked(&desk.scopes) = scope;
             let given = (value(&body, "client_id"), value(&body, "client_secret"));
             let is_meant_for_us = value(&body, "resource") == Some(format!("{}/mcp", desk.base));
-            given == (Some(OWN_CLIENT.0.into()), Some(OWN_CLIENT.1.into())) && is_meant_for_us
+            given == (Some(OWN_CLIENT.0.into()), Some(OWN_CLIENT.1.into()))
+                && is_meant_for_us
+                && !desk.refuses_own_client.load(Ordering::SeqCst)
         }
         _ => false,
     };

@@ -285,13 +285,14 @@ fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
         let tool = &entry.tool.name;
         let other = entries.iter().find(|other| {
             let plain = format!("{}__{}", other.tool.name.server(), other.tool.name.tool());
-            other.tool.name != *tool
+            other.name.is_some()
+                && other.tool.name != *tool
                 && (other.tool.expose_as.as_ref() == Some(&wish) || plain == *wish)
         });
-        let other = other.map(|other| format!(" of '{}'", other.tool.name)).unwrap_or_default();
+        let other = &other?.tool.name;
         Some(format!(
-            "tool '{tool}' is exposed as `{name}`: its `expose_as: {wish}` is also the name{other}, so neither has it; \
-             choose another one"
+            "tool '{tool}' is exposed as `{name}`: its `expose_as: {wish}` is also the name of '{other}', so neither \
+             has it; choose another one"
         ))
     })
 }

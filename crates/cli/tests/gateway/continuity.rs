@@ -213,11 +213,11 @@ async fn a_session_that_is_unknown_ended_or_idle_is_404() {
 /// Whoever is seen is seen by the store too, without a stream or anything that changes.
 #[tokio::test]
 async fn who_only_asks_outlives_the_idle_time_also_over_a_restart() {
-    let board = market("exposure: dynamic, session_idle: 5s").await;
+    let board = market("exposure: dynamic, session_idle: 8s").await;
     let serve = board.home.serve().await;
     let mut client = Peer::open(Era::Legacy, &serve, "/mcp").await;
     client.enable("quotes").await;
-    for _ in 0..30 {
+    for _ in 0..45 {
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(client.status().await, 200);
     }

@@ -9,8 +9,9 @@ use super::{At, Planner};
 use crate::problem::Problem;
 use crate::raw::{RawGrant, RawOAuth, RawSigningAlgorithm};
 
+const ISSUER: &str = "https://login.example.com";
 const SIGN_IN_KEYS: [&str; 2] = ["client_metadata_url", "redirect_port"];
-const OWN_CLIENT_KEYS: [&str; 2] = ["private_key", "signing_algorithm"];
+const OWN_CLIENT_KEYS: [&str; 3] = ["issuer", "private_key", "signing_algorithm"];
 
 impl Planner<'_> {
     /// The settings below `auth.oauth` of a server.
@@ -30,7 +31,7 @@ impl Planner<'_> {
     fn sign_in_client(&mut self, place: &At<'_>, raw: RawOAuth) -> SignInClient {
         for key in OWN_CLIENT_KEYS.iter().filter(|key| place.has(key)) {
             let help = "add `grant: client_credentials`, or remove it";
-            self.wrong_key(place, key, "nothing is signed where somebody signs in", help);
+            self.wrong_key(place, key, "it is for a client that comes for itself", help);
         }
         if raw.client_secret.is_some() && raw.client_id.is_none() {
             let message = format!("{} has a `client_secret` without a `client_id`", place.path);
@@ -78,7 +79,8 @@ impl Planner<'_> {
             let help = "add the `client_id` of the client that was registered for this";
             self.wrong_grant(place, "no `client_id`", help);
         }
-        Some(OwnClient { id: raw.client_id?, proof: proof? })
+        let issuer = raw.issuer.filter(|text| self.url(place, "issuer", text, ISSUER).is_some());
+        Some(OwnClient { id: raw.client_id?, proof: proof?, issuer })
     }
 
     fn metadata_url(&mut self, place: &At<'_>, text: Option<String>) -> Option<Url> {

@@ -110,7 +110,7 @@ fn clients_of_authorization_servers() {
         "own_client_with_two_proofs",
         with_server(
             "- name: a\n  url: http://h\n  mode: strict\n  auth:\n    oauth:\n      grant: client_credentials\n      \
-             client_id: us\n      client_secret: ${X}\n      private_key: ${X}"
+             client_id: us\n      client_secret: ${X}\n      private_key: ${X}\n      issuer: login"
         ),
         &[("X", "t")]
     );

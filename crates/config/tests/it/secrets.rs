@@ -215,7 +215,8 @@ fn the_proof_of_an_own_client_is_read_and_not_shown() {
         let outcome = load_with(Some(&with(written)), &[("S", SECRET)]);
         let plan = &outcome.as_ref().unwrap().plan;
         let (_, settings) = plan.servers[0].spec.endpoint.oauth().unwrap();
-        let expected = OAuthGrant::ClientCredentials(OwnClient { id: "us".into(), proof });
+        let expected =
+            OAuthGrant::ClientCredentials(OwnClient { id: "us".into(), proof, issuer: None });
         assert_eq!(settings.grant, expected, "{written}");
         assert!(!printed(&outcome).contains(SECRET), "{written}");
     }

@@ -81,7 +81,7 @@ impl Conversation {
                     let answered = answered_or_withdrawn(id, answer, reply);
                     self.asked.get_or_insert_default().push(Box::pin(answered));
                 } else {
-                    let message = "the client has too many open questions";
+                    let message = "the client cannot be asked any more just now";
                     refuse(reply, code::METHOD_NOT_FOUND, message);
                 }
                 None
@@ -110,8 +110,10 @@ impl Conversation {
         let name = need.name();
         if !self.asker.capabilities.meet(need) {
             format!("the client does not declare the capability `{name}`")
-        } else if self.job.can_be_asked_again() {
-            format!("the client can be asked for `{name}` only if it accepts text/event-stream")
+        } else if self.asker.client.is_some() {
+            format!(
+                "the client cannot be asked for `{name}` here: it takes no stream, or sent a batch"
+            )
         } else {
             format!("nobody is asked for `{name}` by such a request")
         }
@@ -194,10 +196,18 @@ impl Conversation {
 
     /// A modern server wants input: a modern client is told, a legacy one is asked.
     pub(super) fn want_input(&mut self, result: &str) -> Option<Outcome> {
-        let members = Members::read(result).unwrap_or_default();
-        let requests = members.object("inputRequests").unwrap_or_default();
+        // What cannot be read cannot be checked, and is not passed on.
+        let read = Members::read(result).ok().and_then(|members| {
+            let requests = Members::read(members.get("inputRequests").unwrap_or("{}")).ok()?;
+            let needs: Result<Vec<_>, _> =
+                requests.iter().map(|(_, wanted)| need_of(wanted)).collect();
+            Some((members, requests, needs.ok()?))
+        });
+        let Some((members, requests, needs)) = read else {
+            return Some(self.failed("the server asks for more in a way that cannot be read"));
+        };
         let Some(client) = self.asker.client.clone() else {
-            let mut needs = requests.iter().filter_map(|(_, wanted)| need_of(wanted));
+            let mut needs = needs.into_iter().flatten();
             let missing = needs.find(|need| !self.asker.capabilities.meet(*need));
             return Some(match missing {
                 Some(need) => outcome::missing_capability(need),
@@ -227,7 +237,7 @@ impl Conversation {
         let missing = questions.len();
         for (key, method, params) in questions {
             let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
-                return Some(self.failed("the client has too many open questions"));
+                return Some(self.failed("the client cannot be asked any more just now"));
             };
             self.asked.get_or_insert_default().push(Box::pin(async move {
                 let answer = tokio::time::timeout(PATIENCE, answer).await.ok();
@@ -353,10 +363,13 @@ pub(super) async fn next_answer(
     }
 }
 
-/// What a client must declare to be asked this.
-fn need_of(wanted: &str) -> Option<Need> {
-    let wanted = Members::read(wanted).ok()?;
-    Need::of(&wanted.string("method")?, wanted.get("params"))
+/// What a client must declare to be asked this, if it is anything that we know.
+fn need_of(wanted: &str) -> Result<Option<Need>, serde_json::Error> {
+    let wanted = Members::read(wanted)?;
+    let params = wanted.get("params");
+    // Whoever reads a parameter that stands twice may read the other one.
+    Members::read(params.unwrap_or("{}"))?;
+    Ok(Need::of(&wanted.string("method").unwrap_or_default(), params))
 }
 
 /// The token is between the server and us: the client's own progress would lead nowhere.

@@ -55,6 +55,9 @@ pub(crate) struct Grant {
     /// Given to the program itself, and not to somebody who signed in.
     #[serde(default)]
     pub(crate) is_own: bool,
+    /// Of an own one: scopes that the server asked for besides those of the configuration, or that it named at first.
+    #[serde(default)]
+    pub(crate) since: Vec<String>,
 }
 
 impl fmt::Debug for Grant {
@@ -171,6 +174,7 @@ mod tests {
             asked: vec!["a".into()],
             granted: vec!["a".into()],
             is_own: false,
+            since: Vec::new(),
         }
     }
 

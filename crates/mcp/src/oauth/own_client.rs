@@ -4,7 +4,9 @@ use rmcp::transport::auth::{
     AuthError, AuthorizationManager, ClientCredentialsConfig, JwtSigningAlgorithm,
 };
 use serde::Serialize;
-use switchboard_model::{ClientProof, OAuthSettings, OwnClient, SigningAlgorithm};
+use switchboard_model::{
+    ClientProof, OAuthSettings, OwnClient, SigningAlgorithm, is_on_this_machine,
+};
 use tokio::runtime::Handle;
 use url::Url;
 
@@ -13,20 +15,39 @@ use super::grant::Grant;
 use super::{scopes, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 
-/// Asks the authorization server that the server names. `more` are scopes besides those that it names at first.
-pub(super) async fn obtain(
-    server: &Url,
-    settings: &OAuthSettings,
-    client: &OwnClient,
-    challenge: Option<&str>,
-    more: &[String],
-    now_ms: i64,
-) -> Result<Grant, ConnectError> {
+/// A scope that only people need: it lets a program go on without them.
+const OFFLINE: &str = "offline_access";
+/// How much of what an authorization server says is told.
+const LONGEST_TOLD: usize = 500;
+
+/// What a token is asked for with.
+#[derive(Debug)]
+pub(super) struct Asking<'a> {
+    pub(super) server: &'a Url,
+    pub(super) settings: &'a OAuthSettings,
+    pub(super) client: &'a OwnClient,
+    /// What the server's refusal said.
+    pub(super) challenge: Option<&'a str>,
+    /// Scopes besides those of the configuration, or that the server names at first.
+    pub(super) more: &'a [String],
+    /// Who gave the last one.
+    pub(super) issuer: Option<&'a str>,
+}
+
+/// Asks the authorization server that the server names.
+pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, ConnectError> {
+    let Asking { server, settings, client, challenge, more, issuer: before } = asking;
     let mut found = discover(server, challenge).await?;
-    let scopes = scopes(&found, settings, more).await;
+    let issuer = found.issuer.clone();
+    check_issuer(&issuer, client.issuer.as_deref(), before)?;
+    check_token_endpoint(server, &found.metadata.token_endpoint)?;
+    let mut scopes = scopes(&found, settings, more).await;
+    if !settings.scopes.iter().any(|scope| scope == OFFLINE) {
+        // rmcp adds it for people, and issuers refuse it here.
+        scopes.retain(|scope| scope != OFFLINE);
+    }
     let config = credentials(server, client, &scopes);
-    let issuer = found.issuer;
-    let refused = |error: AuthError| refused(&issuer, &client.id, &describe(&error));
+    let refused = |error: AuthError| refused(&issuer, &client.id, &error);
     found.manager.validate_client_credentials_metadata(&config).map_err(&refused)?;
     found.manager.configure_client_credentials(&config).map_err(&refused)?;
     let answer = exchange(found.manager, config).await?.map_err(refused)?;
@@ -43,10 +64,48 @@ pub(super) async fn obtain(
         asked: scopes.clone(),
         granted: scopes,
         is_own: true,
+        since: more.to_vec(),
     };
     let answer = serde_json::to_value(&answer).unwrap_or_default();
     grant.take(&answer, now_ms).map_err(|why| unusable(&why))?;
     Ok(grant)
+}
+
+/// A server that names another authorization server than before may have been taken over: what proves who we are is
+/// not shown there.
+fn check_issuer(
+    found: &str,
+    configured: Option<&str>,
+    before: Option<&str>,
+) -> Result<(), ConnectError> {
+    let (expected, hint) = match (configured, before) {
+        (Some(configured), _) => (configured, "`issuer` in `auth.oauth` says so"),
+        (None, Some(before)) => {
+            (before, "if the change is meant, `switchboard auth logout` forgets the old one")
+        }
+        (None, None) => return Ok(()),
+    };
+    // As written, or as addresses are written.
+    if found.trim_end_matches('/') == expected.trim_end_matches('/') {
+        return Ok(());
+    }
+    let message =
+        format!("the server names the issuer {found}, and the client is one of {expected}");
+    Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint))
+}
+
+/// A secret that is good for months is not sent in the clear.
+fn check_token_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError> {
+    let url = Url::parse(endpoint).ok();
+    let is_safe = url.is_some_and(|url| {
+        url.scheme() == "https" || (is_on_this_machine(server) && is_on_this_machine(&url))
+    });
+    if is_safe {
+        return Ok(());
+    }
+    let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
+    Err(ConnectError::new(ConnectErrorKind::Protocol, message)
+        .with_hint("who a client is, is proven over https"))
 }
 
 /// On a thread of its own: rmcp's future (3.8) keeps something over its awaits that may not change threads.
@@ -91,8 +150,54 @@ fn in_rmcp(algorithm: SigningAlgorithm) -> JwtSigningAlgorithm {
     }
 }
 
-fn refused(issuer: &str, client_id: &str, why: &ConnectError) -> ConnectError {
-    let message = format!("{issuer} gives no token to the client '{client_id}': {}", why.message);
+fn refused(issuer: &str, client_id: &str, error: &AuthError) -> ConnectError {
+    let why: String = describe(error)
+        .message
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LONGEST_TOLD)
+        .collect();
+    let message = format!("{issuer} gives no token to the client '{client_id}': {why}");
+    // rmcp has one error for all of it; what never was answered, or with a fault of the other side, is told by its words.
+    let words = why.to_ascii_lowercase();
+    if words.contains("request failed") || words.contains("http 5") {
+        return ConnectError::new(ConnectErrorKind::Unreachable, message);
+    }
     ConnectError::new(ConnectErrorKind::Unauthorized, message)
         .with_hint("look at `client_id`, its proof and `scopes` in `auth.oauth`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_shown_to_one_issuer() {
+        for (found, configured, before, is_shown) in [
+            ("https://a", None, None, true),
+            ("https://a/", Some("https://a"), None, true),
+            ("https://b", Some("https://a"), None, false),
+            ("https://a", None, Some("https://a"), true),
+            ("https://b", None, Some("https://a"), false),
+            ("https://b", Some("https://b"), Some("https://a"), true),
+        ] {
+            let checked = check_issuer(found, configured, before);
+            assert_eq!(checked.is_ok(), is_shown, "{found} {configured:?} {before:?}");
+        }
+    }
+
+    #[test]
+    fn a_proof_is_not_sent_in_the_clear() {
+        for (server, endpoint, is_safe) in [
+            ("https://h/mcp", "https://as/token", true),
+            ("http://h/mcp", "http://as/token", false),
+            ("http://h/mcp", "http://127.0.0.1/token", false),
+            ("http://127.0.0.1/mcp", "http://as/token", false),
+            ("http://127.0.0.1/mcp", "http://127.0.0.1/token", true),
+            ("http://127.0.0.1/mcp", "token", false),
+        ] {
+            let server = Url::parse(server).unwrap();
+            assert_eq!(check_token_endpoint(&server, endpoint).is_ok(), is_safe, "{endpoint}");
+        }
+    }
 }

@@ -155,6 +155,7 @@ impl SignIn {
             asked: scopes.clone(),
             granted: scopes.clone(),
             is_own: false,
+            since: Vec::new(),
         };
         let mut manager = found.manager;
         manager.configure_client(client).map_err(|error| describe(&error))?;

@@ -80,7 +80,7 @@ fn signing_in(office: &Office) -> ServerSpec {
 
 /// The program is its own client, with the given proof.
 fn coming_itself(office: &Office, proof: ClientProof) -> ServerSpec {
-    let client = OwnClient { id: OWN_CLIENT.0.into(), proof };
+    let client = OwnClient { id: OWN_CLIENT.0.into(), proof, issuer: None };
     with_oauth(office, OAuthGrant::ClientCredentials(client))
 }
 
@@ -345,6 +345,49 @@ async fn a_client_of_its_own_that_is_refused_says_who_refuses_it_and_not_its_pro
         assert!(!refused.contains("s3cret"), "{refused}");
     }
     assert!(drawer.grants.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_is_for_all_who_wait() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    let (connection, _) = Connection::open(&spec, &options(&drawer)).await.unwrap();
+    office.set_pause(Duration::from_millis(300));
+    office.revoke_access();
+    office.refuse_own_client();
+    let calls = join_all((0..20).map(|_| call(&connection, "greet", json!({})))).await;
+    assert!(calls.iter().all(Result::is_err), "{calls:?}");
+    // Once before, and then once or twice: somebody may have been refused only after it was asked.
+    assert!(office.came_itself() <= 3, "{} times", office.came_itself());
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_does_not_ask_for_what_only_people_need() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    office.offer_to_stay();
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    Connection::open(&spec, &options(&drawer)).await.unwrap().0.close().await;
+    sign_in(&signing_in(&office), &drawer).await.unwrap();
+    assert_eq!(office.asked(), ["basic", "basic offline_access"]);
+}
+
+#[tokio::test]
+async fn a_proof_is_not_shown_to_an_issuer_that_takes_the_place_of_another() {
+    let (office, other) = (Office::open().await, Office::open().await);
+    let drawer = Arc::<Drawer>::default();
+    let spec = coming_itself(&office, secret(OWN_CLIENT.1));
+    Connection::open(&spec, &options(&drawer)).await.unwrap().0.close().await;
+    office.revoke_access();
+    office.name_issuer(&other.issuer());
+    let refused = failure(Connection::open(&spec, &options(&drawer)).await);
+    let expected = format!(
+        "unauthorized: the server names the issuer {}, and the client is one of {} -> if the change is meant, \
+         `switchboard auth logout` forgets the old one",
+        other.issuer(),
+        office.issuer()
+    );
+    assert_eq!(refused, expected);
+    assert_eq!(other.came_itself(), 0);
 }
 
 #[tokio::test]
