@@ -74,7 +74,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Can be told from which level on to log. It never logs.
+    /// Can be told from which level on to log, and logs whatever it was told.
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.script.has_logging = true;
@@ -305,6 +305,12 @@ impl ScriptedServer {
     /// Says that a resource was updated, to who watches it. Gives the number of streams that were told.
     pub async fn update_resource(&self, uri: &str) -> usize {
         self.shared.notify_updated(uri).await
+    }
+
+    /// Logs something that belongs to no call. Gives the number of streams that were told.
+    pub async fn log(&self, text: &str) -> usize {
+        let params = serde_json::json!({"level": "error", "data": text});
+        self.shared.notify("notifications/message", &params, |_, _| true).await
     }
 
     /// The resources that somebody watches now.

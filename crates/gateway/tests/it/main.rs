@@ -7,4 +7,5 @@ mod limits;
 mod patience;
 mod slow_readers;
 mod support;
+mod whose;
 mod wishes;

@@ -27,6 +27,8 @@ pub(crate) async fn until(probe: impl Fn() -> bool) {
 
 /// Lets time pass that nobody has to wait for. What takes time elsewhere, such as an answer of a server, takes it still.
 pub(crate) async fn later(time: Duration) {
+    // Tasks that were begun look at the clock before it goes on.
+    tokio::task::yield_now().await;
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
@@ -40,8 +42,9 @@ pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
 /// The same with a section about the gateway.
 fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
     let entry = |(name, server): &(&str, &ScriptedServer)| {
+        let transport = if server.url().ends_with("/sse") { "sse" } else { "streamable_http" };
         format!(
-            "\n      - {{name: {name}, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
+            "\n      - {{name: {name}, url: \"{}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
             server.url()
         )
     };

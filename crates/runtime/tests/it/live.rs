@@ -218,3 +218,20 @@ async fn a_call_in_progress_when_its_server_dies_fails_as_unavailable() {
     assert_eq!(answer(&report), r#"{"sleep_ms":1}"#);
     end(&board).await;
 }
+
+#[tokio::test]
+async fn a_server_that_stops_answering_its_list_is_given_up_and_comes_back() {
+    let crm = server([Tool::echo("a")]).await;
+    let entry = with(&dynamic("crm", &crm), "connect_timeout: 300ms");
+    let board = board(&yaml(&[], &[entry])).await;
+    crm.set_fault(Fault::Hang(Stage::List)).await;
+    board.refresh();
+    until_state(&board, "crm", ServerState::Unavailable).await;
+    let error = status(&board, "crm").error.unwrap();
+    assert_eq!(error.message, "no answer to tools/list within 300ms");
+    assert_eq!(names(&board), ["crm.a"], "the last known list stays");
+    crm.clear_fault().await;
+    until_state(&board, "crm", ServerState::Ready).await;
+    assert_eq!(text(&board, "a", json!({})).await, "{}");
+    end(&board).await;
+}
