@@ -239,7 +239,9 @@ impl Authorization {
                 return Ok(Verdict::Fine);
             }
             let since = used.map(|used| used.since.as_slice()).unwrap_or_default();
-            let again = Request { challenge, more: union(since, &required) };
+            // Where the configuration names none, this refusal does not name those that the first one did.
+            let before = if self.settings.scopes.is_empty() { asked } else { since };
+            let again = Request { challenge, more: union(before, &required) };
             let other = self.renew(used.cloned(), again).await?;
             return Ok(other.map_or(Verdict::Fine, Verdict::Again));
         }
