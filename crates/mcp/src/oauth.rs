@@ -149,7 +149,7 @@ impl Authorization {
         if !grant.expires_shortly(now) || !is_renewable {
             return Ok(Some(grant));
         }
-        let again = Request { challenge: None, more: grant.since.clone() };
+        let again = Request { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
         match self.renew(Some(grant.clone()), again).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
             // The server says best what it wants instead.
@@ -183,7 +183,7 @@ impl Authorization {
         let challenge = bearer_challenge(headers);
         let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
         if attempt == Attempt::First {
-            let more = used.map(|used| used.since.clone()).unwrap_or_default();
+            let more = self.kept_scopes(used).to_vec();
             let again = Request { challenge: challenge.clone(), more };
             if let Some(other) = self.renew(used.cloned(), again).await? {
                 return Ok(Verdict::Again(other));
@@ -238,10 +238,7 @@ impl Authorization {
             if attempt == Attempt::Second {
                 return Ok(Verdict::Fine);
             }
-            let since = used.map(|used| used.since.as_slice()).unwrap_or_default();
-            // Where the configuration names none, this refusal does not name those that the first one did.
-            let before = if self.settings.scopes.is_empty() { asked } else { since };
-            let again = Request { challenge, more: union(before, &required) };
+            let again = Request { challenge, more: union(self.kept_scopes(used), &required) };
             let other = self.renew(used.cloned(), again).await?;
             return Ok(other.map_or(Verdict::Fine, Verdict::Again));
         }
@@ -271,6 +268,13 @@ impl Authorization {
             OAuthGrant::SignIn(_) => None,
             OAuthGrant::ClientCredentials(client) => Some(client),
         }
+    }
+
+    /// The scopes of an own token that the next one needs too. What the configuration names is read there: what was taken
+    /// out of it is not asked for again. Where it names none, a later refusal need not name what the first one did.
+    fn kept_scopes<'a>(&self, used: Option<&'a Arc<Grant>>) -> &'a [String] {
+        let Some(used) = used else { return &[] };
+        if self.settings.scopes.is_empty() { &used.asked } else { &used.since }
     }
 
     /// Another token than the one that was used, without a person: `None` where there is no such way.

@@ -299,6 +299,7 @@ async fn a_client_of_its_own_gets_a_new_token_once_for_all_who_wait() {
     drawer.wait(Duration::from_secs(3590));
     all_call().await;
     assert_eq!((office.came_itself(), office.refreshed()), (2, 0), "an old token");
+    assert_eq!(office.asked(), ["basic", "basic"], "what the server named at first");
     office.revoke_access();
     all_call().await;
     assert_eq!((office.came_itself(), office.refreshed()), (3, 0), "a refused token");
@@ -399,4 +400,20 @@ async fn the_tokens_of_a_person_and_of_the_program_are_not_taken_for_each_other(
     assert_eq!(office.tokens_seen().last().map(String::as_str), Some("access-2"));
     let refused = failure(Connection::open(&signing_in(&office), &options(&drawer)).await);
     assert!(refused.starts_with(NEEDS), "{refused}");
+}
+
+#[tokio::test]
+async fn scopes_that_are_taken_out_of_the_configuration_are_not_asked_for_again() {
+    let (office, drawer) = (Office::open().await, Arc::<Drawer>::default());
+    for scopes in [vec!["basic", "old"], vec!["basic"]] {
+        let mut spec = coming_itself(&office, secret(OWN_CLIENT.1));
+        if let Endpoint::StreamableHttp { auth: UpstreamAuth::OAuth(settings), .. } =
+            &mut spec.endpoint
+        {
+            settings.scopes = scopes.into_iter().map(str::to_owned).collect();
+        }
+        office.revoke_access();
+        Connection::open(&spec, &options(&drawer)).await.unwrap().0.close().await;
+    }
+    assert_eq!(office.asked(), ["basic old", "basic"]);
 }
