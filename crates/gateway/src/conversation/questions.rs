@@ -425,3 +425,39 @@ fn late() -> RpcError {
     let message = "the client did not answer in time".into();
     RpcError { code: code::INTERNAL_ERROR, message, data: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_says_two_things_is_none() {
+        let url = r#"{"mode":"url"}"#;
+        for (wanted, need) in [
+            (format!(r#"{{"method":"elicitation/create","params":{url}}}"#), Some(Some(Need::Url))),
+            (r#"{"method":"roots/list"}"#.to_owned(), Some(Some(Need::Roots))),
+            (r#"{"method":"later/ask","params":{}}"#.to_owned(), Some(None)),
+            (r#"{"method":"roots/list","method":"elicitation/create"}"#.to_owned(), None),
+            (
+                r#"{"method":"elicitation/create","params":{"mode":"form","mode":"url"}}"#.into(),
+                None,
+            ),
+            ("[]".to_owned(), None),
+        ] {
+            assert_eq!(need_of(&wanted).ok(), need, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_token_of_a_server_stays_with_us() {
+        for (asked, passed) in [
+            (r#"{"a":1.0}"#, r#"{"a":1.0}"#),
+            (r#"{"_meta":{"x":1}, "a":1}"#, r#"{"_meta":{"x":1}, "a":1}"#),
+            (r#"{"a":1,"_meta":{"progressToken":4}}"#, r#"{"a":1}"#),
+            (r#"{"a":1,"_meta":{"x":1,"progressToken":4}}"#, r#"{"_meta":{"x":1},"a":1}"#),
+        ] {
+            let params = without_progress_token(JsonText::from_text(asked).unwrap());
+            assert_eq!(params.as_str(), passed);
+        }
+    }
+}
