@@ -15,6 +15,7 @@ mod clients;
 mod era;
 mod error;
 mod keys;
+mod migrations;
 mod oauth;
 mod open;
 mod results;

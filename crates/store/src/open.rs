@@ -4,7 +4,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
     SqliteSynchronous,
@@ -12,6 +11,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::{Instant, sleep};
 
+use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError};
 
 const FILE_NAME: &str = "switchboard.db";
@@ -23,8 +23,6 @@ const MAX_CONNECTIONS: u32 = 4;
 const CACHE_SIZE: &str = "-512";
 /// What the write-ahead log is cut back to after a large result went through it.
 const JOURNAL_SIZE_LIMIT: &str = "4194304";
-
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
 
 impl Store {
     /// Opens the database in `directory` and makes both where they are missing, for this user alone. A

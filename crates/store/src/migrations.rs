@@ -1,0 +1,64 @@
+//! The layout of the database, as the list of its migrations.
+//!
+//! Listed by hand and not with `sqlx::migrate!`: the macros of sqlx compile sqlx and the C library of SQLite a second time
+//! for the build host, which was a tenth of the CPU time of a first build.
+
+use std::sync::LazyLock;
+
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+/// `(file stem, SQL)` of each migration, in order. A file that has been released never changes: databases keep its
+/// checksum.
+const FILES: &[(&str, &str)] = &[
+    ("0001_first_layout", include_str!("../migrations/sqlite/0001_first_layout.sql")),
+    ("0002_tool_extra", include_str!("../migrations/sqlite/0002_tool_extra.sql")),
+    ("0003_gateway", include_str!("../migrations/sqlite/0003_gateway.sql")),
+    ("0004_oauth", include_str!("../migrations/sqlite/0004_oauth.sql")),
+    ("0005_sessions", include_str!("../migrations/sqlite/0005_sessions.sql")),
+    ("0006_calls_by_id", include_str!("../migrations/sqlite/0006_calls_by_id.sql")),
+];
+
+pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    Migrator::with_migrations(FILES.iter().map(|(stem, sql)| migration(stem, sql)).collect())
+});
+
+/// The version and the description are those that `sqlx::migrate!` reads from a file name, so databases that it laid out
+/// are recognised.
+fn migration(stem: &'static str, sql: &'static str) -> Migration {
+    let (number, words) = stem.split_once('_').unwrap_or((stem, ""));
+    let version = number.parse().unwrap_or_default();
+    Migration::new(
+        version,
+        words.replace('_', " ").into(),
+        MigrationType::Simple,
+        sql.into_sql_str(),
+        false,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_directory_is_listed_in_order() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
+        let mut found: Vec<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        found.sort();
+        let listed: Vec<&str> = FILES.iter().map(|(stem, _)| *stem).collect();
+        assert_eq!(found, listed);
+    }
+
+    #[test]
+    fn versions_and_descriptions_come_from_the_file_names() {
+        let first = MIGRATIONS.iter().next().unwrap();
+        assert_eq!((first.version, &*first.description), (1, "first layout"));
+        let versions: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+        let expected: Vec<i64> = (1..).take(FILES.len()).collect();
+        assert_eq!(versions, expected);
+    }
+}
