@@ -1,6 +1,6 @@
 //! The layout of the database, as the list of its migrations.
 //!
-//! Listed by hand and not with `sqlx::migrate!`: the macros of sqlx compile sqlx and the C library of SQLite a second time
+//! Listed by hand and not with `sqlx::migrate!`: the macros of sqlx compile sqlx and the C library of `SQLite` a second time
 //! for the build host, which was a tenth of the CPU time of a first build.
 
 use std::sync::LazyLock;
