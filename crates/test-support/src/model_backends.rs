@@ -9,6 +9,8 @@
 //! What a fake answers comes from a script of [`Step`]s; without one, from the conversation: the
 //! lines `call NAME {json}` and `think TEXT` of the last user text, `results: a | b` after results, and
 //! `echo: TEXT` otherwise.
+//!
+//! [`DrivenModel`] is for agent programs that are run whole: the test itself is the model, and nothing is checked.
 
 mod anthropic_check;
 mod anthropic_events;
@@ -17,11 +19,13 @@ mod backend;
 mod chat_check;
 mod chat_events;
 mod code_assist;
+mod driven;
 mod findings;
 mod gemini_check;
 mod gemini_events;
 mod gemini_schema;
 mod heard;
+mod offered;
 mod openai_tools;
 mod rehearse;
 mod responses_check;
@@ -38,7 +42,9 @@ mod stream;
 mod tests;
 
 pub use backend::Backend;
+pub use driven::{DrivenModel, ModelTurn};
 pub use findings::Violation;
+pub use offered::ToolOutcome;
 pub use rehearse::{stream_of, violations_of};
 pub use script::{Script, ScriptError};
 pub use server::FakeBackends;

@@ -25,7 +25,7 @@ use super::{
     responses_check, responses_events,
 };
 
-const BODY_LIMIT: usize = 256 * 1024 * 1024;
+pub(crate) const BODY_LIMIT: usize = 256 * 1024 * 1024;
 const OAUTH_BETA: &str = "oauth-2025-04-20";
 const ANTHROPIC_KEY: &str = "sk-ant-api";
 /// What Claude Code sends, and what the official library sends.
@@ -37,7 +37,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Route {
+pub(crate) enum Route {
     /// An answer of a model. Gemini names the model and the manner in the path.
     Answer(Backend, Manner),
     CountTokens,
@@ -51,7 +51,7 @@ enum Route {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Manner {
+pub(crate) enum Manner {
     AsTheBodySays,
     Streamed { model: String },
     Whole { model: String },
@@ -104,7 +104,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
 }
 
-fn route_of(parts: &Parts) -> Option<Route> {
+pub(crate) fn route_of(parts: &Parts) -> Option<Route> {
     let path = parts.uri.path();
     let is_post = parts.method == Method::POST;
     let as_said = |backend| Some(Route::Answer(backend, Manner::AsTheBodySays));
@@ -215,7 +215,12 @@ fn heard(
 }
 
 /// Answers with a step.
-async fn play(shared: &Arc<Shared>, backend: Backend, step: &Step, heard: &Heard) -> Response {
+pub(crate) async fn play(
+    shared: &Arc<Shared>,
+    backend: Backend,
+    step: &Step,
+    heard: &Heard,
+) -> Response {
     let mut open = shared.open_stream();
     if !step.wire.delay.is_zero() {
         tokio::time::sleep(step.wire.delay).await;
@@ -351,7 +356,7 @@ fn check_anthropic_head<'a>(
     key.or(bearer)
 }
 
-fn models_of(backend: Backend) -> Value {
+pub(crate) fn models_of(backend: Backend) -> Value {
     match backend {
         Backend::OpenAi | Backend::Chat => json!({"object": "list", "data": [
             {"id": "gpt-5.5", "object": "model", "created": 1_790_000_000, "owned_by": "openai"},
@@ -440,7 +445,7 @@ fn reply_status(code: u16, headers: &[(String, String)], body: Bytes) -> Respons
     response
 }
 
-fn reply_json(status: StatusCode, body: &Value) -> Response {
+pub(crate) fn reply_json(status: StatusCode, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 

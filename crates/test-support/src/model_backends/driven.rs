@@ -1,0 +1,143 @@
+//! A model that the test plays itself, for agent programs that are run whole.
+//!
+//! An agent sends far more than our own converters do (its own tools, its prompts, beta fields), and asks at times
+//! that no list of [`Step`]s can foresee. So nothing is checked here: each request of the agent's main loop is handed
+//! to the test as a [`ModelTurn`] with the tools that it offers and the results that it brings, and is answered with
+//! the [`Step`] that the test decides on. Requests without tools (titles, quota checks) are answered with a short text.
+
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::backend::Backend;
+use super::heard::Heard;
+use super::offered::{ToolOutcome, offered_tools, tool_outcomes};
+use super::service::{BODY_LIMIT, Manner, Route, models_of, play, reply_json, route_of};
+use super::state::Shared;
+use super::step::Step;
+use crate::own_runtime::serve;
+
+/// Requests that may wait for the test at one time; an agent has one or two under way.
+const WAITING: usize = 16;
+
+/// The backends of one agent, on one loopback port. Dropping them ends them.
+#[derive(Debug)]
+pub struct DrivenModel {
+    address: SocketAddr,
+    turns: mpsc::Receiver<ModelTurn>,
+    /// Dropped with the model, which ends the thread that serves.
+    _stop: oneshot::Sender<()>,
+}
+
+/// A request of the agent's main loop that waits for its answer.
+#[derive(Debug)]
+pub struct ModelTurn {
+    /// The names of the tools that the model may call; those in a namespace as `namespace.name`.
+    pub tools: Vec<String>,
+    /// The results of the last calls.
+    pub results: Vec<ToolOutcome>,
+    pub body: Value,
+    reply: oneshot::Sender<Step>,
+}
+
+#[derive(Debug)]
+struct Driven {
+    shared: Arc<Shared>,
+    turns: mpsc::Sender<ModelTurn>,
+}
+
+impl ModelTurn {
+    /// Answers the request. An agent that has gone away gets nothing.
+    pub fn answer(self, step: Step) {
+        self.reply.send(step).ok();
+    }
+
+    /// The one result that the last call brought.
+    #[track_caller]
+    pub fn result(&self) -> &ToolOutcome {
+        match self.results.as_slice() {
+            [only] => only,
+            others => panic!("one result was expected: {others:#?}"),
+        }
+    }
+}
+
+impl DrivenModel {
+    pub async fn start() -> Self {
+        let listener = StdTcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let (turns, waiting) = mpsc::channel(WAITING);
+        let driven = Arc::new(Driven { shared: Arc::default(), turns });
+        let router = Router::new().fallback(handle).with_state(driven);
+        let (stop, stopped) = oneshot::channel();
+        let (ready, is_ready) = oneshot::channel();
+        thread::Builder::new()
+            .name("driven-model".to_owned())
+            .spawn(move || serve(listener, |socket| socket, router, ready, stopped))
+            .expect("a thread starts");
+        is_ready.await.expect("the backends start");
+        Self { address, turns: waiting, _stop: stop }
+    }
+
+    /// The address without a path.
+    pub fn root_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The next request of the agent's main loop, or nothing within that time.
+    pub async fn next_turn(&mut self, patience: Duration) -> Option<ModelTurn> {
+        tokio::time::timeout(patience, self.turns.recv()).await.ok().flatten()
+    }
+}
+
+async fn handle(State(driven): State<Arc<Driven>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    match route_of(&parts) {
+        Some(Route::Answer(backend, manner)) => answer(&driven, backend, manner, body).await,
+        Some(Route::CountTokens) => {
+            reply_json(StatusCode::OK, &json!({"input_tokens": bytes.len() / 4}))
+        }
+        Some(Route::Models(backend)) => reply_json(StatusCode::OK, &models_of(backend)),
+        Some(Route::CodeAssist(_) | Route::Script | Route::Seen | Route::Clear) | None => {
+            StatusCode::NOT_FOUND.into_response()
+        }
+    }
+}
+
+async fn answer(driven: &Driven, backend: Backend, manner: Manner, body: Value) -> Response {
+    let (model, streams) = match manner {
+        Manner::AsTheBodySays => {
+            (body["model"].as_str().unwrap_or_default().to_owned(), body["stream"] == true)
+        }
+        Manner::Streamed { model } => (model, true),
+        Manner::Whole { model } => (model, false),
+    };
+    let tools = offered_tools(backend, &body);
+    let heard = Heard { model, streams, tools: tools.clone(), ..Heard::default() };
+    let step = if tools.is_empty() {
+        Step::text("ok")
+    } else {
+        let (reply, replied) = oneshot::channel();
+        let results = tool_outcomes(backend, &body);
+        let turn = ModelTurn { tools, results, body, reply };
+        // Nobody takes it, or nobody answers: the test has ended.
+        let (Ok(()), Ok(step)) = (driven.turns.send(turn).await, replied.await) else {
+            return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        };
+        step
+    };
+    play(&driven.shared, backend, &step, &heard).await
+}
