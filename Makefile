@@ -30,8 +30,9 @@ fuzz: ## Try many more names, schemas, streams, histories and edits than `make t
 	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --release --package switchboard-wire --test fuzz
 
 .PHONY: e2e-peers
-e2e-peers: ## Install the real MCP servers that the end-to-end tests talk to, and what checks the API
+e2e-peers: ## Install the real MCP servers, clients and agents of the end-to-end tests, and what checks the API
 	@e2e/install-peers.sh
+	@e2e/install-agents.sh
 	@e2e/install-api-checkers.sh
 
 .PHONY: fmt

@@ -45,6 +45,11 @@ pub fn client(name: &str) -> PathBuf {
     path
 }
 
+/// An agent program of `e2e/agents`: `codex`, `claude` or `gemini`. Two of them are scripts that look for `node`.
+pub fn agent(name: &str) -> PathBuf {
+    present(agents_directory().join("node_modules/.bin").join(name))
+}
+
 /// The program of the linter for the API document; run it with [`node`].
 pub fn api_linter() -> PathBuf {
     present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
@@ -107,6 +112,10 @@ fn build(name: &str, profile_directory: &Path) {
 
 fn directory() -> PathBuf {
     env::var_os("E2E_PEERS_DIR").map_or_else(|| workspace().join(".tools/e2e"), PathBuf::from)
+}
+
+fn agents_directory() -> PathBuf {
+    env::var_os("E2E_AGENTS_DIR").map_or_else(|| workspace().join(".tools/agents"), PathBuf::from)
 }
 
 fn api_directory() -> PathBuf {

@@ -125,7 +125,12 @@ impl Home {
 
     /// Starts `serve` and does not wait.
     pub(crate) fn start_serve(&self, arguments: &[&str]) -> Serve {
-        let fixed = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        self.start_serve_at("127.0.0.1:0", arguments)
+    }
+
+    /// Starts `serve` at this address and does not wait.
+    pub(crate) fn start_serve_at(&self, address: &str, arguments: &[&str]) -> Serve {
+        let fixed = ["serve", "--listen", address, "--json"];
         let mut child = self.command(&[&fixed, arguments].concat()).spawn().unwrap();
         let stdout = Gathered::from(child.stdout.take().unwrap());
         let stderr = Gathered::from(child.stderr.take().unwrap());
