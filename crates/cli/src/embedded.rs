@@ -9,7 +9,9 @@ use switchboard_config::Loaded;
 use switchboard_gateway::Gateway;
 use switchboard_mcp::SignIns;
 use switchboard_model::{Plan, ServerPlan};
-use switchboard_runtime::{Board, BoardOptions, ConfigSource, LocalTools, Memory, StoredTokens};
+use switchboard_runtime::{
+    Board, BoardOptions, ConfigSource, LocalTools, Memory, StartingBoard, StoredTokens,
+};
 use switchboard_store::Store;
 
 use crate::args::Globals;
@@ -69,12 +71,27 @@ pub(crate) async fn start_board(
     store: Store,
     memory: Memory,
 ) -> Result<Arc<Board>, Failure> {
-    // Where the news are told, each server has its own lines; a bar would run into them.
-    let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
-    let progress = ConnectProgress::start(if is_told { 0 } else { plan.servers.len() });
+    finish_start(open_board(plan, store, memory).await?).await
+}
+
+/// Begins to start a board: it connects its servers, and can be served meanwhile.
+pub(crate) async fn open_board(
+    plan: Plan,
+    store: Store,
+    memory: Memory,
+) -> Result<StartingBoard, Failure> {
     let local_tools = LocalTools::built_in();
     let options = BoardOptions { store, memory, local_tools, guard: own_program() };
-    let started = Board::start(plan, options, |event| progress.note(&event)).await;
+    Ok(Board::open(plan, options).await?)
+}
+
+/// Waits for the servers of a board, with the progress shown.
+pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, Failure> {
+    // Where the news are told, each server has its own lines; a bar would run into them.
+    let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
+    let servers = starting.board().plan().servers.len();
+    let progress = ConnectProgress::start(if is_told { 0 } else { servers });
+    let started = starting.finish(|event| progress.note(&event)).await;
     progress.finish();
     Ok(started?)
 }

@@ -314,6 +314,10 @@ pub(crate) struct RawGateway {
     /// Larger requests are refused.
     #[schemars(range(min = 1024), extend("default" = model::DEFAULT_MAX_BODY_BYTES))]
     pub(crate) max_body_bytes: Option<u64>,
+    /// How long a client that comes while the servers are being connected waits for their tools. Then it gets those that
+    /// are there, and is told of the others as they come.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_STARTUP_WAIT)))]
+    pub(crate) startup_wait: Option<RawDuration>,
 }
 
 /// Who may ask, and where servers of sessions may be.

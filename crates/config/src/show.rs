@@ -76,6 +76,7 @@ fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
     fields.put("max_sessions_per_principal", json!(plan.max_sessions_per_principal));
     fields.put("max_session_servers", json!(plan.max_session_servers));
     fields.put("max_body_bytes", json!(plan.max_body_bytes));
+    fields.put("startup_wait", json!(render_duration(plan.startup_wait)));
     fields.done()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::future::join_all;
 use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
-use switchboard_runtime::{Board, ServerNews};
+use switchboard_runtime::{Board, ServerNews, StartupStage};
 use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
 use tokio::sync::{Notify, OnceCell};
@@ -24,6 +24,7 @@ use crate::level::Level;
 use crate::listener::{Listener, Listeners};
 use crate::parked::Parked;
 use crate::seal::Seal;
+use crate::startup::CatalogShown;
 
 /// What decides about the exposure of a plan: command line and environment stand above it.
 pub type ExposureRule = Box<dyn Fn(&Plan) -> Result<Exposure, String> + Send + Sync>;
@@ -59,6 +60,7 @@ pub struct Gateway {
     pub(crate) parked: Parked,
     pub(crate) open_scope: Arc<Scope>,
     pub(crate) stop: CancellationToken,
+    pub(crate) shown: CatalogShown,
     /// For states of servers; read from the store when the first modern request needs it.
     pub(crate) seal: OnceCell<Seal>,
     exposure_rule: ExposureRule,
@@ -89,6 +91,8 @@ impl Gateway {
         exposure_rule: ExposureRule,
     ) -> Result<Arc<Self>, GatewayError> {
         let plan = board.plan();
+        // Looked at before the catalog is: then the catalog is whole.
+        let is_started = board.startup().is_finished();
         let exposure = exposure_rule(&plan).map_err(GatewayError)?;
         tracing::info!("exposure: {}", exposure.reason);
         let front = Front::new(&board, &plan, exposure);
@@ -104,6 +108,7 @@ impl Gateway {
             parked: Parked::default(),
             open_scope: Arc::default(),
             stop,
+            shown: CatalogShown::default(),
             seal: OnceCell::new(),
             exposure_rule,
             state_prefix: format!("{}.", random_text()),
@@ -114,7 +119,10 @@ impl Gateway {
             tasks,
             talks: TaskTracker::new(),
         });
-        gateway.warn_once();
+        if is_started {
+            gateway.shown.note(StartupStage::Finished);
+            gateway.warn_once();
+        }
         gateway.tasks.spawn(follow(gateway.clone()));
         gateway.tasks.spawn(spread_news(gateway.clone()));
         gateway.tasks.spawn(sweep(gateway.clone()));
@@ -408,9 +416,12 @@ async fn follow(gateway: Arc<Gateway>) {
     let mut revisions = gateway.board.revisions();
     let mut plans = gateway.board.plans();
     let mut offers = gateway.board.offer_changes();
+    let startup = gateway.board.startup();
     loop {
         let changed = tokio::select! {
             () = gateway.stop.cancelled() => return,
+            () = startup.finished(), if gateway.is_starting() => Ok(()),
+            () = startup.published_early(), if !gateway.shown.any() => Ok(()),
             changed = revisions.changed() => changed,
             changed = plans.changed() => changed,
             changed = offers.changed() => changed,
@@ -418,7 +429,10 @@ async fn follow(gateway: Arc<Gateway>) {
         if changed.is_err() {
             return;
         }
+        let reached = startup.reached();
         gateway.renew();
+        // Only now: who waited for tools sees them.
+        gateway.shown.note(reached);
         gateway.watch_soon();
     }
 }

@@ -70,6 +70,11 @@ const TOO_MANY_SESSIONS: &str =
 impl Gateway {
     /// Answers a POST.
     pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
+        if self.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
+        }
         if !is_json(&request.headers) {
             let message = "the content type must be application/json";
             return refuse(
@@ -405,6 +410,11 @@ impl Gateway {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
+        if self.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
+        }
         if !accepts(&request.headers).events {
             let message = "the client must accept text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
@@ -432,6 +442,11 @@ impl Gateway {
     pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> Answer {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
+        }
+        if self.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
         }
         match self.legacy_client(&request, Stay::Off).await {
             Ok(client) => {

@@ -31,6 +31,7 @@ mod seal;
 mod server_sets;
 mod session_calls;
 mod session_care;
+mod startup;
 
 pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};

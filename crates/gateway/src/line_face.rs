@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -13,6 +13,7 @@ use switchboard_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +29,7 @@ use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
+use crate::startup::{INTRODUCTION_WAIT, StartFailed};
 
 /// How long requests may take to be answered once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
@@ -44,6 +46,8 @@ struct Peer {
     principal: Principal,
     out: mpsc::Sender<String>,
     client: Mutex<Option<Arc<Client>>>,
+    /// Until when requests wait for tools while the board starts; set by the first message.
+    catalog_by: OnceLock<Instant>,
     /// Modern requests that run, by their id.
     running: Mutex<HashMap<String, CancellationToken>>,
     /// How many requests run.
@@ -83,6 +87,7 @@ impl Gateway {
             principal: Principal::local(),
             out,
             client: Mutex::default(),
+            catalog_by: OnceLock::new(),
             running: Mutex::default(),
             busy: AtomicUsize::new(0),
             requests: TaskTracker::new(),
@@ -104,6 +109,14 @@ impl Gateway {
             Some(_) => (LAST_ANSWERS, peer.stop.clone()),
             None => (LAST_MOMENTS, CancellationToken::new()),
         };
+        if self.is_starting() {
+            // What waits for the tools is not late.
+            let waiting = self.catalog_by(peer.catalog_by());
+            tokio::select! {
+                () = peer.requests.wait() => {}
+                _ = waiting => {}
+            }
+        }
         let answered = tokio::time::timeout(patience, peer.requests.wait());
         let _unanswered = gives_up.run_until_cancelled(answered).await;
         peer.cut_off.cancel();
@@ -215,6 +228,13 @@ impl Peer {
         let parts: Vec<String> = parts.into_iter().map(|part| part.get().to_owned()).collect();
         self.requests.spawn(async move {
             let gateway = &room.peer.gateway;
+            if gateway.is_starting() {
+                let waiting = gateway.catalog_by(room.peer.catalog_by());
+                if Box::pin(waiting).await == Err(StartFailed) {
+                    let message = StartFailed::MESSAGE;
+                    return room.peer.refuse(None, code::INTERNAL_ERROR, message).await;
+                }
+            }
             let answers = parts.iter().map(|part| gateway.answer_alone(&client, part, None));
             let answers = futures::future::join_all(answers).await;
             let answers: Vec<String> = answers.into_iter().flatten().collect();
@@ -245,7 +265,21 @@ impl Peer {
         }
     }
 
+    /// Until when a request waits for tools while the board starts. One time for all of them: a client waits for its
+    /// handshake and its first list together.
+    fn catalog_by(&self) -> Instant {
+        *self.catalog_by.get_or_init(|| Instant::now() + self.gateway.plan().startup_wait)
+    }
+
     async fn initialize(self: &Arc<Self>, id: &str, params: &str) {
+        if self.gateway.is_starting() {
+            // Answered without tools, which are not part of the answer; later requests wait for these.
+            let soon = self.catalog_by().min(Instant::now() + INTRODUCTION_WAIT);
+            let waiting = self.gateway.catalog_within(soon);
+            if waiting.await == Err(StartFailed) {
+                return self.refuse(Some(id), code::INTERNAL_ERROR, StartFailed::MESSAGE).await;
+            }
+        }
         let params = Members::read(params).unwrap_or_default();
         let scope = self.gateway.open_scope.clone();
         let made = self.gateway.initialize(&params, &self.principal.id, scope, None);
@@ -347,6 +381,18 @@ impl Peer {
             Ok(read) => read,
             Err(reason) => return Outcome::error(code::INVALID_PARAMS, reason).message(id),
         };
+        if self.gateway.is_starting() && method != "ping" {
+            let waiting = match method {
+                "server/discover" => {
+                    let soon = self.catalog_by().min(Instant::now() + INTRODUCTION_WAIT);
+                    Box::pin(self.gateway.catalog_within(soon)).await
+                }
+                _ => Box::pin(self.gateway.catalog_by(self.catalog_by())).await,
+            };
+            if waiting == Err(StartFailed) {
+                return Outcome::error(code::INTERNAL_ERROR, StartFailed::MESSAGE).message(id);
+            }
+        }
         let incoming = Incoming { method, params, meta, headers: None };
         match self.gateway.respond(asker.clone(), incoming).await {
             Replying::Now(before, outcome) => {

@@ -1,4 +1,5 @@
-//! The board, once it has started. Until then who asks for it is told to come back, and `/healthz` already answers.
+//! The board, once it has started. Until then who asks for it is told to come back, and `/healthz` already answers. MCP
+//! clients are not told to come back, because they do not: the gateway lets them wait.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +15,13 @@ use crate::server::Shared;
 
 /// A place for a board that is still starting. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct BoardPlace(Arc<OnceLock<Parts>>);
+pub struct BoardPlace(Arc<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    gateway: OnceLock<Arc<Gateway>>,
+    started: OnceLock<Parts>,
+}
 
 #[derive(Debug)]
 struct Parts {
@@ -24,13 +31,26 @@ struct Parts {
 }
 
 impl BoardPlace {
-    /// Puts the board, its gateway and its turns there. Only the first ones count.
-    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>, turns: Arc<Turns>) {
-        let _there_is_one = self.0.set(Parts { board, gateway, turns });
+    /// The place of a board that still connects its servers, behind this gateway.
+    pub fn starting(gateway: Arc<Gateway>) -> Self {
+        let place = Self::default();
+        let _it_is_empty = place.0.gateway.set(gateway);
+        place
     }
 
+    /// Puts the board, its gateway and its turns there. Only the first ones count.
+    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>, turns: Arc<Turns>) {
+        let _it_is_known = self.0.gateway.set(gateway.clone());
+        let _there_is_one = self.0.started.set(Parts { board, gateway, turns });
+    }
+
+    /// What answers MCP clients, also while the board starts.
     pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
-        self.0.get().map(|parts| &parts.gateway)
+        self.0.gateway.get()
+    }
+
+    fn started(&self) -> Option<&Parts> {
+        self.0.started.get()
     }
 }
 
@@ -44,7 +64,7 @@ impl FromRequestParts<Shared> for Ready {
         _: &mut RequestParts,
         shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
-        let board = shared.board.0.get().map(|parts| Self(parts.board.clone()));
+        let board = shared.board.started().map(|parts| Self(parts.board.clone()));
         board.ok_or_else(still_starting)
     }
 }
@@ -59,7 +79,8 @@ impl FromRequestParts<Shared> for ReadyGateway {
         _: &mut RequestParts,
         shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
-        shared.board.gateway().cloned().map(Self).ok_or_else(still_starting)
+        let gateway = shared.board.started().map(|parts| Self(parts.gateway.clone()));
+        gateway.ok_or_else(still_starting)
     }
 }
 
@@ -73,7 +94,7 @@ impl FromRequestParts<Shared> for ReadyTurns {
         _: &mut RequestParts,
         shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
-        let turns = shared.board.0.get().map(|parts| Self(parts.turns.clone()));
+        let turns = shared.board.started().map(|parts| Self(parts.turns.clone()));
         turns.ok_or_else(still_starting)
     }
 }

@@ -58,7 +58,7 @@ const READ_KEYS_EVERY: Duration = Duration::from_secs(2);
 /// What serving needs.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Filled when the board has started; until then only `/healthz` and `/metrics` have something to say.
+    /// Filled when the board has started; until then `/healthz` and `/metrics` answer, and MCP clients wait.
     pub board: BoardPlace,
     pub metrics: MetricsPage,
     pub doors: Doors,

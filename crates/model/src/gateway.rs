@@ -22,6 +22,10 @@ pub const META_TOOLS: [&str; 7] = [
 
 /// How long a session lives without a request when the configuration does not say.
 pub const DEFAULT_SESSION_IDLE: Duration = Duration::from_mins(30);
+/// How long a client waits for tools while the servers are being connected. A client that gives up before has no tools for
+/// its whole life, and Codex never lists again: so as long as clients wait, with a margin. Measured: Codex 0.166 gives its
+/// handshake and first list 30 seconds, Claude Code 2.1 its connection 30 seconds; the TypeScript SDK gives each request 60.
+pub const DEFAULT_STARTUP_WAIT: Duration = Duration::from_secs(25);
 
 /// How many sessions live at the same time when the configuration does not say.
 pub const DEFAULT_MAX_SESSIONS: u32 = 10_000;
@@ -170,6 +174,8 @@ pub struct GatewayPlan {
     pub max_session_servers: u32,
     /// The largest request body that is read.
     pub max_body_bytes: u64,
+    /// How long a client that comes while the servers are being connected waits for their tools.
+    pub startup_wait: Duration,
 }
 
 impl GatewayPlan {
@@ -195,6 +201,7 @@ impl Default for GatewayPlan {
             max_sessions_per_principal: DEFAULT_MAX_SESSIONS_PER_PRINCIPAL,
             max_session_servers: DEFAULT_MAX_SESSION_SERVERS,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            startup_wait: DEFAULT_STARTUP_WAIT,
         }
     }
 }

@@ -24,9 +24,9 @@ pub use call::{
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
     DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,
-    DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE, Exposure, ExposureMode, GatewayPlan,
-    JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan, StatelessState, ToolsetPlan,
-    denied_servers,
+    DEFAULT_MAX_SESSIONS_PER_PRINCIPAL, DEFAULT_SESSION_IDLE, DEFAULT_STARTUP_WAIT, Exposure,
+    ExposureMode, GatewayPlan, JwksSource, JwtPlan, META_TOOLS, Naming, SecurityPlan,
+    StatelessState, ToolsetPlan, denied_servers,
 };
 pub use json_text::{JsonText, json_length};
 pub use limits::{

@@ -24,6 +24,7 @@ use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
 use crate::start_error::{StartError, StartFailure};
+use crate::startup::{StartingBoard, Startup};
 use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
 use crate::tokens::StoredTokens;
 use crate::tools::Published;
@@ -73,7 +74,8 @@ pub struct Board {
     pub(crate) orders: mpsc::Sender<Order>,
     /// One configuration change at a time.
     applying: Semaphore,
-    around: Surroundings,
+    pub(crate) around: Surroundings,
+    pub(crate) startup: Startup,
     /// Calls that are waited for at the end.
     pub(crate) calls: TaskTracker,
     /// Ends calls that the end does not wait for.
@@ -88,6 +90,12 @@ impl Board {
         options: BoardOptions,
         on_event: impl FnMut(StartEvent),
     ) -> Result<Arc<Self>, StartError> {
+        Self::open(plan, options).await?.finish(on_event).await
+    }
+
+    /// Begins to connect all servers. The board has no tools until [`StartingBoard::finish`] has admitted them; what
+    /// serves clients can follow it meanwhile.
+    pub async fn open(plan: Plan, options: BoardOptions) -> Result<StartingBoard, StartError> {
         let remembered = options.store.remembered_tools().await?;
         let around = Surroundings {
             store: options.store.clone(),
@@ -106,14 +114,13 @@ impl Board {
         // A start that is given up leaves nothing running either.
         let unless_started = around.stop.clone().drop_guard();
         let servers = start_servers(&plan.servers, &remembered, &around);
-        wait_for_all(&servers, on_event).await;
 
         let (plan_sender, plan_receiver) = watch::channel(Arc::new(plan));
         let (revision_sender, revision) = watch::channel(0);
         let published = Arc::new(ArcSwap::from_pointee(Published::default()));
         let plan = plan_receiver.borrow().clone();
         let slots = Arc::new(SlotTable::new(plan.max_concurrent));
-        let mut conductor = Conductor {
+        let conductor = Conductor {
             store: options.store.clone(),
             memory: options.memory,
             local: options.local_tools.descriptors(),
@@ -121,27 +128,14 @@ impl Board {
             published: published.clone(),
             plan: plan_sender,
             revision: revision_sender,
-            servers: servers.clone(),
+            servers,
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
             before: seen(remembered),
             told: HashSet::new(),
         };
-        let weighed = conductor.weigh(&plan, &servers);
-        let failures = failures(&plan, &servers, weighed.violations());
-        if !failures.is_empty() {
-            around.stop.cancel();
-            around.tasks.close();
-            around.tasks.wait().await;
-            return Err(StartError { failures });
-        }
-        warn_of_absent(&plan, &servers);
-        conductor.publish(&plan, weighed).await;
-
         let (orders, inbox) = mpsc::channel(1);
-        around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
-        unless_started.disarm();
-        Ok(Arc::new(Self {
+        let board = Arc::new(Self {
             published,
             slots,
             recorder: Recorder::start(options.store.clone()),
@@ -149,12 +143,19 @@ impl Board {
             local_tools: options.local_tools,
             plan: plan_receiver,
             revision,
+            startup: Startup::default(),
             orders,
             applying: Semaphore::new(1),
             around,
             calls: TaskTracker::new(),
             cut: CancellationToken::new(),
-        }))
+        });
+        Ok(StartingBoard { board, conductor, inbox, unless_started })
+    }
+
+    /// How far the start has come.
+    pub fn startup(&self) -> &Startup {
+        &self.startup
     }
 
     /// The catalog as it is now.
@@ -309,7 +310,7 @@ fn start_servers<'a>(
         .collect()
 }
 
-async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
+pub(crate) async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
     let mut attempts: FuturesUnordered<_> = servers
         .values()
         .map(|server| async move {
@@ -322,7 +323,11 @@ async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
     }
 }
 
-fn failures(plan: &Plan, servers: &Servers, violations: Vec<Violation>) -> Vec<StartFailure> {
+pub(crate) fn failures(
+    plan: &Plan,
+    servers: &Servers,
+    violations: Vec<Violation>,
+) -> Vec<StartFailure> {
     let unreachable = plan.servers.iter().filter(|server| server.required).filter_map(|plan| {
         let status = servers.get(&plan.spec.name)?.status();
         let error = status.error.filter(|_| status.state != ServerState::Ready)?;
@@ -336,7 +341,7 @@ fn failures(plan: &Plan, servers: &Servers, violations: Vec<Violation>) -> Vec<S
 }
 
 /// What is missing and may be: it is tried again in the background.
-fn warn_of_absent(plan: &Plan, servers: &Servers) {
+pub(crate) fn warn_of_absent(plan: &Plan, servers: &Servers) {
     for server in plan.servers.iter().filter(|server| !server.required) {
         let name = &server.spec.name;
         let Some(status) = servers.get(name).map(|server| server.status()) else { continue };

@@ -215,6 +215,19 @@ impl Conductor {
     pub(crate) async fn publish(&mut self, plan: &Plan, weighed: Weighed) {
         let Weighed { admission, listings } = weighed;
         self.tell(&admission);
+        self.publish_tools(plan, admission).await;
+        self.remember(&listings).await;
+    }
+
+    /// Publishes the tools of the servers that have connected while the start still waits for others. What people are
+    /// told, what is remembered and what makes the start fail is decided at its end.
+    pub(crate) async fn publish_early(&mut self) {
+        let plan = self.plan.borrow().clone();
+        let weighed = self.weigh(&plan, &self.servers);
+        self.publish_tools(&plan, weighed.admission).await;
+    }
+
+    async fn publish_tools(&mut self, plan: &Plan, admission: Admission) {
         self.slots.resize(
             plan.max_concurrent,
             admission.tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
@@ -236,7 +249,6 @@ impl Conductor {
         if !is_same {
             self.revision.send_replace(revision);
         }
-        self.remember(&listings).await;
     }
 
     fn show(&self, catalog: Arc<Catalog>, older: &Published) {

@@ -20,6 +20,7 @@ mod results;
 mod running;
 mod slots;
 mod start_error;
+mod startup;
 mod supervisor;
 mod tokens;
 mod tools;
@@ -35,6 +36,7 @@ pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use reload::{ReloadOutcome, watch_config};
 pub use start_error::{StartError, StartFailure};
+pub use startup::{StartingBoard, Startup, StartupStage};
 pub use supervisor::ServerStatus;
 pub use switchboard_mcp::{
     Ask, AskEvent, AskFailure, Ear, Heard, Listed, RawResult, RpcError, ear,

@@ -19,7 +19,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, ServeArguments};
 use crate::embedded::{
-    config_source, gatekeeper_options, load_config, open_store, start_board, start_gateway,
+    config_source, finish_start, gatekeeper_options, load_config, open_board, open_store,
+    start_gateway,
 };
 use crate::failure::Failure;
 use crate::output::Output;
@@ -54,7 +55,10 @@ pub(crate) async fn run(
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let place = BoardPlace::default();
+    let starting = open_board(plan.clone(), store, Memory::Keep).await?;
+    let board = starting.board().clone();
+    let gateway = start_gateway(&board, wanted.exposure.clone())?;
+    let place = BoardPlace::starting(gateway.clone());
     let drain = Duration::from_secs(wanted.drain);
     let doors = Doors {
         hosts: plan.security.allowed_hosts.clone(),
@@ -70,27 +74,37 @@ pub(crate) async fn run(
         served
     };
     let working = async {
-        let starting = start_board(plan, store, Memory::Keep);
-        let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(None) };
-        let board = started.inspect_err(|_| stop.cancel())?;
-        let gateway = start_gateway(&board, wanted.exposure.clone());
-        let gateway = gateway.inspect_err(|_| stop.cancel())?;
+        let started = stop.run_until_cancelled(finish_start(starting)).await;
+        // Clients that wait for a board that does not come are told so.
+        let Some(started) = started else {
+            gateway.end_streams();
+            return Ok(None);
+        };
+        let board = started.inspect_err(|_| {
+            gateway.end_streams();
+            stop.cancel();
+        })?;
         let turns = Turns::start(&board, gateway.clone(), &|name| std::env::var(name).ok());
         place.fill(board.clone(), gateway.clone(), turns.clone());
         show_start(&board, &format!("http://{address}"), output);
-        tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
+        tasks.spawn(watch_config(board, config_source(globals), stop.clone()));
         stop.cancelled().await;
         tracing::info!("stopping; running calls may take {}s to finish", wanted.drain);
         gateway.end_streams();
-        Ok::<_, Failure>(Some((board, gateway, turns, Instant::now())))
+        Ok::<_, Failure>(Some((turns, Instant::now())))
     };
     let (served, worked) = tokio::join!(serving, working);
-    if let Some((board, gateway, turns, asked_at)) = worked? {
-        turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
-        gateway.shutdown().await;
-        // Requests and calls share the time that was promised.
-        board.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
-    }
+    let left = match &worked {
+        Ok(Some((turns, asked_at))) => {
+            turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
+            // Requests and calls share the time that was promised.
+            drain.saturating_sub(asked_at.elapsed())
+        }
+        Ok(None) | Err(_) => Duration::ZERO,
+    };
+    gateway.shutdown().await;
+    board.shutdown(left).await;
+    worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,12 +9,24 @@ use tokio_util::task::TaskTracker;
 use crate::args::{Globals, StdioArguments, of_flag};
 use crate::commands::serve::stop_on_signals;
 use crate::commands::stdio_bridge;
-use crate::embedded::{config_source, load_config, open_store, start_board, start_gateway};
+use crate::embedded::{
+    config_source, finish_start, load_config, open_board, open_store, start_gateway,
+};
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// How long calls may take to finish once the client is gone.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// Why the client is served no longer.
+enum Ended {
+    /// Its input has ended, or cannot be read.
+    Served(std::io::Result<()>),
+    /// The board could not start.
+    Failed(Failure),
+    /// A signal came.
+    Stopped,
+}
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -39,28 +51,55 @@ pub(crate) async fn run(
     let store = open_store(globals).await?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let starting = start_board(plan, store, Memory::Keep);
-    let Some(started) = stop.run_until_cancelled(starting).await else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    let board = started?;
+    let starting = open_board(plan, store, Memory::Keep).await?;
+    let board = starting.board().clone();
     let gateway = start_gateway(&board, wanted.exposure.clone())?;
-    tasks.spawn(watch_config(board.clone(), config_source(globals), stop.clone()));
-    let serving = gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout());
-    let mut serving = std::pin::pin!(serving);
-    let served = if let Some(served) = stop.run_until_cancelled(&mut serving).await {
-        served
-    } else {
-        // Who listens is told the end, and calls may finish.
-        gateway.end_streams();
-        tokio::time::timeout(DRAIN, serving).await.unwrap_or(Ok(()))
+    // The client is answered while the servers are being connected; what needs their tools waits.
+    let failing = async {
+        match finish_start(starting).await {
+            Ok(board) => {
+                tasks.spawn(watch_config(board, config_source(globals), stop.clone()));
+                std::future::pending().await
+            }
+            Err(failure) => failure,
+        }
+    };
+    let mut failing = std::pin::pin!(failing);
+    let mut serving = std::pin::pin!(gateway.serve_lines(tokio::io::stdin(), tokio::io::stdout()));
+    let ended = tokio::select! {
+        served = &mut serving => Ended::Served(served),
+        failure = &mut failing => Ended::Failed(failure),
+        () = stop.cancelled() => Ended::Stopped,
+    };
+    let served = match ended {
+        Ended::Served(served) => {
+            // Without a client the start is still tried, so that its failure is told.
+            let failure = if board.startup().is_finished() {
+                None
+            } else {
+                tokio::time::timeout(DRAIN, &mut failing).await.ok()
+            };
+            match failure {
+                Some(failure) => Err(failure),
+                None => served.map_err(|error| {
+                    Failure::start(format!("standard input cannot be read: {error}"))
+                }),
+            }
+        }
+        Ended::Stopped | Ended::Failed(_) => {
+            // Who listens is told the end, and calls may finish.
+            gateway.end_streams();
+            let _unfinished = tokio::time::timeout(DRAIN, serving).await;
+            match ended {
+                Ended::Failed(failure) => Err(failure),
+                Ended::Served(_) | Ended::Stopped => Ok(()),
+            }
+        }
     };
     stop.cancel();
     gateway.shutdown().await;
     board.shutdown(DRAIN).await;
-    if let Err(error) = served {
-        return Err(Failure::start(format!("standard input cannot be read: {error}")));
-    }
+    served?;
     // A reader that blocks on standard input cannot be waited for.
     #[expect(clippy::exit, reason = "the thread that reads standard input would keep us alive")]
     std::process::exit(0)

@@ -454,3 +454,57 @@ async fn health_answers_while_the_servers_are_still_being_connected() {
     signal(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
 }
+
+/// Asks for a session at a board that may not listen yet.
+async fn knock(url: &str) -> reqwest::Result<reqwest::Response> {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let is_up = async || http.get(format!("{url}/healthz")).send().await.ok();
+    wait_until(PATIENCE, is_up).await;
+    http.post(format!("{url}/mcp")).json(&hello).send().await
+}
+
+#[tokio::test]
+async fn a_client_that_comes_during_the_start_waits_and_is_served() {
+    let slow = ScriptedServer::builder()
+        .tools([Tool::new("late")])
+        .fault(Fault::DelayInitialize(Duration::from_secs(2)))
+        .start()
+        .await;
+    let home = Home::new(yaml(&["{name: sum_numbers}"], &[dynamic("slow", &slow.url())]));
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let address = url.trim_start_matches("http://");
+    let mut child = home.command(&["serve", "--listen", address]).spawn().unwrap();
+    let opened = knock(&url).await.unwrap();
+    assert_eq!(opened.status(), 200);
+    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let list = http.post(format!("{url}/mcp")).header("mcp-session-id", session).json(&list);
+    let list: serde_json::Value = list.send().await.unwrap().json().await.unwrap();
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"slow__late"), "{names:?}");
+    signal(child.id(), "TERM");
+    assert!(child.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_start_that_fails_ends_the_program_although_a_client_waits() {
+    let hung = ScriptedServer::builder().fault(Fault::Hang(Stage::Any)).start().await;
+    let hung = with(&dynamic("hung", &hung.url()), "connect_timeout: 3s");
+    let home = Home::new(yaml(&["{name: sum_numbers}"], &[hung]));
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let address = url.trim_start_matches("http://");
+    let child = home.command(&["serve", "--listen", address, "--drain", "60"]).spawn().unwrap();
+    // The client is told, or finds nobody any more.
+    if let Ok(answer) = knock(&url).await {
+        assert_eq!(answer.status(), 503);
+    }
+    let ending = tokio::task::spawn_blocking(move || child.wait_with_output());
+    let ended = tokio::time::timeout(PATIENCE, ending).await.unwrap().unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("Failed to connect to MCP server 'hung'"), "{said}");
+}

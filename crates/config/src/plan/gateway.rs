@@ -24,6 +24,7 @@ impl Planner<'_> {
         }
         let defaults = GatewayPlan::default();
         let session_idle = self.duration(&at, "session_idle", raw.session_idle);
+        let startup_wait = self.duration(&at, "startup_wait", raw.startup_wait);
         let plan = GatewayPlan {
             exposure: raw.exposure.map(exposure_mode),
             tool_sets: raw.tool_sets,
@@ -39,6 +40,7 @@ impl Planner<'_> {
                 .unwrap_or(defaults.max_sessions_per_principal),
             max_session_servers: raw.max_session_servers.unwrap_or(defaults.max_session_servers),
             max_body_bytes: raw.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            startup_wait: startup_wait.unwrap_or(defaults.startup_wait),
         };
         self.check_exposure(&at, &plan, sets);
         self.check_admitted(&at, &plan, sets);

@@ -89,6 +89,7 @@ fn everything_is_carried_over() {
             max_sessions_per_principal: 2,
             max_session_servers: 0,
             max_body_bytes: 1024,
+            ..GatewayPlan::default()
         }
     );
     assert_eq!(plan.toolsets[0].when_to_use.as_deref(), Some("For a price"));

@@ -6,6 +6,7 @@ mod exactness;
 mod limits;
 mod patience;
 mod slow_readers;
+mod starting;
 mod support;
 mod whose;
 mod wishes;

@@ -13,9 +13,11 @@ use switchboard_auth::Principal;
 use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposure};
 use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_model::Plan;
-use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory};
+use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartingBoard};
 use switchboard_store::Store;
 use switchboard_test_support::{ScriptedServer, wait_until};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio_util::task::TaskTracker;
 
 /// Longer than anything that goes right takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(9);
@@ -41,11 +43,17 @@ pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
 
 /// The same with a section about the gateway.
 fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
-    let entry = |(name, server): &(&str, &ScriptedServer)| {
-        let transport = if server.url().ends_with("/sse") { "sse" } else { "streamable_http" };
+    let servers: Vec<_> = servers.iter().map(|(name, server)| (*name, server.url())).collect();
+    plan_at(&servers, gateway)
+}
+
+/// The same for servers at these addresses.
+fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
+    let entry = |(name, url): &(&str, String)| {
+        let transport = if url.ends_with("/sse") { "sse" } else { "streamable_http" };
         format!(
             "\n      - {{name: {name}, url: \"{}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
-            server.url()
+            url
         )
     };
     let servers: String = servers.iter().map(entry).collect();
@@ -75,17 +83,55 @@ impl World {
 
     /// The same with a section about the gateway.
     pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
+        let (world, starting) = Self::opening(servers, gateway).await;
+        starting.finish(|_| {}).await.unwrap();
+        world
+    }
+
+    /// A gateway whose board has not finished its start; with no end of it, unless somebody finishes it.
+    pub(crate) async fn opening(
+        servers: &[(&str, &ScriptedServer)],
+        gateway: &str,
+    ) -> (Self, StartingBoard) {
+        Self::opening_with(plan_with(servers, gateway)).await
+    }
+
+    /// The same with servers at these addresses.
+    pub(crate) async fn opening_at(
+        servers: &[(&str, String)],
+        gateway: &str,
+    ) -> (Self, StartingBoard) {
+        Self::opening_with(plan_at(servers, gateway)).await
+    }
+
+    async fn opening_with(plan: Plan) -> (Self, StartingBoard) {
         let options = BoardOptions {
             store: Store::in_memory().await.unwrap(),
             memory: Memory::Keep,
             local_tools: LocalTools::built_in(),
             guard: None,
         };
-        let board = Board::start(plan_with(servers, gateway), options, |_| {}).await.unwrap();
+        let starting = Board::open(plan, options).await.unwrap();
+        let board = starting.board().clone();
         let silent = ExposureSource::default();
         let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
         let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
-        Self { board, gateway, principal: Principal::local() }
+        (Self { board, gateway, principal: Principal::local() }, starting)
+    }
+
+    /// The board did not start, or is told to stop.
+    pub(crate) fn stop(&self) {
+        self.gateway.end_streams();
+    }
+
+    /// A client at two pipes, which the gateway serves as long as this lives.
+    pub(crate) fn pipe(&self) -> Pipe {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (input, output) = tokio::io::split(theirs);
+        let gateway = self.gateway.clone();
+        let tasks = TaskTracker::new();
+        tasks.spawn(async move { gateway.serve_lines(input, output).await });
+        Pipe(BufReader::new(ours))
     }
 
     /// As somebody else sees it.
@@ -137,6 +183,22 @@ impl World {
         headers.extend((!name.is_empty()).then_some(("mcp-name", name.as_str())));
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         Reading::of(self.post(&headers, &message).await)
+    }
+}
+
+/// A client over lines.
+pub(crate) struct Pipe(BufReader<DuplexStream>);
+
+impl Pipe {
+    pub(crate) async fn send(&mut self, id: u64, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.0.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).await.unwrap();
+        serde_json::from_str(&line).unwrap()
     }
 }
 

@@ -1,0 +1,121 @@
+//! The start of a board: its servers are being connected, and clients may already be waiting.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
+
+use crate::board::{Board, StartEvent, failures, wait_for_all, warn_of_absent};
+use crate::conductor::{Conductor, Order};
+use crate::start_error::StartError;
+
+/// The stages of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartupStage {
+    /// Nothing is published yet.
+    Connecting,
+    /// Published is what the servers have that are connected.
+    Early,
+    /// All tools are published.
+    Finished,
+}
+
+/// How far the start of a board has come.
+#[derive(Debug, Default)]
+pub struct Startup {
+    finished: CancellationToken,
+    early: CancellationToken,
+    early_wanted: Notify,
+}
+
+impl Startup {
+    /// Whether the tools of all servers that the start waits for have been admitted.
+    pub fn is_finished(&self) -> bool {
+        self.finished.is_cancelled()
+    }
+
+    /// The stage whose catalog is published.
+    pub fn reached(&self) -> StartupStage {
+        match (self.is_finished(), self.early.is_cancelled()) {
+            (true, _) => StartupStage::Finished,
+            (false, true) => StartupStage::Early,
+            (false, false) => StartupStage::Connecting,
+        }
+    }
+
+    /// Completes when the start has succeeded; never when it fails.
+    pub fn finished(&self) -> WaitForCancellationFuture<'_> {
+        self.finished.cancelled()
+    }
+
+    /// Has the tools of the servers that are connected already published before all are, and those of further servers as
+    /// they connect.
+    pub fn publish_early(&self) {
+        self.early_wanted.notify_one();
+    }
+
+    /// Completes when such an early catalog has been published.
+    pub fn published_early(&self) -> WaitForCancellationFuture<'_> {
+        self.early.cancelled()
+    }
+}
+
+/// A board whose servers are being connected. Dropping it gives the start up and stops the servers.
+pub struct StartingBoard {
+    pub(crate) board: Arc<Board>,
+    pub(crate) conductor: Conductor,
+    pub(crate) inbox: mpsc::Receiver<Order>,
+    pub(crate) unless_started: DropGuard,
+}
+
+impl std::fmt::Debug for StartingBoard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StartingBoard").finish_non_exhaustive()
+    }
+}
+
+impl StartingBoard {
+    /// The board as it is now.
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Waits for the servers and admits their tools. An error lists every reason, and then nothing is left running.
+    pub async fn finish(self, on_event: impl FnMut(StartEvent)) -> Result<Arc<Board>, StartError> {
+        let Self { board, mut conductor, inbox, unless_started } = self;
+        let plan = board.plan();
+        let servers = conductor.servers.clone();
+        let around = &board.around;
+        {
+            let mut connecting = pin!(wait_for_all(&servers, on_event));
+            let startup = &board.startup;
+            loop {
+                tokio::select! {
+                    () = &mut connecting => break,
+                    () = startup.early_wanted.notified(), if !startup.early.is_cancelled() => {
+                        conductor.publish_early().await;
+                        startup.early.cancel();
+                    }
+                    () = around.dirty.notified(), if startup.early.is_cancelled() => {
+                        conductor.publish_early().await;
+                    }
+                }
+            }
+        }
+        let weighed = conductor.weigh(&plan, &servers);
+        let failures = failures(&plan, &servers, weighed.violations());
+        if !failures.is_empty() {
+            around.stop.cancel();
+            around.tasks.close();
+            around.tasks.wait().await;
+            return Err(StartError { failures });
+        }
+        warn_of_absent(&plan, &servers);
+        conductor.publish(&plan, weighed).await;
+        around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
+        unless_started.disarm();
+        board.startup.finished.cancel();
+        Ok(board)
+    }
+}
