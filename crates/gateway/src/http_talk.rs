@@ -19,6 +19,9 @@ use crate::listener::Place;
 use crate::outcome::Outcome;
 
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// After this much silence the headers of the answer are sent, as the beginning of an event stream. Clients and proxies give
+/// up a request without headers long before a call may end: `fetch` of Node after 300 seconds, others much earlier.
+const QUIET_BEFORE_HEADERS: Duration = Duration::from_secs(3);
 /// The code with which a cancelled request is answered, outside of what JSON-RPC reserves.
 pub(crate) const CANCELLED: i64 = -32_800;
 
@@ -56,22 +59,24 @@ pub(crate) enum Said {
 }
 
 impl Talk {
-    /// The answer alone where nothing else is said, else a stream.
+    /// The answer alone where it comes soon and nothing else is said, else a stream.
     pub(crate) async fn answer(mut self, accepts: Accepts) -> Answer {
         let is_modern = self.running.is_none();
-        loop {
-            match self.step(None).await {
-                Said::Last(outcome) => return written(&self.id, outcome, accepts, is_modern),
-                Said::Silence => {}
-                Said::Message(message) => {
-                    let (out, mut events) = mpsc::channel(STREAM_QUEUE);
-                    let talks = self.gateway.talks.clone();
-                    talks.spawn(self.tell(event(&message), out));
-                    let events = stream::poll_fn(move |context| events.poll_recv(context));
-                    return streamed(GatewayBody::events(events));
-                }
-            }
+        let patience = accepts.events.then_some(QUIET_BEFORE_HEADERS);
+        match self.step(patience).await {
+            Said::Last(outcome) => written(&self.id, outcome, accepts, is_modern),
+            Said::Silence => self.stream(KEEP_ALIVE),
+            Said::Message(message) => self.stream(event(&message)),
         }
+    }
+
+    /// A stream that begins with this.
+    fn stream(self, first: Bytes) -> Answer {
+        let (out, mut events) = mpsc::channel(STREAM_QUEUE);
+        let talks = self.gateway.talks.clone();
+        talks.spawn(self.tell(first, out));
+        let events = stream::poll_fn(move |context| events.poll_recv(context));
+        streamed(GatewayBody::events(events))
     }
 
     /// Goes on to its end or to that of its reader. A reader that takes nothing holds up nothing else: the time of the

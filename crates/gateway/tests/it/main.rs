@@ -5,6 +5,7 @@ mod coming_back;
 mod exactness;
 mod limits;
 mod patience;
+mod quiet_calls;
 mod slow_readers;
 mod starting;
 mod support;

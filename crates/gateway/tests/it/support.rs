@@ -211,9 +211,15 @@ pub(crate) struct Session<'w> {
 
 impl Session<'_> {
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Reading {
+        self.ask_accepting("application/json, text/event-stream", method, params).await
+    }
+
+    /// The same of a client that reads only this.
+    pub(crate) async fn ask_accepting(&self, kinds: &str, method: &str, params: Value) -> Reading {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        Reading::of(self.world.post(&[("mcp-session-id", &self.id)], &message).await)
+        let headers = [("mcp-session-id", self.id.as_str()), ("accept", kinds)];
+        Reading::of(self.world.post(&headers, &message).await)
     }
 
     pub(crate) async fn reply(&self, id: &Value, result: Value) {
@@ -242,6 +248,7 @@ impl Session<'_> {
 /// An answer of which nothing is taken that nobody asks for.
 pub(crate) struct Reading {
     pub(crate) status: u16,
+    pub(crate) is_stream: bool,
     body: GatewayBody,
     text: String,
 }
@@ -249,7 +256,11 @@ pub(crate) struct Reading {
 impl Reading {
     fn of(answer: Response<GatewayBody>) -> Self {
         let status = answer.status().as_u16();
-        Self { status, body: answer.into_body(), text: String::new() }
+        let is_stream = answer
+            .headers()
+            .get(http::header::CONTENT_TYPE)
+            .is_some_and(|kind| kind == "text/event-stream");
+        Self { status, is_stream, body: answer.into_body(), text: String::new() }
     }
 
     /// What is written next, as it is.
