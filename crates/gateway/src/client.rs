@@ -9,11 +9,11 @@ use switchboard_protocol::{Capabilities, Members, notification};
 use switchboard_runtime::RpcError;
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::gaze::{Changes, Gaze};
+use crate::gaze::{Changes, Gaze, TOOLS_CHANGED};
 use crate::level::Level;
 
 /// Messages that wait for a slow reader before it loses its stream.
@@ -37,6 +37,8 @@ pub(crate) struct Client {
     pub(crate) session: Arc<Session>,
     pub(crate) ended: CancellationToken,
     next_question: AtomicU64,
+    /// Changes with each list of tools that the client is given.
+    pub(crate) tools_listed: watch::Sender<()>,
     state: Mutex<State>,
 }
 
@@ -52,6 +54,10 @@ struct State {
     log_level: Option<Level>,
     subscriptions: BTreeSet<String>,
     gaze: Arc<Gaze>,
+    /// How often the client was told that its tools have changed.
+    tools_told: u64,
+    /// Changes in a row after which the client did not list its tools while it was waited for.
+    late_lists: u8,
     seen: Instant,
 }
 
@@ -90,6 +96,7 @@ impl Client {
             session,
             ended: CancellationToken::new(),
             next_question: AtomicU64::new(1),
+            tools_listed: watch::Sender::new(()),
             state: Mutex::new(State {
                 streams: Vec::new(),
                 backlog: VecDeque::new(),
@@ -100,6 +107,8 @@ impl Client {
                 log_level: remembered.log_level,
                 subscriptions: remembered.subscriptions,
                 gaze,
+                tools_told: 0,
+                late_lists: 0,
                 seen: Instant::now(),
             }),
         })
@@ -171,9 +180,26 @@ impl Client {
         for method in changes.methods() {
             if state.deliver(notification(method, None)).is_some() {
                 state.owed.join(only(changes, method));
+            } else if method == TOOLS_CHANGED {
+                state.tools_told += 1;
             }
         }
         before
+    }
+
+    /// How often the client was told over its stream that its tools have changed.
+    pub(crate) fn tools_told(&self) -> u64 {
+        self.state().tools_told
+    }
+
+    /// Changes in a row that the client did not react to by listing its tools.
+    pub(crate) fn late_lists(&self) -> u8 {
+        self.state().late_lists
+    }
+
+    pub(crate) fn note_relist(&self, is_late: bool) {
+        let mut state = self.state();
+        state.late_lists = if is_late { state.late_lists.saturating_add(1) } else { 0 };
     }
 
     /// What the client would be told if it had a stream; the caller tells it now.

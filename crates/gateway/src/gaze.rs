@@ -8,6 +8,8 @@ use switchboard_view::Scope;
 use crate::extras::Kind;
 use crate::front::Front;
 
+pub(crate) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+
 /// What has changed for somebody.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -26,7 +28,7 @@ impl Changes {
     /// The notifications that tell of them.
     pub(crate) fn methods(self) -> impl Iterator<Item = &'static str> {
         [
-            (self.tools, "notifications/tools/list_changed"),
+            (self.tools, TOOLS_CHANGED),
             (self.prompts, "notifications/prompts/list_changed"),
             (self.resources, "notifications/resources/list_changed"),
         ]

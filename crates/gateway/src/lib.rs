@@ -27,6 +27,7 @@ mod methods;
 mod modern;
 mod outcome;
 mod parked;
+mod relist;
 mod seal;
 mod server_sets;
 mod session_calls;

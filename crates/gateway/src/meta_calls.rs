@@ -12,6 +12,10 @@ use crate::gateway::Gateway;
 use crate::legacy::snapshot_of;
 use crate::methods::{Incoming, Replying};
 use crate::outcome::Outcome;
+use crate::relist::Relist;
+
+/// Also for a client that never lists its tools again.
+const CALLABLE_AT_ONCE: &str = " They can be called from now on; call_tool runs them at once, also where they are not listed yet.";
 
 impl Gateway {
     pub(crate) async fn call_meta(
@@ -29,7 +33,12 @@ impl Gateway {
         };
         let answer = match meta {
             MetaTool::EnableToolset => {
-                return self.switch(&asker, view, &arguments, View::enable).await;
+                let enable = |view: &View, arguments: &_| {
+                    let mut switched = view.enable(arguments)?;
+                    switched.message.push_str(CALLABLE_AT_ONCE);
+                    Ok(switched)
+                };
+                return self.switch(&asker, view, &arguments, enable).await;
             }
             MetaTool::DisableToolset => {
                 return self.switch(&asker, view, &arguments, View::disable).await;
@@ -61,6 +70,7 @@ impl Gateway {
             });
             return Replying::Now(Vec::new(), structured(era, answer));
         };
+        let relist = asker.client.as_ref().and_then(Relist::expected);
         let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
         let answer = switched.map_err(|error| error.to_string()).map(|switched| {
             self.session_changed(session);
@@ -78,6 +88,9 @@ impl Gateway {
         if answer.is_ok() {
             // What was acknowledged is not lost.
             self.sessions.keeper.flush().await;
+            if let Some(relist) = relist {
+                relist.done().await;
+            }
         }
         Replying::Now(before, structured(era, answer))
     }

@@ -66,6 +66,9 @@ impl Gateway {
         match (request.method, era) {
             ("tools/list", _) => {
                 let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+                if let Some(client) = &asker.client {
+                    client.tools_listed.send_replace(());
+                }
                 Replying::now(Outcome::Result(view.list(era).clone()))
             }
             ("tools/call", _) => self.tools_call(asker, &request).await,

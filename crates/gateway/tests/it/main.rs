@@ -6,6 +6,7 @@ mod exactness;
 mod limits;
 mod patience;
 mod quiet_calls;
+mod relisting;
 mod slow_readers;
 mod starting;
 mod support;

@@ -36,6 +36,25 @@ pub(crate) async fn later(time: Duration) {
     tokio::time::resume();
 }
 
+/// Does something for which no time has to pass; with a wait in it, this never ends. What takes time elsewhere, such as a
+/// write to the store, takes it still.
+pub(crate) async fn at_once<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::pause();
+    // A runtime with nothing to do would let the time pass.
+    let busy = async {
+        loop {
+            tokio::task::yield_now().await;
+        }
+    };
+    let done = tokio::select! {
+        biased;
+        done = future => done,
+        never = busy => never,
+    };
+    tokio::time::resume();
+    done
+}
+
 /// What these servers are configured as.
 pub(crate) fn plan(servers: &[(&str, &ScriptedServer)]) -> Plan {
     plan_with(servers, "{}")
