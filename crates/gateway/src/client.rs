@@ -207,6 +207,36 @@ impl Client {
         std::mem::take(&mut self.state().owed)
     }
 
+    /// The same before a request is answered, and only for a client that has no stream. The list that it asks for is no
+    /// longer owed, whoever reads the answer.
+    pub(crate) fn take_owed_before(&self, method: &str, can_hear: bool) -> Changes {
+        let mut state = self.state();
+        if state.owed == Changes::default() {
+            return Changes::default();
+        }
+        match method {
+            "tools/list" => state.owed.tools = false,
+            "prompts/list" => state.owed.prompts = false,
+            _ => {}
+        }
+        state.streams.retain(|stream| !stream.is_closed());
+        if can_hear && state.streams.is_empty() {
+            std::mem::take(&mut state.owed)
+        } else {
+            Changes::default()
+        }
+    }
+
+    /// Takes back what a stream that ended did not deliver.
+    pub(crate) fn take_back(&self, message: String) {
+        let all = Changes { tools: true, prompts: true, resources: true };
+        let told = all.methods().find(|method| notification(method, None) == message);
+        match told {
+            Some(method) => self.state().owed.join(only(all, method)),
+            None => self.send(message),
+        }
+    }
+
     /// What the client knows. What it was not told of yet is nothing that it could have seen.
     pub(crate) fn fingerprint(&self) -> String {
         let state = self.state();

@@ -236,7 +236,7 @@ impl Gateway {
             (Replying::Listen(wanted), Some(listener)) => {
                 Box::pin(self.listen(id, &listener, &wanted, accepts)).await
             }
-            (replying, _) => self.answer(replying, id, accepts, None).await,
+            (replying, _) => self.answer(replying, id, accepts, None, Vec::new()).await,
         }
     }
 
@@ -334,8 +334,14 @@ impl Gateway {
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
         let asker = asker_of(client, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
+        // Before the answer is made: what changes later is owed again.
+        let owed = client.take_owed_before(method, accepts.events);
+        let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
+        if !owed.is_empty() {
+            self.sessions.keeper.put_client(snapshot_of(client));
+        }
         let replying = self.respond(asker, incoming).await;
-        self.answer(replying, id, accepts, Some(running)).await
+        self.answer(replying, id, accepts, Some(running), owed).await
     }
 
     async fn answer(
@@ -344,14 +350,15 @@ impl Gateway {
         id: &str,
         accepts: Accepts,
         running: Option<Running>,
+        owed: Vec<String>,
     ) -> Answer {
         let is_modern = running.is_none();
         match replying {
-            Replying::Now(before, outcome) if before.is_empty() => {
+            Replying::Now(before, outcome) if before.is_empty() && owed.is_empty() => {
                 written(id, outcome, accepts, is_modern)
             }
             Replying::Now(before, outcome) => {
-                let messages = before.into_iter().chain([outcome.message(id)]);
+                let messages = owed.into_iter().chain(before).chain([outcome.message(id)]);
                 let events: Vec<Bytes> = messages.map(|message| event(&message)).collect();
                 streamed(GatewayBody::pieces(events))
             }
@@ -363,7 +370,7 @@ impl Gateway {
                     id: id.to_owned(),
                     running,
                 };
-                talk.answer(accepts).await
+                talk.answer(accepts, &owed).await
             }
             // Only who asks to listen is answered so, and is not answered here.
             Replying::Listen(_) => {
@@ -400,6 +407,7 @@ impl Gateway {
             messages: changes,
             goodbye: Some(goodbye),
             ended: self.stop.clone(),
+            client: None,
             _place: Some(place),
         };
         streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
@@ -433,6 +441,7 @@ impl Gateway {
             messages,
             goodbye: None,
             ended: client.ended.clone(),
+            client: Some(client),
             _place: None,
         };
         streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))

@@ -59,8 +59,13 @@ pub(crate) enum Said {
 }
 
 impl Talk {
-    /// The answer alone where it comes soon and nothing else is said, else a stream.
-    pub(crate) async fn answer(mut self, accepts: Accepts) -> Answer {
+    /// The answer alone where it comes soon and nothing else is said, else a stream. It is one at once for a client that has
+    /// to be told something `before`.
+    pub(crate) async fn answer(mut self, accepts: Accepts, before: &[String]) -> Answer {
+        if !before.is_empty() {
+            let events: Vec<u8> = before.iter().flat_map(|message| event(message)).collect();
+            return self.stream(events.into());
+        }
         let is_modern = self.running.is_none();
         let patience = accepts.events.then_some(QUIET_BEFORE_HEADERS);
         match self.step(patience).await {
@@ -236,7 +241,20 @@ pub(crate) struct Stream {
     pub(crate) messages: mpsc::Receiver<String>,
     pub(crate) goodbye: Option<String>,
     pub(crate) ended: CancellationToken,
+    /// Whose stream it is, in the session era.
+    pub(crate) client: Option<Arc<Client>>,
     pub(crate) _place: Option<Place>,
+}
+
+/// A connection that is lost takes nothing with it that was still waiting here.
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let Some(client) = &self.client else { return };
+        self.messages.close();
+        while let Ok(message) = self.messages.try_recv() {
+            client.take_back(message);
+        }
+    }
 }
 
 impl Stream {

@@ -28,3 +28,51 @@ async fn a_client_that_was_quiet_for_a_minute_comes_back_and_is_told_what_change
     let list = quiet.ask("tools/list", json!({})).await.result().await;
     assert_eq!(list["tools"].as_array().unwrap().len(), 2, "{list}");
 }
+
+#[tokio::test]
+async fn a_client_that_lost_its_stream_hears_of_changes_with_its_next_answer() {
+    let server = ScriptedServer::builder().legacy().tools([Tool::new("a")]).start().await;
+    let world = World::of(&[("one", &server)]).await;
+    let (lost, there) = (world.open(json!({})).await, world.open(json!({})).await);
+    let mut heard = there.listen().await;
+    drop(lost.listen().await);
+    server.set_tools_and_notify([Tool::new("a"), Tool::new("b")]).await;
+    assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
+    // Who reads no events is told when it can be.
+    let alone = lost.ask_accepting("application/json", "ping", json!({})).await;
+    assert!(!alone.is_stream);
+    let told = lost.call("one__a").await;
+    assert!(told.is_stream);
+    let told = told.rest().await;
+    assert_eq!(told[0]["method"], LIST_CHANGED, "{told:?}");
+    assert!(told.last().unwrap()["result"].is_object(), "{told:?}");
+    assert!(!lost.call("one__a").await.is_stream, "it is told once");
+}
+
+#[tokio::test]
+async fn what_a_lost_stream_did_not_deliver_is_told_again() {
+    let server = ScriptedServer::builder().legacy().tools([Tool::new("a")]).start().await;
+    let world = World::of(&[("one", &server)]).await;
+    let (lost, there) = (world.open(json!({})).await, world.open(json!({})).await);
+    let mut heard = there.listen().await;
+    let unread = lost.listen().await;
+    server.set_tools_and_notify([Tool::new("a"), Tool::new("b")]).await;
+    assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
+    drop(unread);
+    let told = lost.ask("ping", json!({})).await.rest().await;
+    assert_eq!((told.len(), &told[0]["method"]), (2, &json!(LIST_CHANGED)));
+}
+
+#[tokio::test]
+async fn who_lists_the_tools_anyway_is_not_told_that_they_changed() {
+    let server = ScriptedServer::builder().legacy().tools([Tool::new("a")]).start().await;
+    let world = World::of(&[("one", &server)]).await;
+    let (lost, there) = (world.open(json!({})).await, world.open(json!({})).await);
+    let mut heard = there.listen().await;
+    server.set_tools_and_notify([Tool::new("a"), Tool::new("b")]).await;
+    assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
+    let list = lost.ask("tools/list", json!({})).await;
+    assert!(!list.is_stream);
+    assert_eq!(list.result().await["tools"].as_array().unwrap().len(), 2);
+    assert!(!lost.ask("ping", json!({})).await.is_stream);
+}
