@@ -8,6 +8,7 @@ use crate::failure::Failure;
 
 /// The variables are read here and not by clap: which of the two sources a value came from decides.
 const TOOL_SETS: &str = "TOOL_SETS";
+const FMP_TOOL_SETS: &str = "FMP_TOOL_SETS";
 const DYNAMIC_TOOL_DISCOVERY: &str = "DYNAMIC_TOOL_DISCOVERY";
 
 #[derive(Debug, Clone, Default, Args)]
@@ -46,11 +47,13 @@ impl ExposureArguments {
         let env = ExposureSource::from_environment(
             variable(DYNAMIC_TOOL_DISCOVERY).as_deref(),
             variable(TOOL_SETS).as_deref(),
+            variable(FMP_TOOL_SETS).as_deref(),
         )
         .map_err(Failure::start)?;
         let cli = ExposureSource {
             dynamic: self.dynamic_tool_discovery,
             tool_sets: self.tool_sets.clone(),
+            is_alias: false,
         };
         resolve_exposure(&cli, &env, plan).map_err(Failure::start)
     }

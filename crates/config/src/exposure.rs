@@ -11,18 +11,26 @@ pub struct ExposureSource {
     pub dynamic: Option<bool>,
     /// `--tool-sets`, `TOOL_SETS`. An empty list counts as not given, and so does an empty name.
     pub tool_sets: Option<Vec<String>>,
+    /// Whether the sets were given by the name that the first program of this kind had for them, `FMP_TOOL_SETS`.
+    pub is_alias: bool,
 }
 
 impl ExposureSource {
-    /// From the texts of the two environment variables. The error names the variable.
+    /// From the texts of the environment variables `DYNAMIC_TOOL_DISCOVERY`, `TOOL_SETS` and its alias `FMP_TOOL_SETS`,
+    /// which counts where the other one is not set or empty. The error names the variable.
     pub fn from_environment(
         dynamic: Option<&str>,
         tool_sets: Option<&str>,
+        alias: Option<&str>,
     ) -> Result<Self, String> {
+        let is_given = |text: &&str| !text.trim().is_empty();
+        let is_alias = tool_sets.filter(is_given).is_none() && alias.filter(is_given).is_some();
+        let tool_sets = if is_alias { alias } else { tool_sets };
         let dynamic = dynamic.filter(|text| !text.trim().is_empty()).map(parse_flag).transpose();
         Ok(Self {
             dynamic: dynamic.map_err(|why| format!("DYNAMIC_TOOL_DISCOVERY: {why}"))?,
             tool_sets: tool_sets.map(|text| text.split(',').map(str::to_owned).collect()),
+            is_alias,
         })
     }
 }
@@ -54,7 +62,7 @@ pub fn resolve_exposure(
         Said {
             dynamic: env.dynamic,
             tool_sets: names(env.tool_sets.as_ref()),
-            words: &ENVIRONMENT,
+            words: if env.is_alias { &ENVIRONMENT_ALIAS } else { &ENVIRONMENT },
         },
         of_file(plan),
     ];
@@ -105,6 +113,8 @@ struct Words {
 
 const COMMAND_LINE: Words = Words { dynamic: "--dynamic-tool-discovery", tool_sets: "--tool-sets" };
 const ENVIRONMENT: Words = Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "TOOL_SETS" };
+const ENVIRONMENT_ALIAS: Words =
+    Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "FMP_TOOL_SETS" };
 const FILE: Words = Words {
     dynamic: "gateway.exposure in the configuration",
     tool_sets: "gateway.tool_sets in the configuration",

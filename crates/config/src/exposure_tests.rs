@@ -12,7 +12,7 @@ fn sets(text: &str) -> Option<Vec<String>> {
 }
 
 fn source((dynamic, tool_sets): (Option<bool>, &str)) -> ExposureSource {
-    ExposureSource { dynamic, tool_sets: sets(tool_sets) }
+    ExposureSource { dynamic, tool_sets: sets(tool_sets), is_alias: false }
 }
 
 fn plan(exposure: Option<ExposureMode>, tool_sets: &str) -> Plan {
@@ -244,11 +244,15 @@ fn flags_in_every_spelling() {
 #[test]
 fn the_environment_is_read_from_its_texts() {
     let read = ExposureSource::from_environment;
-    assert_eq!(read(None, None), Ok(ExposureSource::default()));
-    assert_eq!(read(Some(" "), None), Ok(ExposureSource::default()));
-    assert_eq!(read(Some("yes"), Some("a, b")), Ok(source((Some(true), "a, b"))));
+    assert_eq!(read(None, None, None), Ok(ExposureSource::default()));
+    assert_eq!(read(Some(" "), None, Some("")), Ok(ExposureSource::default()));
+    assert_eq!(read(Some("yes"), Some("a, b"), None), Ok(source((Some(true), "a, b"))));
+    assert_eq!(read(None, Some("a"), Some("b")), Ok(source((None, "a"))));
+    let of_alias = ExposureSource { is_alias: true, ..source((None, "b")) };
+    assert_eq!(read(None, None, Some("b")), Ok(of_alias.clone()));
+    assert_eq!(read(None, Some(" "), Some("b")), Ok(of_alias));
     assert_eq!(
-        read(Some("maybe"), None),
+        read(Some("maybe"), None, None),
         Err("DYNAMIC_TOOL_DISCOVERY: \"maybe\" is neither true nor false; write true, false, 1, 0, yes, no, on or off".into())
     );
 }

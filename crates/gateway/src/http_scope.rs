@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::StatusCode;
 use switchboard_view::{Scope, ScopeFault};
 
+use crate::connection_config;
 use crate::front::Front;
 use crate::http_answer::Refused;
 use crate::http_face::{HttpRequest, Route};
@@ -28,10 +29,11 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
     let query = request.query.as_deref().unwrap_or_default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match key.to_ascii_lowercase().as_str() {
-            "toolsets" | "tool_sets" => scope.toolsets.push(names(&value)),
+            "toolsets" | "tool_sets" | "fmp_tool_sets" => scope.toolsets.push(names(&value)),
             "tools" => scope.tools.push(names(&value)),
             "readonly" | "read_only" => scope.read_only |= flag(&key, &value)?,
-            "dynamic" | "dynamic_tool_discovery" => scope.dynamic = flag(&key, &value)?,
+            "dynamic" | "dynamic_tool_discovery" => scope.dynamic |= flag(&key, &value)?,
+            "config" => connection_config::narrow(&mut scope, &value)?,
             _ => {}
         }
     }
@@ -84,7 +86,7 @@ pub(crate) fn check_scope(
     Err(bad(fault.to_string()))
 }
 
-fn bad(message: String) -> Refused {
+pub(crate) fn bad(message: String) -> Refused {
     Refused(StatusCode::BAD_REQUEST, message)
 }
 
@@ -107,7 +109,7 @@ fn header<'a>(
     })
 }
 
-fn flag(name: &str, text: &str) -> Result<bool, Refused> {
+pub(crate) fn flag(name: &str, text: &str) -> Result<bool, Refused> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" | "" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),

@@ -7,6 +7,7 @@
 mod asker;
 mod body;
 mod client;
+mod connection_config;
 mod conversation;
 mod extras;
 mod front;

@@ -1,8 +1,10 @@
 //! The nine scenarios of seed 003, source by mode, and what a connection asks for.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pretty_assertions::assert_eq;
 
-use crate::board::{ALL, Board, META, META_NAMES, THREE_SETS, market};
+use crate::board::{ALL, Board, META, META_NAMES, QUOTES, THREE_SETS, market};
 use crate::peer::{BOTH, Era, Peer};
 use crate::support::Serve;
 
@@ -104,6 +106,53 @@ async fn a_connection_chooses_below_all_of_them() {
     assert_eq!(dynamic.enable("quotes").await["tools"].as_array().unwrap().len(), 16);
     let outside = dynamic.refused("enable_toolset", serde_json::json!({"name": "bulk"})).await;
     assert_eq!(outside, "there is no toolset 'bulk' here; there are: search, company, quotes");
+}
+
+/// The third source of seed 003: what a connection brings, as one object or as single settings.
+#[tokio::test]
+async fn the_settings_of_a_connection_choose_each_mode() {
+    let Board { home, server: _server } = market("").await;
+    let serve = home.serve().await;
+    let nothing = "legacy (all tools) because nothing else is configured";
+    let of = |settings: &str| format!("/mcp?config={}", BASE64_URL_SAFE_NO_PAD.encode(settings));
+    for (path, count) in [
+        (of(r#"{"DYNAMIC_TOOL_DISCOVERY": "true"}"#), META),
+        (of(r#"{"FMP_TOOL_SETS": "search,company,quotes"}"#), THREE_SETS),
+        (of(r#"{"TOOL_SETS": ["search", "company", "quotes"]}"#), THREE_SETS),
+        (of(r#"{"DYNAMIC_TOOL_DISCOVERY": "false", "FMP_TOOL_SETS": ""}"#), ALL),
+        (of("{}"), ALL),
+        ("/mcp?DYNAMIC_TOOL_DISCOVERY=true".into(), META),
+        (format!("/mcp?TOOL_SETS={SETS}"), THREE_SETS),
+        (format!("/mcp?FMP_TOOL_SETS={SETS}&api_key=none"), THREE_SETS),
+        ("/mcp?FMP_TOOL_SETS=".into(), ALL),
+    ] {
+        check(&serve, &path, count, nothing).await;
+    }
+    for bad in ["/mcp?config=%21", &of("[]"), &of(r#"{"TOOL_SETS": 1}"#)] {
+        for era in BOTH {
+            let (status, _) = Peer::try_open(era, &serve, bad, &[]).await.unwrap_err();
+            assert_eq!(status, 400, "{era:?} {bad}");
+        }
+    }
+    // It narrows what the other sources chose, and widens nothing.
+    let serve = home.serve_with(&["--tool-sets", SETS]).await;
+    let of_sets = "static (search, company, quotes) because --tool-sets says so";
+    check(&serve, &of("{}"), THREE_SETS, of_sets).await;
+    check(&serve, &of(r#"{"TOOL_SETS": "quotes"}"#), QUOTES, of_sets).await;
+    let (status, _) = Peer::try_open(Era::Legacy, &serve, &of(r#"{"TOOL_SETS": "bulk"}"#), &[])
+        .await
+        .unwrap_err();
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn the_older_name_of_the_variable_counts_where_the_other_is_not_set() {
+    let Board { home, server: _server } = market("").await;
+    let home = home.with_variable("FMP_TOOL_SETS", SETS);
+    let of_alias = "static (search, company, quotes) because FMP_TOOL_SETS says so";
+    check(&home.serve().await, "/mcp", THREE_SETS, of_alias).await;
+    let home = home.with_variable("TOOL_SETS", "quotes");
+    check(&home.serve().await, "/mcp", QUOTES, "static (quotes) because TOOL_SETS says so").await;
 }
 
 #[tokio::test]
