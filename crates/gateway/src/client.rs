@@ -54,6 +54,8 @@ struct State {
     log_level: Option<Level>,
     subscriptions: BTreeSet<String>,
     gaze: Arc<Gaze>,
+    /// Whether the client was given a list of anything.
+    has_listed: bool,
     /// How often the client was told that its tools have changed.
     tools_told: u64,
     /// Changes in a row after which the client did not list its tools while it was waited for.
@@ -107,6 +109,7 @@ impl Client {
                 log_level: remembered.log_level,
                 subscriptions: remembered.subscriptions,
                 gaze,
+                has_listed: false,
                 tools_told: 0,
                 late_lists: 0,
                 seen: Instant::now(),
@@ -185,6 +188,19 @@ impl Client {
             }
         }
         before
+    }
+
+    /// Sees what there is now without being told, because nothing that it was given is outdated.
+    pub(crate) fn adopt(&self, now: impl FnOnce() -> Arc<Gaze>) {
+        let mut state = self.state();
+        if !state.has_listed {
+            state.gaze = now();
+        }
+    }
+
+    /// The client is given a list.
+    pub(crate) fn note_list(&self) {
+        self.state().has_listed = true;
     }
 
     /// How often the client was told over its stream that its tools have changed.

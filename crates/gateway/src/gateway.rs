@@ -477,6 +477,13 @@ impl Gateway {
         self.front.store(Arc::new(front));
         self.warn_once();
         self.sessions.set_stage(stage);
+        if self.is_starting() {
+            // Who came early and waits for its first list is not told that it changed.
+            let clients: Vec<_> = self.clients().values().cloned().collect();
+            for client in clients {
+                client.adopt(|| self.gaze(&client.scope, Some(&client.session)));
+            }
+        }
         self.look_again(|_| true);
     }
 }

@@ -67,6 +67,7 @@ impl Gateway {
             ("tools/list", _) => {
                 let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
                 if let Some(client) = &asker.client {
+                    client.note_list();
                     client.tools_listed.send_replace(());
                 }
                 Replying::now(Outcome::Result(view.list(era).clone()))
@@ -209,6 +210,9 @@ impl Gateway {
     }
 
     fn list(&self, asker: &Asker, kind: Kind) -> Replying {
+        if let Some(client) = &asker.client {
+            client.note_list();
+        }
         let front = self.front.load();
         let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
         let serves = |server: &ServerName| front.serves(view, &asker.scope, server);
