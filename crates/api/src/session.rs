@@ -269,8 +269,9 @@ pub struct SessionEvent {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RegistrySnapshot {
     pub revision: u64,
-    /// Objects with `canonical_name`, `provider_exposed_name`, `connector_id`, `mcp_tool_name`, `server`, `description`
-    /// and `parameters`.
+    /// Objects with `canonical_name`, `provider_exposed_name`, `connector_id`, `mcp_tool_name`, `server`, `description`,
+    /// `parameters` and `last_seen_at`: when the server last listed the tool (RFC 3339), `null` where it has not done so
+    /// since the board started.
     #[schema(value_type = Vec<Object>)]
     pub tools: serde_json::Value,
     /// RFC 3339.

@@ -1,5 +1,6 @@
 //! Sessions in the shapes of the API, and changes the other way.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::HeaderName;
@@ -8,7 +9,7 @@ use switchboard_api::{
     RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionTool,
     SessionTools, SessionToolset, SessionToolsets, SessionView, TokenBasis, TokenCost,
 };
-use switchboard_model::{Secret, ServerState, redact_url};
+use switchboard_model::{LOCAL_SERVER, Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
@@ -146,14 +147,33 @@ pub fn session_toolsets(now: &Now) -> SessionToolsets {
     }
 }
 
-/// The tools as they are kept.
-pub fn snapshot(now: &Now) -> RegistrySnapshot {
-    let updated = jiff::Timestamp::from_millisecond(now.updated_at_ms).unwrap_or_default();
-    RegistrySnapshot {
-        revision: now.revision,
-        tools: snapshot_tools(&now.look.view),
-        updated_at: updated.to_string(),
+/// The tools as they are kept, and when each was last listed. That is not kept: it changes with every list that is read.
+pub fn snapshot(board: &Board, session: &str, now: &Now) -> RegistrySnapshot {
+    let mut tools = snapshot_tools(&now.look.view);
+    let listed = last_listed(board, session);
+    for tool in tools.as_array_mut().into_iter().flatten() {
+        let server = tool["server"].as_str().unwrap_or_default();
+        let at = match server {
+            LOCAL_SERVER => Some(jiff::Timestamp::now().as_millisecond()),
+            server => listed.get(server).copied().flatten(),
+        };
+        tool["last_seen_at"] = at.map(rfc3339).into();
     }
+    RegistrySnapshot { revision: now.revision, tools, updated_at: rfc3339(now.updated_at_ms) }
+}
+
+/// When each server was last listed, under the name that the session knows it by.
+fn last_listed(board: &Board, session: &str) -> HashMap<String, Option<i64>> {
+    let configured = board.servers().into_iter();
+    let configured = configured.map(|(_, status)| (status.name.to_string(), status.listed_at_ms));
+    let own = board.attached(session).into_iter();
+    // A server of its own has precedence over one of the same name.
+    let own = own.map(|(server, status)| (server.name.to_string(), status.listed_at_ms));
+    configured.chain(own).collect()
+}
+
+fn rfc3339(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default().to_string()
 }
 
 /// One step of the revision.

@@ -23,7 +23,7 @@ use crate::answers::{
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
-use crate::ready::{ReadyGateway, ReadyTurns};
+use crate::ready::{Ready, ReadyGateway, ReadyTurns};
 
 /// The session that is meant.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -272,6 +272,7 @@ pub(crate) async fn delete_server(
 /// Show the registry snapshot of a session
 ///
 /// Its tools in the compact shape in which they are kept: canonical names, the name that each provider sees, parameters.
+/// `last_seen_at` says when the server last listed the tool.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/snapshot",
@@ -286,8 +287,8 @@ pub(crate) async fn delete_server(
         StoreFailed,
     )
 )]
-pub(crate) async fn snapshot(meant: Meant) -> Json<RegistrySnapshot> {
-    Json(present::snapshot(&meant.now()))
+pub(crate) async fn snapshot(Ready(board): Ready, meant: Meant) -> Json<RegistrySnapshot> {
+    Json(present::snapshot(&board, &meant.session.id, &meant.now()))
 }
 
 /// End a session

@@ -56,6 +56,8 @@ pub struct ServerStatus {
     pub connect_time: Option<Duration>,
     /// The last of its error output, for a stdio server.
     pub stderr: Option<String>,
+    /// When its tools were last listed, in this run.
+    pub listed_at_ms: Option<i64>,
 }
 
 /// What the conductor needs to know of a server.
@@ -79,6 +81,7 @@ struct Condition {
     ttl: Option<Duration>,
     error: Option<ConnectError>,
     connect_time: Option<Duration>,
+    listed_at_ms: Option<i64>,
 }
 
 /// One configured server: its connection, while it has one, and how it is doing.
@@ -154,6 +157,7 @@ impl Server {
                 ttl: None,
                 error: None,
                 connect_time: None,
+                listed_at_ms: None,
             }),
             open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
@@ -244,6 +248,7 @@ impl Server {
             error: condition.error.clone(),
             connect_time: condition.connect_time,
             stderr,
+            listed_at_ms: condition.listed_at_ms,
         }
     }
 
@@ -260,6 +265,7 @@ impl Server {
             && *condition.dropped == list.dropped;
         (condition.is_fresh, condition.state, condition.error) = (true, ServerState::Ready, None);
         condition.ttl = list.ttl;
+        condition.listed_at_ms = Some(jiff::Timestamp::now().as_millisecond());
         if !is_same {
             condition.tools = Some(Arc::new(list.tools));
             condition.dropped = Arc::new(list.dropped);

@@ -23,6 +23,13 @@ pub(crate) async fn everything(chat: &Chat) -> BTreeMap<String, Value> {
     for tail in ["", "/tools", "/toolsets", "/snapshot"] {
         all.insert(tail.to_owned(), chat.get(tail).await);
     }
+    let snapshot = all.get_mut("/snapshot").unwrap();
+    for tool in snapshot["tools"].as_array_mut().unwrap() {
+        // When it was seen is about its server and not about the session.
+        let seen = tool.as_object_mut().unwrap().remove("last_seen_at").unwrap();
+        let seen: jiff::Timestamp = seen.as_str().unwrap().parse().unwrap();
+        assert!(seen <= jiff::Timestamp::now(), "{seen} {tool}");
+    }
     for provider in PROVIDERS {
         all.insert(provider.to_owned(), chat.bare(provider).await.into());
     }
