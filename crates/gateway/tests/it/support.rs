@@ -71,8 +71,7 @@ fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
     let entry = |(name, url): &(&str, String)| {
         let transport = if url.ends_with("/sse") { "sse" } else { "streamable_http" };
         format!(
-            "\n      - {{name: {name}, url: \"{}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}",
-            url
+            "\n      - {{name: {name}, url: \"{url}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}"
         )
     };
     let servers: String = servers.iter().map(entry).collect();
