@@ -70,7 +70,11 @@ impl Gateway {
             });
             return Replying::Now(Vec::new(), structured(era, answer));
         };
-        let relist = asker.client.as_ref().and_then(Relist::expected);
+        let history = match &asker.client {
+            Some(client) => client.has_stream().then(|| client.relists.clone()),
+            None => self.listeners.relists_of(&asker.principal, session),
+        };
+        let relist = history.as_ref().and_then(Relist::expected);
         let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
         let answer = switched.map_err(|error| error.to_string()).map(|switched| {
             self.session_changed(session);

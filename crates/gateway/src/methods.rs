@@ -68,7 +68,9 @@ impl Gateway {
                 let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
                 if let Some(client) = &asker.client {
                     client.note_list();
-                    client.tools_listed.send_replace(());
+                    client.relists.note_listed();
+                } else if let Some(session) = &asker.session {
+                    self.listeners.note_listed(&asker.principal, session);
                 }
                 Replying::now(Outcome::Result(view.list(era).clone()))
             }

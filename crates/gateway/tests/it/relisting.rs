@@ -108,3 +108,27 @@ async fn over_lines_the_answer_comes_after_the_new_list_too() {
     assert_eq!((&list["id"], list["result"]["tools"].as_array().unwrap().len()), (&json!(3), 8));
     assert_eq!(pipe.next().await["id"], 2);
 }
+
+#[tokio::test]
+async fn a_stateless_client_that_listens_lists_before_the_answer_too() {
+    let server = server().await;
+    let gateway = "{exposure: dynamic, stateless_state: principal}";
+    let world = World::with(&[("one", &server)], gateway).await;
+    let call = json!({"name": "enable_toolset", "arguments": {"toolsetName": "one"}});
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut heard = world.modern("subscriptions/listen", filter, json!({})).await;
+    let acknowledged = heard.next().await.unwrap();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    let mut switching = pin!(world.modern("tools/call", call, json!({})));
+    assert!(switching.as_mut().now_or_never().is_none());
+    let told = async {
+        tokio::select! {
+            told = heard.next() => told.unwrap(),
+            _ = switching.as_mut() => panic!("it was answered before the list was asked for"),
+        }
+    };
+    assert_eq!(told.await["method"], LIST_CHANGED);
+    let list = world.modern("tools/list", json!({}), json!({})).await.result().await;
+    assert_eq!(list["tools"].as_array().unwrap().len(), 8);
+    assert!(message(switching.await).await.contains("call_tool"));
+}
