@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool};
 
-use crate::support::{Reading, Session, World, at_once, later};
+use crate::support::{Reading, Session, World, at_once, later, waits_for_time};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// Longer than the answer waits for the list to be asked for, and for it to be read.
@@ -43,7 +43,7 @@ async fn the_answer_comes_after_the_new_list() {
     let mut heard = session.listen().await;
     for (tool, tools) in [("enable_toolset", 8), ("disable_toolset", 7)] {
         let mut switching = pin!(switch(&session, tool));
-        assert!(switching.as_mut().now_or_never().is_none(), "{tool} waits for the list");
+        assert!(waits_for_time(switching.as_mut()).await, "{tool} waits for the list");
         assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
         let list = session.ask("tools/list", json!({})).await.result().await;
         assert_eq!(list["tools"].as_array().unwrap().len(), tools);
