@@ -52,7 +52,10 @@ const SEAL: &str = "gateway.request_state";
 /// The MCP face of a board.
 pub struct Gateway {
     pub(crate) board: Arc<Board>,
-    pub(crate) front: ArcSwap<Front>,
+    /// What is shown of the snapshot that was seen last; see [`Gateway::current`].
+    front: ArcSwap<Front>,
+    /// The turn to derive a front from a new snapshot.
+    renewing: Mutex<()>,
     pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
     pub(crate) sessions: Sessions,
     pub(crate) listeners: Listeners,
@@ -88,16 +91,17 @@ impl Gateway {
         board: Arc<Board>,
         exposure_rule: ExposureRule,
     ) -> Result<Arc<Self>, GatewayError> {
-        let plan = board.plan();
-        let exposure = exposure_rule(&plan).map_err(GatewayError)?;
+        let snapshot = board.snapshot();
+        let exposure = exposure_rule(snapshot.plan()).map_err(GatewayError)?;
         tracing::info!("exposure: {}", exposure.reason);
-        let front = Front::new(&board, &plan, exposure);
+        let front = Front::new(&snapshot, exposure);
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let sessions = Sessions::new(board.store().clone(), front.stage.clone());
         let gateway = Arc::new(Self {
             board,
             front: ArcSwap::from_pointee(front),
+            renewing: Mutex::default(),
             clients: Mutex::default(),
             sessions,
             listeners: Listeners::default(),
@@ -139,20 +143,29 @@ impl Gateway {
 
     /// The configured exposure in force.
     pub fn exposure(&self) -> Exposure {
-        self.front.load().stage.exposure.clone()
+        self.current().stage.exposure.clone()
+    }
+
+    /// What is shown under the snapshot that the board has published last. Whoever finds an older one derives it anew
+    /// before anything is decided by it: there is no time in which a configuration is in force and not seen here.
+    pub(crate) fn current(&self) -> Arc<Front> {
+        let front = self.front.load();
+        if front.version == self.board.version() {
+            return Arc::clone(&front);
+        }
+        self.renew()
     }
 
     /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
     pub fn permits(&self, tool: &str) -> bool {
-        let catalog = self.board.catalog();
-        catalog
-            .resolve(tool)
-            .is_ok_and(|tool| self.front.load().index().permits(tool.name.as_str()))
+        let front = self.current();
+        let found = front.stage.catalog().resolve(tool);
+        found.is_ok_and(|tool| front.index().permits(tool.name.as_str()))
     }
 
     /// Whether policy leaves clients anything of a configured server, whichever face they use.
     pub fn permits_server(&self, server: &str) -> bool {
-        self.front.load().knows(&ServerName::new(server))
+        self.current().knows(&ServerName::new(server))
     }
 
     /// The largest message that is read.
@@ -176,7 +189,7 @@ impl Gateway {
 
     /// Toolsets that clients may see, with the number of their tools.
     pub fn toolsets(&self) -> Vec<(String, String, usize)> {
-        let front = self.front.load();
+        let front = self.current();
         let sets = front.index().toolsets();
         let reachable = |set: &Toolset| {
             set.members.iter().filter(|at| front.index().is_reachable(**at)).count()
@@ -192,17 +205,34 @@ impl Gateway {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All sessions.
+    /// All sessions, which look at what the board has published last.
     pub fn sessions(&self) -> &Sessions {
+        self.current();
         &self.sessions
     }
 
     /// What somebody sees now.
     pub(crate) fn look_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Look> {
-        match session {
-            Some(session) => self.sessions.look_through(scope, session),
-            // Without a state a dynamic client still begins with the sets that it names.
-            None => self.sessions.look_alone(scope),
+        self.sight_of(scope, session).1
+    }
+
+    /// What somebody sees now, and the front that it is a part of: both of one snapshot.
+    pub(crate) fn sight_of(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+    ) -> (Arc<Front>, Arc<Look>) {
+        loop {
+            let front = self.current();
+            let look = match session {
+                Some(session) => self.sessions.look_through(&front.stage, scope, session),
+                // Without a state a dynamic client still begins with the sets that it names.
+                None => front.stage.look_alone(scope),
+            };
+            // Another request may have shown the session a snapshot that was published since.
+            if look.stage() == front.stage.serial() {
+                return (front, look);
+            }
         }
     }
 
@@ -269,7 +299,8 @@ impl Gateway {
 
     /// What somebody sees now, to be compared with what will be seen.
     pub(crate) fn gaze(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Gaze> {
-        self.front.load().settled(scope, &self.look_of(scope, session))
+        let (front, look) = self.sight_of(scope, session);
+        front.settled(scope, &look)
     }
 
     /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
@@ -317,8 +348,9 @@ impl Gateway {
             // Another call may have lowered it a moment ago.
             Some(server) => self.board.tell_logs(server).await,
             None if is_lower => {
-                let servers = self.board.offers();
-                join_all(servers.iter().map(|(server, _)| self.board.tell_logs(server))).await;
+                let servers = self.board.snapshot();
+                let servers = servers.offers().iter();
+                join_all(servers.map(|(server, _)| self.board.tell_logs(server))).await;
             }
             None => {}
         }
@@ -335,8 +367,8 @@ impl Gateway {
     /// Tells every server, each in its own time: who does not answer holds up nobody.
     fn tell_all(&self) {
         self.note_wishes();
-        for (server, _) in self.board.offers() {
-            let telling = self.board.tell_wishes(&server);
+        for (server, _) in self.board.snapshot().offers() {
+            let telling = self.board.tell_wishes(server);
             self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
         }
     }
@@ -349,9 +381,9 @@ impl Gateway {
             self.board.wish_logs(&level.as_str().into());
         }
         let mut wanted = self.watched();
-        for (server, _) in self.board.offers() {
-            let uris = wanted.remove(&server).unwrap_or_default();
-            self.board.wish_updates(&server, uris);
+        for (server, _) in self.board.snapshot().offers() {
+            let uris = wanted.remove(server).unwrap_or_default();
+            self.board.wish_updates(server, uris);
         }
     }
 
@@ -397,28 +429,19 @@ impl Gateway {
         session: Option<&Arc<Session>>,
         look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
     ) -> T {
-        let front = self.front.load();
-        let view = &self.look_of(scope, session).view;
-        look(&front, &|server| front.serves(view, scope, server))
+        let (front, seen) = self.sight_of(scope, session);
+        look(&front, &|server| front.serves(&seen.view, scope, server))
     }
 }
 
-/// Makes a new front whenever the catalog, the configuration or what servers offer changes.
+/// Tells sessions and clients whenever the board has published another snapshot.
 async fn follow(gateway: Arc<Gateway>) {
-    let mut revisions = gateway.board.revisions();
-    let mut plans = gateway.board.plans();
-    let mut offers = gateway.board.offer_changes();
-    loop {
-        let changed = tokio::select! {
-            () = gateway.stop.cancelled() => return,
-            changed = revisions.changed() => changed,
-            changed = plans.changed() => changed,
-            changed = offers.changed() => changed,
-        };
-        if changed.is_err() {
-            return;
-        }
-        gateway.renew();
+    let mut versions = gateway.board.versions();
+    while let Some(Ok(())) = gateway.stop.run_until_cancelled(versions.changed()).await {
+        gateway.current();
+        gateway.warn_once();
+        gateway.sessions.look_again();
+        gateway.look_again(|_| true);
         gateway.watch_soon();
     }
 }
@@ -435,7 +458,7 @@ async fn keep_watch(gateway: Arc<Gateway>) {
 impl Gateway {
     /// Warns of what nobody has been warned of yet.
     fn warn_once(&self) {
-        let front = self.front.load();
+        let front = self.current();
         let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
         let of_extras = front.extras.warnings(|server| front.knows(server));
         for warning in front.index().warnings().iter().chain(&of_extras) {
@@ -449,21 +472,25 @@ impl Gateway {
         }
     }
 
-    fn renew(&self) {
-        let plan = self.board.plan();
-        let exposure = (self.exposure_rule)(&plan).unwrap_or_else(|error| {
+    /// Derives the front of the snapshot that is published now.
+    fn renew(&self) -> Arc<Front> {
+        let _turn = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Loaded in turn: fronts follow each other as their snapshots do.
+        let (snapshot, older) = (self.board.snapshot(), self.front.load_full());
+        if older.version == snapshot.version() {
+            return older;
+        }
+        let exposure = (self.exposure_rule)(snapshot.plan()).unwrap_or_else(|error| {
             tracing::error!("{error}; the exposure stays as it was");
-            self.exposure()
+            older.stage.exposure.clone()
         });
-        let front = Front::new(&self.board, &plan, exposure);
-        if front.stage.exposure != self.front.load().stage.exposure {
+        let front = Arc::new(Front::new(&snapshot, exposure));
+        if front.stage.exposure != older.stage.exposure {
             tracing::info!("exposure: {}", front.stage.exposure.reason);
         }
-        let stage = front.stage.clone();
-        self.front.store(Arc::new(front));
-        self.warn_once();
-        self.sessions.set_stage(stage);
-        self.look_again(|_| true);
+        self.sessions.replace_stage(front.stage.clone());
+        self.front.store(front.clone());
+        front
     }
 }
 

@@ -511,7 +511,7 @@ impl Gateway {
             return Ok(self.open_scope.clone());
         }
         let scope = read_scope(request)?;
-        check_scope(&self.front.load(), request, &scope)?;
+        check_scope(&self.current(), request, &scope)?;
         Ok(Arc::new(scope))
     }
 }

@@ -49,13 +49,14 @@ impl Gateway {
         let capabilities = params.get("capabilities").filter(|text| text.starts_with('{'));
         let id: Arc<str> = random_text().into();
         let session =
-            session.unwrap_or_else(|| self.sessions.for_client(&id, owner, scope.clone()));
-        let gaze = self.gaze(&scope, Some(&session));
+            session.unwrap_or_else(|| self.sessions().for_client(&id, owner, scope.clone()));
+        let (front, look) = self.sight_of(&scope, Some(&session));
+        let gaze = front.settled(&scope, &look);
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": instructions(&self.front.load(), &gaze.look.view, &scope),
+            "instructions": instructions(&front, &gaze.look.view, &scope),
         });
         // Its era has no way to ask what has become of one.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
@@ -147,7 +148,7 @@ impl Gateway {
         let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
-        self.front.load().check(&scope).ok()?;
+        self.current().check(&scope).ok()?;
         let session = self.session(stored.session.as_deref()?, Some(&owner)).await.ok()?;
         let gaze = self.gaze(&scope, Some(&session));
         let remembered = Remembered {

@@ -61,7 +61,8 @@ impl Gateway {
             });
             return Replying::Now(Vec::new(), structured(era, answer));
         };
-        let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
+        let switched =
+            self.sessions().switch(session, &asker.scope, |view| decide(view, arguments));
         let answer = switched.map_err(|error| error.to_string()).map(|switched| {
             self.session_changed(session);
             view.switched_text(&switched, definitions)

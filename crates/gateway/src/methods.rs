@@ -206,9 +206,8 @@ impl Gateway {
     }
 
     fn list(&self, asker: &Asker, kind: Kind) -> Replying {
-        let front = self.front.load();
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
-        let serves = |server: &ServerName| front.serves(view, &asker.scope, server);
+        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
+        let serves = |server: &ServerName| front.serves(&look.view, &asker.scope, server);
         Replying::now(Outcome::text(front.extras.list(kind, asker.era(), serves)))
     }
 
@@ -270,7 +269,7 @@ impl Gateway {
             let message = "`ref` must name a prompt or a resource template that is listed here";
             return Replying::error(code::INVALID_PARAMS, message);
         };
-        if !self.front.load().extras.completes(&server) {
+        if !self.current().extras.completes(&server) {
             let nothing = r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
             let nothing = match asker.era() {
                 ListEra::Legacy => nothing.to_owned(),
@@ -376,12 +375,12 @@ impl Gateway {
     }
 
     fn discover(&self, asker: &Asker) -> String {
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": modern_capabilities(),
-            "instructions": instructions(&self.front.load(), view, &asker.scope),
+            "instructions": instructions(&front, &look.view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},

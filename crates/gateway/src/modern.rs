@@ -66,7 +66,7 @@ impl Gateway {
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
-                Some(Box::pin(self.sessions.for_principal(principal)).await)
+                Some(Box::pin(self.sessions().for_principal(principal)).await)
             }
             None => None,
         };

@@ -39,7 +39,7 @@ pub enum SessionReply {
 impl Gateway {
     /// Calls a tool as the session sees it.
     pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
-        let look = self.sessions.look(session);
+        let look = self.sessions().look(session);
         let view = &look.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {
@@ -111,7 +111,7 @@ impl Gateway {
         };
         let switch = |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
             let switched =
-                self.sessions.switch(session, &session.scope, |view| decide(view, &arguments));
+                self.sessions().switch(session, &session.scope, |view| decide(view, &arguments));
             let switched = switched.map_err(|error| error.to_string())?;
             self.session_changed(session);
             Ok(view.switched_text(&switched, Some(ListEra::Modern)))

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::{AttachedServer, HttpTransport, ServerName, ServerState};
-use switchboard_runtime::{AttachError, ServerStatus};
+use switchboard_model::{AttachedServer, HttpTransport, ServerName};
+use switchboard_runtime::AttachError;
 use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
 
@@ -13,7 +13,6 @@ use crate::gateway::Gateway;
 
 /// How long a session that wakes waits for its servers before their tools count as gone.
 const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Gateway {
     /// Makes a session for somebody, within the limits of the configuration.
@@ -29,7 +28,7 @@ impl Gateway {
             // What is wrong with it is said before anything is made.
             server.as_ref().map(|server| attached(name, server)).transpose()?;
         }
-        let session = self.sessions.create(name, owner, limit, change).await?;
+        let session = self.sessions().create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
             self.end_session(&session).await;
             return Err(error);
@@ -51,7 +50,7 @@ impl Gateway {
             }
             self.wait_for_servers(id).await;
         }
-        self.sessions.of(id, owner).await
+        self.sessions().of(id, owner).await
     }
 
     /// Changes a session in one step and tells everybody whom it concerns.
@@ -64,14 +63,12 @@ impl Gateway {
         let servers = change.own_servers.clone();
         let before = session.now().draft.servers;
         self.attach(&session.id, &servers).await?;
-        if let Err(error) = self.sessions.change(session, expected, change) {
+        if let Err(error) = self.sessions().change(session, expected, change) {
             self.put_back(session, &servers, &before).await;
             return Err(error);
         }
         for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
             self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
-            // Who is told that a server is gone does not find its tools any more.
-            self.wait_until(|| self.has_seen_catalog()).await;
         }
         self.session_changed(session);
         // What was acknowledged is not lost.
@@ -114,38 +111,9 @@ impl Gateway {
         }
     }
 
-    /// Waits until the servers of a session have answered or failed, for a while, and until that is seen here.
+    /// Waits until the servers of a session have connected or failed, but not for long: they may do neither.
     async fn wait_for_servers(&self, session: &str) {
-        let is_settled = || {
-            let (servers, catalog) = (self.board.attached(session), self.board.catalog());
-            // A server has listed its tools a moment before they are in the catalog.
-            let has_tools = |server: &AttachedServer| {
-                let mut owned = catalog.owned_by(session).iter();
-                owned.any(|tool| tool.alias.as_ref() == Some(&server.name))
-            };
-            let has_answered =
-                |(server, status): &(AttachedServer, ServerStatus)| match status.state {
-                    ServerState::Connecting => false,
-                    ServerState::Ready => status.offered == 0 || has_tools(server),
-                    ServerState::Unavailable => true,
-                };
-            servers.iter().all(has_answered) && self.has_seen_catalog()
-        };
-        self.wait_until(is_settled).await;
-    }
-
-    /// Whether sessions see what the board has.
-    fn has_seen_catalog(&self) -> bool {
-        self.sessions.stage().index.revision() >= self.board.catalog().revision()
-    }
-
-    /// Waits for something that servers do, but not for long: they may never do it.
-    async fn wait_until(&self, is_so: impl Fn() -> bool) {
-        let settled = async {
-            while !is_so() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
+        let settled = self.board.attached_settled(session);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
             tracing::debug!("servers of a session take long");
         }

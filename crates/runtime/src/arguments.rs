@@ -6,7 +6,7 @@ use switchboard_protocol::read_unique;
 use switchboard_registry::CatalogTool;
 
 use crate::call_errors::described;
-use crate::tools::Compiled;
+use crate::snapshot::Compiled;
 
 pub(crate) fn check_arguments(
     compiled: &Compiled,

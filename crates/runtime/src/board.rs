@@ -18,15 +18,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
+use crate::catalog_writer::CatalogWriter;
 use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
 use crate::local::LocalTools;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
+use crate::snapshot::Snapshot;
 use crate::start_error::{StartError, StartFailure};
 use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
 use crate::tokens::StoredTokens;
-use crate::tools::Published;
 
 /// How long calls that were cut off may take to write their records.
 const AFTER_THE_CUT: Duration = Duration::from_secs(2);
@@ -62,13 +63,15 @@ pub enum StartEvent {
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.
 #[derive(Debug)]
 pub struct Board {
-    pub(crate) published: Arc<ArcSwap<Published>>,
+    /// Written by the conductor alone.
+    pub(crate) published: Arc<ArcSwap<Snapshot>>,
     pub(crate) slots: Arc<SlotTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) local_tools: LocalTools,
-    plan: watch::Receiver<Arc<Plan>>,
-    revision: watch::Receiver<u64>,
+    versions: watch::Receiver<u64>,
+    /// The configuration of the start, for what only a start takes over.
+    first_plan: Arc<Plan>,
     /// To the conductor, one at a time; who comes meanwhile waits.
     pub(crate) orders: mpsc::Sender<Order>,
     /// One configuration change at a time.
@@ -108,19 +111,21 @@ impl Board {
         let servers = start_servers(&plan.servers, &remembered, &around);
         wait_for_all(&servers, on_event).await;
 
-        let (plan_sender, plan_receiver) = watch::channel(Arc::new(plan));
-        let (revision_sender, revision) = watch::channel(0);
-        let published = Arc::new(ArcSwap::from_pointee(Published::default()));
-        let plan = plan_receiver.borrow().clone();
+        let (versions_sender, versions) = watch::channel(0);
+        let published = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
+        let plan = Arc::new(plan);
         let slots = Arc::new(SlotTable::new(plan.max_concurrent));
+        let writer = match options.memory {
+            Memory::Keep => Some(Arc::new(CatalogWriter::new(options.store.clone()))),
+            Memory::ReadOnly => None,
+        };
         let mut conductor = Conductor {
-            store: options.store.clone(),
-            memory: options.memory,
+            writer: writer.clone(),
             local: options.local_tools.descriptors(),
             slots: slots.clone(),
             published: published.clone(),
-            plan: plan_sender,
-            revision: revision_sender,
+            versions: versions_sender,
+            plan: plan.clone(),
             servers: servers.clone(),
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
@@ -136,8 +141,11 @@ impl Board {
             return Err(StartError { failures });
         }
         warn_of_absent(&plan, &servers);
-        conductor.publish(&plan, weighed).await;
+        conductor.publish_first(weighed).await;
 
+        if let Some(writer) = writer {
+            around.tasks.spawn(writer.run(around.stop.clone()));
+        }
         let (orders, inbox) = mpsc::channel(1);
         around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
         unless_started.disarm();
@@ -147,8 +155,8 @@ impl Board {
             recorder: Recorder::start(options.store.clone()),
             store: options.store,
             local_tools: options.local_tools,
-            plan: plan_receiver,
-            revision,
+            versions,
+            first_plan: plan,
             orders,
             applying: Semaphore::new(1),
             around,
@@ -157,19 +165,24 @@ impl Board {
         }))
     }
 
+    /// Everything that a request decides by. Load it once for each request.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    /// The version of the snapshot that is published now.
+    pub fn version(&self) -> u64 {
+        self.published.load().version()
+    }
+
+    /// Tells every new version of the snapshot.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.versions.clone()
+    }
+
     /// The catalog as it is now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.published.load().catalog.clone()
-    }
-
-    /// Tells every new revision of the catalog.
-    pub fn revisions(&self) -> watch::Receiver<u64> {
-        self.revision.clone()
-    }
-
-    /// Tells every new configuration.
-    pub fn plans(&self) -> watch::Receiver<Arc<Plan>> {
-        self.plan.clone()
+        self.published.load().catalog().clone()
     }
 
     /// Whether headers repeat the arguments of a call as the tool's schema asks for.
@@ -182,13 +195,19 @@ impl Board {
         self.published.load().check_mirrors(tool, headers, arguments)
     }
 
+    /// The settings of this plan that take effect with the next start only, because they differ from those of this one.
+    pub(crate) fn waiting_for_restart(&self, plan: &Plan) -> Vec<&'static str> {
+        let jwt = plan.security.jwt != self.first_plan.security.jwt;
+        jwt.then_some("security.jwt").into_iter().collect()
+    }
+
     pub(crate) fn outgoing(&self) -> &Outgoing {
         &self.around.outgoing
     }
 
     /// The configuration that is in force.
     pub fn plan(&self) -> Arc<Plan> {
-        self.plan.borrow().clone()
+        self.published.load().plan().clone()
     }
 
     /// The store behind it.
@@ -203,12 +222,11 @@ impl Board {
 
     /// How each server is doing, in the order of the configuration.
     pub fn servers(&self) -> Vec<(ServerPlan, ServerStatus)> {
-        let published = self.published.load();
-        self.plan()
-            .servers
-            .iter()
+        let snapshot = self.published.load();
+        let servers = snapshot.plan().servers.iter();
+        servers
             .filter_map(|plan| {
-                Some((plan.clone(), published.servers.get(&plan.spec.name)?.status()))
+                Some((plan.clone(), snapshot.servers.get(&plan.spec.name)?.status()))
             })
             .collect()
     }
@@ -231,7 +249,7 @@ impl Board {
                 *running.spec() == server.spec && running.poll() == server.poll_interval
             })
         });
-        let remembered = self.store.remembered_tools().await?;
+        let remembered = self.remembered_tools(&changed).await;
         let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
         wait_for_all(&fresh.0, |_| {}).await;
         // A server that was lost meanwhile is no reason to refuse; one that never came is.
@@ -254,6 +272,24 @@ impl Board {
         violations.map_or(Ok(()), |violations| {
             let failures = violations.into_iter().map(StartFailure::Violation).collect();
             Err(StartError { failures })
+        })
+    }
+
+    /// What servers had that are about to be started. A store that fails does not hold up a configuration.
+    async fn remembered_tools(
+        &self,
+        servers: &[&ServerPlan],
+    ) -> HashMap<ServerName, Vec<ToolDescriptor>> {
+        if servers.is_empty() {
+            return HashMap::new();
+        }
+        self.store.remembered_tools().await.unwrap_or_else(|error| {
+            let error = error.in_full();
+            tracing::warn!(
+                error,
+                "the store cannot say which tools the servers had; going on without"
+            );
+            HashMap::new()
         })
     }
 

@@ -26,8 +26,8 @@ use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
+use crate::snapshot::{Compiled, Snapshot};
 use crate::supervisor::Server;
-use crate::tools::{Compiled, Published};
 
 /// Signs of life that wait for a listener.
 const WAITING_EVENTS: usize = 16;
@@ -248,7 +248,7 @@ impl Board {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
         let arguments = call.arguments.as_deref().unwrap_or("{}");
-        let revision = published.catalog.revision();
+        let revision = published.catalog().revision();
         let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
         ledger.session.clone_from(&call.passing.session);
         let result = if self.calls.is_closed() {
@@ -271,14 +271,14 @@ impl Board {
 
     async fn run(
         &self,
-        published: &Published,
+        published: &Snapshot,
         call: RawCall,
         ledger: &mut Ledger<'_>,
     ) -> Result<RawAnswer, CallFailed> {
         let tool = match &call.tool {
-            ToolChoice::Named(name) => published.catalog.resolve(name),
-            ToolChoice::Exact(name) => published.catalog.exactly(name),
-            ToolChoice::Owned { owner, name } => published.catalog.exactly_for(Some(owner), name),
+            ToolChoice::Named(name) => published.catalog().resolve(name),
+            ToolChoice::Exact(name) => published.catalog().exactly(name),
+            ToolChoice::Owned { owner, name } => published.catalog().exactly_for(Some(owner), name),
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
         ledger.tool = Some(tool.name.clone());
@@ -313,10 +313,10 @@ impl Board {
     /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
     fn hold_server(
         &self,
-        published: &Published,
+        published: &Snapshot,
         tool: &CatalogTool,
     ) -> Option<(Arc<Server>, TaskTrackerToken)> {
-        let held = |published: &Published| {
+        let held = |published: &Snapshot| {
             let server = published.servers.get(tool.name.server())?;
             Some((server.clone(), server.hold()?))
         };

@@ -11,7 +11,7 @@ use switchboard_mcp::{
     Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed, RawResult,
 };
 use switchboard_model::{Era, JsonText, ServerName};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use crate::board::Board;
 use crate::running::{Overdue, Running};
@@ -25,7 +25,7 @@ const TELLING_LIMIT: Duration = Duration::from_secs(10);
 const LISTING_LIMIT: Duration = Duration::from_secs(5);
 
 /// What one server offers beside tools.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
     pub features: Features,
     pub prompts: Vec<Listed>,
@@ -43,19 +43,13 @@ pub enum ServerNews {
 /// Where supervisors put what they hear.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
-    /// Counts changes of offers.
-    pub(crate) offers: watch::Sender<u64>,
     pub(crate) news: broadcast::Sender<ServerNews>,
 }
 
 impl Outgoing {
     pub(crate) fn new() -> Self {
         // Who does not keep up with the news misses the oldest; a list can always be read again.
-        Self { offers: watch::Sender::new(0), news: broadcast::Sender::new(256) }
-    }
-
-    pub(crate) fn offers_changed(&self) {
-        self.offers.send_modify(|count| *count += 1);
+        Self { news: broadcast::Sender::new(256) }
     }
 }
 
@@ -109,21 +103,6 @@ pub enum PassFailure {
 }
 
 impl Board {
-    /// What each server offers, in the order of the configuration.
-    pub fn offers(&self) -> Vec<(ServerName, Arc<Offers>)> {
-        let published = self.published.load();
-        let plan = self.plan();
-        let names = plan.servers.iter().map(|server| &server.spec.name);
-        names
-            .filter_map(|name| Some((name.clone(), published.servers.get(name)?.offers())))
-            .collect()
-    }
-
-    /// Tells when what servers offer may have changed.
-    pub fn offer_changes(&self) -> watch::Receiver<u64> {
-        self.outgoing().offers.subscribe()
-    }
-
     /// What servers say to nobody in particular.
     pub fn news(&self) -> broadcast::Receiver<ServerNews> {
         self.outgoing().news.subscribe()

@@ -59,7 +59,7 @@ impl Board {
         said: RawResult,
     ) -> Result<RawResult, CallError> {
         let published = self.published.load_full();
-        let Ok(tool) = published.catalog.exactly_for(session, tool) else { return Ok(said) };
+        let Ok(tool) = published.catalog().exactly_for(session, tool) else { return Ok(said) };
         let limit = tool.limits.max_result_bytes;
         let members = Members::read(said.as_str()).unwrap_or_default();
         let Some(result) = members.get("result").filter(|it| it.len() as u64 > limit) else {

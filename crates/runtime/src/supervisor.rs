@@ -412,9 +412,12 @@ async fn take_offers(server: &Server, connection: &Connection, around: &Surround
     if around.audience == Audience::Owner {
         return;
     }
-    let offers = read_offers(connection, &server.spec.name, &server.offers.load()).await;
-    server.offers.store(Arc::new(offers));
-    around.outgoing.offers_changed();
+    let before = server.offers.load_full();
+    let offers = read_offers(connection, &server.spec.name, &before).await;
+    if offers != *before {
+        server.offers.store(Arc::new(offers));
+        around.dirty.notify_one();
+    }
 }
 
 /// Keeps the list current until the connection is lost; says why it was.

@@ -77,7 +77,17 @@ impl Sessions {
 
     /// Has every session look at what there is now. Those that see something else take a step.
     pub fn set_stage(&self, stage: Arc<Stage>) {
+        self.replace_stage(stage);
+        self.look_again();
+    }
+
+    /// Shows another stage from the next look on.
+    pub fn replace_stage(&self, stage: Arc<Stage>) {
         self.stage.store(stage);
+    }
+
+    /// Has every session look at the present stage.
+    pub fn look_again(&self) {
         let present: Vec<_> = self.present().values().cloned().collect();
         for session in present {
             self.look(&session);
@@ -86,26 +96,31 @@ impl Sessions {
 
     /// What a session sees now.
     pub fn look(&self, session: &Arc<Session>) -> Arc<Look> {
-        let (look, is_new) = session.look_at(&self.stage.load());
+        self.look_at(&self.stage.load(), session)
+    }
+
+    fn look_at(&self, stage: &Stage, session: &Arc<Session>) -> Arc<Look> {
+        let (look, is_new) = session.look_at(stage);
         if is_new {
             self.keeper.put_session(session);
         }
         look
     }
 
-    /// What a session sees through a narrower scope, in the session's own order.
-    pub fn look_through(&self, scope: &Arc<Scope>, session: &Arc<Session>) -> Arc<Look> {
-        let look = self.look(session);
+    /// What a session sees of a stage through a scope, in the session's own order. A session that has seen a later
+    /// stage does not go back: then the look is of that one, if the scope is the session's own.
+    pub fn look_through(
+        &self,
+        stage: &Stage,
+        scope: &Arc<Scope>,
+        session: &Arc<Session>,
+    ) -> Arc<Look> {
+        let look = self.look_at(stage, session);
         if Arc::ptr_eq(scope, &session.scope) || *scope == session.scope {
             return look;
         }
         let (selection, past) = session.seen();
-        self.stage.load().look(scope, &selection, &past)
-    }
-
-    /// What a scope alone sees: of who has no session.
-    pub fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
-        self.stage.load().look_alone(scope)
+        stage.look(scope, &selection, &past)
     }
 
     /// Makes a session for somebody. Without a name it gets one that cannot be guessed.
@@ -241,14 +256,13 @@ impl Sessions {
         expected: Option<u64>,
         change: Change,
     ) -> Result<(), SessionError> {
-        let stage = self.stage();
         let id = session.id.clone();
-        let decide = |view: &View, draft: &mut Draft| {
-            change.apply(&stage, view, draft)?;
+        let decide = |stage: &Stage, view: &View, draft: &mut Draft| {
+            change.apply(stage, view, draft)?;
             draft.selection.owner = (!draft.servers.is_empty()).then_some(id);
             Ok(())
         };
-        self.changed(session, session.change(&stage, expected, decide))
+        self.changed(session, session.change(&self.stage, expected, decide))
     }
 
     /// Switches toolsets as a meta-tool wants it, seen through the scope of who asks.
@@ -258,14 +272,13 @@ impl Sessions {
         scope: &Arc<Scope>,
         decide: impl FnOnce(&View) -> Result<Switched, String>,
     ) -> Result<Switched, SessionError> {
-        let stage = self.stage();
-        let decide = |view: &View, draft: &mut Draft| {
+        let decide = |stage: &Stage, view: &View, draft: &mut Draft| {
             let seen = stage.look(scope, view.selection(), view.past());
             let switched = decide(&seen.view).map_err(SessionError::Refused)?;
             draft.selection = switched.selection.clone();
             Ok(switched)
         };
-        self.changed(session, session.change(&stage, None, decide))
+        self.changed(session, session.change(&self.stage, None, decide))
     }
 
     fn changed<T>(

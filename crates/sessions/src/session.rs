@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use arc_swap::ArcSwap;
 use switchboard_model::Secret;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
 use tokio::sync::watch;
@@ -227,20 +228,23 @@ impl Session {
 
     /// Changes what is chosen in one step: two changes at the same time never undo each other. `expected` is the
     /// revision that the caller has seen. The flag says whether anything is to be written down.
+    ///
+    /// `stage` is loaded under the session's lock, so that no view of an earlier stage replaces a later one.
     pub(crate) fn change<T>(
         &self,
-        stage: &Stage,
+        stage: &ArcSwap<Stage>,
         expected: Option<u64>,
-        decide: impl FnOnce(&View, &mut Draft) -> Result<T, SessionError>,
+        decide: impl FnOnce(&Stage, &View, &mut Draft) -> Result<T, SessionError>,
     ) -> Result<(T, bool), SessionError> {
         let mut state = self.state();
+        let stage = &*stage.load();
         let is_renewed = self.renew(&mut state, stage);
         if let Some(expected) = expected.filter(|expected| *expected != state.revision) {
             return Err(SessionError::Stale { expected, current: state.revision });
         }
         let before = state.draft();
         let mut draft = before.clone();
-        let answer = decide(&state.look.view, &mut draft)?;
+        let answer = decide(stage, &state.look.view, &mut draft)?;
         if draft == before {
             return Ok((answer, is_renewed));
         }

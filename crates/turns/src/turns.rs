@@ -74,8 +74,9 @@ impl Turns {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Arc<Self> {
         // Before the plan is read: a reload between would be overlooked.
-        let mut plans = board.plans();
-        let providers = Arc::new(Providers::new(&board.plan().providers, environment));
+        let mut versions = board.versions();
+        let mut plan = board.plan();
+        let providers = Arc::new(Providers::new(&plan.providers, environment));
         let turns = Arc::new(Self {
             gateway,
             providers: providers.clone(),
@@ -90,8 +91,12 @@ impl Turns {
         });
         let (board, stop) = (board.clone(), turns.stop.clone());
         turns.running.spawn(async move {
-            while let Some(Ok(())) = stop.run_until_cancelled(plans.changed()).await {
-                providers.set(&board.plan().providers);
+            while let Some(Ok(())) = stop.run_until_cancelled(versions.changed()).await {
+                let now = board.plan();
+                if !Arc::ptr_eq(&plan, &now) {
+                    providers.set(&now.providers);
+                    plan = now;
+                }
             }
         });
         turns

@@ -5,6 +5,7 @@ mod coming_back;
 mod exactness;
 mod limits;
 mod patience;
+mod reloads;
 mod slow_readers;
 mod support;
 mod whose;

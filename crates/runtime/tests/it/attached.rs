@@ -135,7 +135,7 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
         assert_eq!(failed(call_choice(&board, choice).await).kind, CallErrorKind::UnknownTool);
     }
     assert!(board.servers().iter().all(|(plan, _)| plan.spec.name.as_str() == "crm"));
-    assert!(board.offers().iter().all(|(server, _)| server.as_str() == "crm"));
+    assert!(board.snapshot().offers().iter().all(|(server, _)| server.as_str() == "crm"));
     let ping = || Ask { method: "ping", ..Ask::default() };
     for session in [None, Some("s2"), Some("")] {
         let passed = board.pass(&own, session, ping(), None).await;
