@@ -8,6 +8,7 @@ mod data_dir;
 mod embedded;
 mod exposure;
 mod failure;
+mod file_limit;
 mod history_text;
 mod output;
 mod progress;

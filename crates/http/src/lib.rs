@@ -11,6 +11,7 @@ mod extract;
 mod faces;
 mod health;
 mod history;
+mod host_policy;
 mod if_woken;
 mod inspect;
 mod leases;

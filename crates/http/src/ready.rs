@@ -29,6 +29,10 @@ impl BoardPlace {
         let _there_is_one = self.0.set(Parts { board, gateway, turns });
     }
 
+    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+        self.0.get().map(|parts| &parts.board)
+    }
+
     pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
         self.0.get().map(|parts| &parts.gateway)
     }

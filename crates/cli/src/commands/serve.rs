@@ -22,6 +22,7 @@ use crate::embedded::{
     config_source, gatekeeper_options, load_config, open_store, start_board, start_gateway,
 };
 use crate::failure::Failure;
+use crate::file_limit;
 use crate::output::Output;
 
 pub(crate) async fn run(
@@ -29,6 +30,7 @@ pub(crate) async fn run(
     wanted: &ServeArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    file_limit::raise();
     let metrics = install_metrics();
     let plan = load_config(globals, output)?.plan;
     // Said before anything is connected: a set that does not exist is a reason not to start.

@@ -492,3 +492,22 @@ async fn f5_a_session_that_finds_no_room_is_told_so_and_is_not_gone() {
     drop(stream);
     assert_eq!(waits.tools().await, ["one__echo"]);
 }
+
+#[tokio::test]
+async fn silent_connections_beyond_the_file_limit_are_closed_for_a_new_client() {
+    let upstream = server([Tool::new("echo")]).await;
+    let home = home(&[("one", &upstream.url())], &[]);
+    let serve = home.serve().await;
+    let pid = i32::try_from(serve.pid()).ok().and_then(rustix::process::Pid::from_raw);
+    let few = rustix::process::Rlimit { current: Some(64), maximum: Some(64) };
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, few).unwrap();
+    let address = serve.url.strip_prefix("http://").unwrap();
+    let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    serve.said("no file descriptor is left for a new connection").await;
+    let started = Instant::now();
+    assert_eq!(serve.text("/healthz").await, "ok\n");
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    drop(silent);
+    serve.answer("one.echo", json!({})).await;
+    assert_eq!(serve.stderr().matches("no file descriptor is left").count(), 1);
+}
