@@ -54,6 +54,7 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
 
 async fn call(board: &Board) -> anyhow::Result<()> {
     let request = CallRequest {
+        check: None,
         tool: "sum_numbers".to_owned().into(),
         arguments: json!({"a": 1, "b": 2}),
         face: Face::Cli,

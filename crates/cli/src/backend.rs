@@ -94,6 +94,7 @@ impl Backend {
             Self::Remote(remote) => remote.call(name, &body).await,
             Self::Embedded(board) => {
                 let request = CallRequest {
+                    check: None,
                     tool: name.to_owned().into(),
                     arguments: body.arguments,
                     face: Face::Cli,

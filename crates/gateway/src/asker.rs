@@ -7,6 +7,7 @@ use switchboard_protocol::Capabilities;
 use switchboard_sessions::Session;
 use switchboard_view::{ListEra, Scope};
 
+use crate::call_check::Reached;
 use crate::client::Client;
 use crate::level::Level;
 
@@ -47,6 +48,7 @@ pub(crate) enum Job {
     Call {
         tool: CanonicalName,
         arguments: Option<String>,
+        reached: Reached,
     },
     Pass {
         server: ServerName,

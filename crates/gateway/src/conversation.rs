@@ -169,13 +169,16 @@ impl Conversation {
             session: self.asker.session.as_ref().map(|session| session.id.clone()),
         };
         self.work = Some(match self.job.clone() {
-            Job::Call { tool, arguments } => {
+            Job::Call { tool, arguments, reached } => {
+                let (scope, session) = (&self.asker.scope, self.asker.session.as_ref());
+                let check = self.gateway.check_for(scope, session, reached);
                 let call = RawCall {
                     tool: choice(tool, passing.session.as_ref()),
                     arguments,
                     face: Face::Mcp,
                     passing,
                     events: Some(events),
+                    check: Some(check),
                 };
                 Box::pin(async move { Done::Call(board.call_raw(call).await.result) })
             }

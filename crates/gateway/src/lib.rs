@@ -6,6 +6,7 @@
 
 mod asker;
 mod body;
+mod call_check;
 mod client;
 mod conversation;
 mod extras;

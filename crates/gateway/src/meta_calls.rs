@@ -8,6 +8,7 @@ use switchboard_protocol::{Members, notification};
 use switchboard_view::{ListEra, MetaTool, Switched, View};
 
 use crate::asker::Asker;
+use crate::call_check::Reached;
 use crate::gateway::Gateway;
 use crate::legacy::snapshot_of;
 use crate::methods::{Incoming, Replying};
@@ -100,7 +101,8 @@ impl Gateway {
             Err(told) => refuse(told),
             Ok(entry) => {
                 let arguments = members.get("arguments").filter(|text| *text != "null");
-                self.call(asker, entry, arguments.map(str::to_owned), request).await
+                let arguments = arguments.map(str::to_owned);
+                self.call(asker, entry, Reached::ByCallTool, arguments, request).await
             }
         }
     }

@@ -12,6 +12,7 @@ use switchboard_protocol::{
 use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
 use crate::asker::{Asker, Job, Wishes};
+use crate::call_check::Reached;
 use crate::conversation::{Conversation, Step};
 use crate::extras::Kind;
 use crate::gateway::Gateway;
@@ -123,7 +124,8 @@ impl Gateway {
                     let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
                     return Replying::now(Outcome::Error { status: 400, error });
                 }
-                self.call(asker, entry, arguments.map(str::to_owned), request).await
+                let arguments = arguments.map(str::to_owned);
+                self.call(asker, entry, Reached::Listed, arguments, request).await
             }
             Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, view, request)).await,
             Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
@@ -141,10 +143,11 @@ impl Gateway {
         self: &Arc<Self>,
         asker: Asker,
         entry: &Entry,
+        reached: Reached,
         arguments: Option<String>,
         request: &Incoming<'_>,
     ) -> Replying {
-        let job = Job::Call { tool: entry.tool.name.clone(), arguments };
+        let job = Job::Call { tool: entry.tool.name.clone(), arguments, reached };
         self.converse(asker, job, request, &CALL_MEMBERS).await
     }
 
@@ -454,7 +457,7 @@ fn not_found(era: ListEra, uri: &str) -> Outcome {
 fn is_same(parked: &Job, job: &Job) -> bool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (parked, job) {
-        (Job::Call { tool, arguments }, Job::Call { tool: other, arguments: others }) => {
+        (Job::Call { tool, arguments, .. }, Job::Call { tool: other, arguments: others, .. }) => {
             let value = |text: &Option<String>| parse(text.as_deref().unwrap_or("{}"));
             tool == other && value(arguments) == value(others)
         }

@@ -9,6 +9,7 @@ use switchboard_sessions::{Look, Session};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
 use tokio::sync::mpsc;
 
+use crate::call_check::Reached;
 use crate::gateway::Gateway;
 use crate::methods::disabled_text;
 
@@ -38,7 +39,11 @@ pub enum SessionReply {
 
 impl Gateway {
     /// Calls a tool as the session sees it.
-    pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
+    pub async fn call_in(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        call: SessionCall,
+    ) -> SessionReply {
         let look = self.sessions().look(session);
         let view = &look.view;
         if let Some(seen) = &call.seen {
@@ -71,7 +76,7 @@ impl Gateway {
             found => found,
         };
         match found {
-            Found::Tool(entry) => self.call_entry(session, entry, call).await,
+            Found::Tool(entry) => self.call_entry(session, entry, Reached::Listed, call).await,
             Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
             Found::Disabled { entry, sets } => refused(disabled_text(view, entry, &sets, true)),
             Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
@@ -79,9 +84,10 @@ impl Gateway {
     }
 
     async fn call_entry(
-        &self,
-        session: &Session,
+        self: &Arc<Self>,
+        session: &Arc<Session>,
         entry: &Entry,
+        reached: Reached,
         call: SessionCall,
     ) -> SessionReply {
         let request = CallRequest {
@@ -90,12 +96,13 @@ impl Gateway {
             face: call.face,
             session: Some(session.id.clone()),
             progress: call.progress,
+            check: Some(self.check_for(&session.scope, Some(session), reached)),
         };
         SessionReply::Called(entry.shown_name(), self.board.call(request).await)
     }
 
     async fn meta_in(
-        &self,
+        self: &Arc<Self>,
         session: &Arc<Session>,
         view: &View,
         meta: MetaTool,
@@ -130,7 +137,7 @@ impl Gateway {
                     Ok(entry) => {
                         let given = arguments.get("arguments").cloned().unwrap_or_default();
                         let call = SessionCall { arguments: given, ..call };
-                        return self.call_entry(session, entry, call).await;
+                        return self.call_entry(session, entry, Reached::ByCallTool, call).await;
                     }
                 }
             }

@@ -6,9 +6,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::{CallBody, CallView, RecordList};
-use switchboard_auth::Principal;
+use switchboard_auth::{Principal, Role};
 use switchboard_model::{CallId, Face};
-use switchboard_runtime::CallRequest;
+use switchboard_runtime::{CallCheck, CallRequest};
 use switchboard_store::CallFilter;
 
 use crate::answers::{
@@ -75,7 +75,14 @@ pub(crate) async fn call(
     }
     let arguments = body.arguments;
     let (face, tool) = (Face::Http, name.into());
-    let request = CallRequest { tool, arguments, face, session: None, progress: None };
+    // The name may mean another tool by the time the call runs.
+    let check = (principal.role < Role::Operator).then(|| {
+        CallCheck::new(move |tool| {
+            let is_permitted = gateway.permits(tool.name.as_str());
+            is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
+        })
+    });
+    let request = CallRequest { tool, arguments, face, session: None, progress: None, check };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)

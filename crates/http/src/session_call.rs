@@ -14,7 +14,7 @@ use crate::problem::ProblemResponse;
 
 /// Calls a tool as a session sees it.
 pub async fn call(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     session: &Arc<Session>,
     tool: String,
     body: SessionCallBody,

@@ -115,10 +115,7 @@ impl Board {
         let published = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
         let plan = Arc::new(plan);
         let slots = Arc::new(SlotTable::new(plan.max_concurrent));
-        let writer = match options.memory {
-            Memory::Keep => Some(Arc::new(CatalogWriter::new(options.store.clone()))),
-            Memory::ReadOnly => None,
-        };
+        let writer = CatalogWriter::of(&options.store, options.memory);
         let mut conductor = Conductor {
             writer: writer.clone(),
             local: options.local_tools.descriptors(),

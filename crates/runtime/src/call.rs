@@ -22,7 +22,7 @@ use tracing::Instrument;
 
 use crate::arguments::check_arguments;
 use crate::board::Board;
-use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool};
+use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool, withdrawn};
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
@@ -43,6 +43,27 @@ pub struct CallRequest {
     pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// What is checked again when the call has its slot, besides that the tool is still there.
+    pub check: Option<CallCheck>,
+}
+
+/// Decides again, when a call has its slot, whether the caller may still make it.
+#[derive(Clone)]
+pub struct CallCheck(Arc<CheckFn>);
+
+type CheckFn = dyn Fn(&CatalogTool) -> Result<(), String> + Send + Sync;
+
+impl CallCheck {
+    /// `check` gives the reason why the call may not be made any more.
+    pub fn new(check: impl Fn(&CatalogTool) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+}
+
+impl fmt::Debug for CallCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallCheck")
+    }
 }
 
 /// A sign of life of a running call.
@@ -63,6 +84,8 @@ pub struct RawCall {
     pub passing: Passing,
     /// Where progress, log messages and questions of the server go.
     pub events: Option<Ear>,
+    /// What is checked again when the call has its slot, besides that the tool is still there.
+    pub check: Option<CallCheck>,
 }
 
 /// Which tool is meant.
@@ -222,6 +245,7 @@ impl Board {
                 ..Passing::default()
             },
             events,
+            check: request.check,
         };
         let mut calling = std::pin::pin!(self.call_raw(call));
         let mut listening = std::pin::pin!(listening.fuse());
@@ -293,6 +317,7 @@ impl Board {
 
         ledger.wait_started = Some(Instant::now());
         let _slots = self.take_slots(tool).await?;
+        self.check_again(published, tool, call.check.as_ref())?;
         ledger.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         ledger.span = span.clone();
@@ -322,6 +347,24 @@ impl Board {
         };
         // One that was let go of a moment ago has a successor, unless it was removed.
         held(published).or_else(|| held(&self.published.load()))
+    }
+
+    /// Refuses a call whose tool was removed, or taken from its caller, before the call could run.
+    fn check_again(
+        &self,
+        seen: &Snapshot,
+        tool: &CatalogTool,
+        check: Option<&CallCheck>,
+    ) -> Result<(), CallError> {
+        let now = self.published.load();
+        let is_there = now.version() == seen.version()
+            || now.catalog().exactly_for(tool.owner.as_deref(), &tool.name).is_ok();
+        let still = if is_there {
+            check.map_or(Ok(()), |check| (check.0)(tool))
+        } else {
+            Err("the tool was removed".into())
+        };
+        still.map_err(|reason| withdrawn(tool, &reason))
     }
 
     /// First the tool's own slot, then one of all: who waits for a busy tool does not hold up the others.

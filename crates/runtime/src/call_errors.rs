@@ -32,6 +32,13 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     })
 }
 
+/// A call that was refused when it had its slot.
+pub(crate) fn withdrawn(tool: &CatalogTool, reason: &str) -> CallError {
+    let message =
+        format!("{} was not called: {reason} while the call waited for a slot", described(tool));
+    CallError::new(CallErrorKind::UnknownTool, message)
+}
+
 pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
     let limit = render_duration(tool.limits.timeout);
     let message = format!(

@@ -13,6 +13,8 @@ use switchboard_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::board::Memory;
+
 /// The pause before a write that failed is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -35,9 +37,13 @@ pub(crate) struct CatalogWriter {
 }
 
 impl CatalogWriter {
-    pub(crate) fn new(store: Store) -> Self {
-        let (pending, wake, stored) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
-        Self { store, pending, wake, stored }
+    /// `None` for a board that leaves no trace.
+    pub(crate) fn of(store: &Store, memory: Memory) -> Option<Arc<Self>> {
+        let writer = || {
+            let (store, stored) = (store.clone(), AtomicU64::new(0));
+            Arc::new(Self { store, pending: Mutex::default(), wake: Notify::new(), stored })
+        };
+        (memory == Memory::Keep).then(writer)
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -74,9 +80,7 @@ impl CatalogWriter {
         loop {
             let is_stopping = stop.run_until_cancelled(self.wake.notified()).await.is_none();
             let written = self.write().await;
-            if let Err(error) = &written
-                && !std::mem::replace(&mut is_failing, true)
-            {
+            if let Some(error) = written.as_ref().err().filter(|_| !is_failing) {
                 tracing::error!(
                     error = error.in_full(),
                     "the catalog could not be written to the store; it is in force, and written later"
@@ -85,12 +89,10 @@ impl CatalogWriter {
             if is_stopping {
                 return;
             }
-            match written {
-                Ok(()) => is_failing = false,
-                Err(_) => {
-                    stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await;
-                    self.wake.notify_one();
-                }
+            is_failing = written.is_err();
+            if is_failing {
+                stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await;
+                self.wake.notify_one();
             }
         }
     }

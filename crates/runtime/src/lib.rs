@@ -28,8 +28,8 @@ mod tokens;
 pub use attach::{AttachError, MAX_SERVERS_PER_OWNER};
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use call::{
-    CallFailed, CallReport, CallRequest, Passing, Progress, RawAnswer, RawCall, RawReport,
-    ResultHandle, ToolChoice,
+    CallCheck, CallFailed, CallReport, CallRequest, Passing, Progress, RawAnswer, RawCall,
+    RawReport, ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use local::{LocalTool, LocalTools};

@@ -5,6 +5,7 @@ mod coming_back;
 mod exactness;
 mod limits;
 mod patience;
+mod queued;
 mod reloads;
 mod slow_readers;
 mod support;

@@ -28,7 +28,7 @@ struct Config {
 const WITHOUT: Config = Config { gateway: "", tools: "", hidden: None };
 
 /// Each hides the tool in another way. Beside each stands the configuration that has neither the tool nor the rule.
-const WAYS: [(&str, Config); 5] = [
+const WAYS: [(&str, Config); 4] = [
     ("deny_toolsets", Config { gateway: "deny_toolsets: [hidden]", hidden: Some(""), ..WITHOUT }),
     ("allow_toolsets", Config { gateway: "allow_toolsets: [open]", hidden: Some(""), ..WITHOUT }),
     ("tool_denylist", Config { hidden: Some(", tool_denylist: [\"*\"]"), ..WITHOUT }),
@@ -36,7 +36,6 @@ const WAYS: [(&str, Config); 5] = [
         "enabled",
         Config { tools: "{name: hidden.leak, enabled: false}", hidden: Some(""), ..WITHOUT },
     ),
-    ("tool_sets", Config { gateway: "tool_sets: [open]", hidden: Some(""), ..WITHOUT }),
 ];
 
 fn plan(exposure: &str, open: &ScriptedServer, hidden: &ScriptedServer, config: Config) -> Plan {
@@ -59,12 +58,13 @@ fn plan(exposure: &str, open: &ScriptedServer, hidden: &ScriptedServer, config: 
     }
 }
 
-/// Every request that could show the tool or run it.
-fn requests() -> Vec<(&'static str, Value)> {
+/// Every request that could show the tool or run it. Where whole toolsets are hidden, so are the prompts and resources of
+/// the server.
+fn requests(config: Config) -> Vec<(&'static str, Value)> {
     let call = |tool: &str, arguments: Value| {
         ("tools/call", json!({"name": tool, "arguments": arguments}))
     };
-    vec![
+    let mut requests = vec![
         ("tools/list", json!({})),
         call("hidden__leak", json!({})),
         call("call_tool", json!({"name": "hidden__leak", "arguments": {}})),
@@ -74,14 +74,17 @@ fn requests() -> Vec<(&'static str, Value)> {
         call("describe_toolset", json!({"toolsetName": "hidden"})),
         call("enable_toolset", json!({"toolsetName": "hidden"})),
         call("list_toolsets", json!({})),
-        ("prompts/list", json!({})),
-        ("resources/list", json!({})),
-    ]
+    ];
+    if !config.gateway.is_empty() {
+        requests.extend([("prompts/list", json!({})), ("resources/list", json!({}))]);
+    }
+    requests
 }
 
 /// Asks everything again and again until it is told to stop; gives the answers that show what is hidden.
 async fn ask_until(
     world: World,
+    config: Config,
     is_legacy: bool,
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -89,7 +92,7 @@ async fn ask_until(
     let session = if is_legacy { Some(world.open(json!({})).await) } else { None };
     let mut leaks = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        for (method, params) in requests() {
+        for (method, params) in requests(config) {
             let answer = match &session {
                 Some(session) => session.ask(method, params.clone()).await,
                 None => world.modern(method, params.clone(), json!({})).await,
@@ -124,7 +127,7 @@ async fn reload_under_load(way: &str, exposure: &str, config: Config) {
     let mut callers = JoinSet::new();
     for caller in 0..4 {
         let (stop, asked) = (stop.clone(), asked.clone());
-        callers.spawn(ask_until(world.clone(), caller % 2 == 0, stop, asked));
+        callers.spawn(ask_until(world.clone(), config, caller % 2 == 0, stop, asked));
     }
     for _ in 0..RELOADS / (WAYS.len() * 2) {
         for config in [WITHOUT, config] {
@@ -150,10 +153,7 @@ async fn no_reload_shows_what_every_configuration_hides() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_reload_lets_meta_tools_reach_what_every_configuration_hides() {
     for (way, config) in WAYS {
-        // In this exposure `tool_sets` only says what is enabled at first.
-        if way != "tool_sets" {
-            reload_under_load(way, "dynamic", config).await;
-        }
+        reload_under_load(way, "dynamic", config).await;
     }
 }
 

@@ -69,6 +69,7 @@ async fn call_owned(board: &Board, owner: &str, name: &str) -> RawReport {
 
 async fn call_choice(board: &Board, tool: ToolChoice) -> RawReport {
     let call = RawCall {
+        check: None,
         tool,
         arguments: Some(r#"{"n":1}"#.into()),
         face: Face::Mcp,

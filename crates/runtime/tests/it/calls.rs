@@ -129,6 +129,7 @@ async fn a_record_says_everything_about_its_call_but_the_arguments() {
     let secret = json!({"id": 4711});
     let report = board
         .call(switchboard_runtime::CallRequest {
+            check: None,
             face: Face::Http,
             ..request("get", secret.clone())
         })

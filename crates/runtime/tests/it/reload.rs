@@ -161,6 +161,28 @@ async fn calls_that_wait_for_a_slot_outlive_a_change_of_their_server() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_for_a_slot_is_refused_when_its_tool_is_removed() {
+    let crm = server([Tool::echo("slow").sleeps(700), Tool::echo("stays")]).await;
+    let entry = "{name: slow, max_instances: 1, queue_timeout: 1m}";
+    let board = board(&yaml(&[entry], &[dynamic("crm", &crm)])).await;
+    let mut tasks = JoinSet::new();
+    spawn_call(&mut tasks, &board, request("slow", json!({})));
+    until(|| crm.stats().running_calls == 1).await;
+    let mut waiting = std::pin::pin!(board.call(request("slow", json!({}))));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    let without = with(&dynamic("crm", &crm), "tool_denylist: [slow]");
+    board.apply(plan(&yaml(&[], &[without]))).await.unwrap();
+    assert_eq!(answer(&tasks.join_next().await.unwrap().unwrap()), "{}");
+    let error = waiting.await.result.unwrap_err();
+    assert_eq!(
+        error.message,
+        "tool 'slow' of MCP server 'crm' was not called: the tool was removed while the call waited for a slot"
+    );
+    assert_eq!(crm.stats().total_calls(), 1);
+    end(&board).await;
+}
+
+#[tokio::test]
 async fn a_locked_store_holds_up_no_configuration_and_is_written_to_later() {
     let directory = tempfile::tempdir().unwrap();
     let (a, b) = (server([Tool::echo("a")]).await, server([Tool::echo("b")]).await);

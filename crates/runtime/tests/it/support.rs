@@ -128,6 +128,7 @@ pub(crate) async fn end(board: &Board) {
 
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
     CallRequest {
+        check: None,
         tool: tool.to_owned().into(),
         arguments,
         face: Face::Cli,
