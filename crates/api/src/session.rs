@@ -127,6 +127,12 @@ pub struct OwnServerView {
     pub transport: OwnTransport,
     /// The names of the headers that are sent to it.
     pub headers: Vec<String>,
+    /// `connecting`, `ready` or `unavailable`; nothing while the session is not in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why it cannot be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The servers that a session is bound to.

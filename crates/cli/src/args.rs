@@ -318,10 +318,46 @@ pub(crate) enum SessionCommand {
     Enable(SessionSwitchArguments),
     /// Switch toolsets or tools off
     Disable(SessionSwitchArguments),
+    /// Give a session an MCP server of its own, which nobody else sees
+    Attach(SessionAttachArguments),
+    /// Take a server of its own from a session
+    Detach {
+        id: String,
+        /// The name that the session gave it
+        #[arg(value_name = "SERVER")]
+        server: String,
+        /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+        #[arg(long)]
+        now: bool,
+    },
     /// Show what was said in a session, write it to a file, or read it from one
     History(SessionHistoryArguments),
     /// End a session
     Delete { id: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionAttachArguments {
+    pub(crate) id: String,
+    /// What the session calls it; its tools are shown as `SERVER__tool`
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Where it is, such as `https://example.com/mcp`
+    // Not `url`: clap would take it for the global option of that name.
+    #[arg(value_name = "URL")]
+    pub(crate) address: String,
+    /// Send this header with every request, such as `Authorization: Bearer ...`; may be repeated
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// It speaks the older HTTP+SSE transport
+    #[arg(long)]
+    pub(crate) sse: bool,
+    /// Do not wait until it has connected or failed
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+    #[arg(long)]
+    pub(crate) now: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use switchboard_api::{
     CallView, NewSession, Problem, RenderingView, SessionCallBody, SessionChange, SessionList,
     SessionTools, SessionToolsets, SessionView,
 };
-use switchboard_gateway::Gateway;
+use switchboard_gateway::{ATTACH_WAIT, Gateway};
 use switchboard_http::{present_sessions as present, session_call};
 use switchboard_model::{Face, LocalToolChoice};
 use switchboard_render::Provider;
@@ -36,6 +36,13 @@ pub(crate) enum SessionBackend {
 pub(crate) enum Apply {
     NextTurn,
     Now,
+}
+
+/// Whether a change waits for the servers that it attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    UntilConnected,
+    No,
 }
 
 impl SessionBackend {
@@ -80,8 +87,9 @@ impl SessionBackend {
             Self::Embedded(_, gateway, _) => {
                 let id = wanted.id.clone();
                 let beginning = present::beginning(wanted);
-                let session = gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning).await?;
-                Ok(present::session(Summary::of(&session)))
+                let session =
+                    gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning, ATTACH_WAIT).await?;
+                Ok(present::session(gateway, Summary::of(&session)))
             }
         }
     }
@@ -91,8 +99,8 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let sessions = gateway.sessions().list(None).await?;
-                let sessions = sessions.into_iter().map(present::session).collect();
-                Ok(SessionList { sessions })
+                let sessions = sessions.into_iter().map(|it| present::session(gateway, it));
+                Ok(SessionList { sessions: sessions.collect() })
             }
         }
     }
@@ -102,7 +110,7 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
-                Ok(present::session(Summary::of(&session)))
+                Ok(present::session(gateway, Summary::of(&session)))
             }
         }
     }
@@ -112,23 +120,27 @@ impl SessionBackend {
         id: &str,
         wanted: SessionChange,
         apply: Apply,
+        wait: Wait,
     ) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => {
-                let query = match apply {
-                    Apply::NextTurn => Vec::new(),
-                    Apply::Now => vec![("apply", "now".to_owned())],
-                };
+                let mut query = Vec::new();
+                query.extend((apply == Apply::Now).then(|| ("apply", "now".to_owned())));
+                query.extend((wait == Wait::No).then(|| ("wait", "0".to_owned())));
                 remote.patch(&["sessions", id], &query, &wanted).await
             }
             Self::Embedded(_, gateway, turns) => {
                 let session = found(gateway, id).await?;
                 let (expected, change) = present::change(wanted);
-                gateway.change_session(&session, expected, change).await?;
+                let wait = match wait {
+                    Wait::UntilConnected => ATTACH_WAIT,
+                    Wait::No => Duration::ZERO,
+                };
+                gateway.change_session(&session, expected, change, wait).await?;
                 if apply == Apply::Now {
                     turns.apply_now(&session.id);
                 }
-                Ok(present::session(Summary::of(&session)))
+                Ok(present::session(gateway, Summary::of(&session)))
             }
         }
     }

@@ -38,3 +38,4 @@ pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
 pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};
 pub use session_calls::{SessionCall, SessionReply};
+pub use session_care::ATTACH_WAIT;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{AttachedServer, HttpTransport, ServerName};
-use switchboard_runtime::AttachError;
+use switchboard_runtime::{AttachError, ServerStatus};
 use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
 
@@ -14,13 +14,18 @@ use crate::gateway::Gateway;
 /// How long a session that wakes waits for its servers before their tools count as gone.
 const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
 
+/// How long a change of a session waits for the servers that it attaches, unless it says otherwise.
+pub const ATTACH_WAIT: Duration = Duration::from_secs(15);
+
 impl Gateway {
-    /// Makes a session for somebody, within the limits of the configuration.
+    /// Makes a session for somebody, within the limits of the configuration. Returns when the servers that it attaches
+    /// have connected or failed, or after `wait`.
     pub async fn new_session(
         &self,
         name: Option<&str>,
         owner: &str,
         change: Change,
+        wait: Duration,
     ) -> Result<Arc<Session>, SessionError> {
         let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
         let servers = change.own_servers.clone();
@@ -33,6 +38,7 @@ impl Gateway {
             self.end_session(&session).await;
             return Err(error);
         }
+        self.wait_for_attached(&session, &servers, wait).await;
         Ok(session)
     }
 
@@ -53,12 +59,14 @@ impl Gateway {
         self.sessions().of(id, owner).await
     }
 
-    /// Changes a session in one step and tells everybody whom it concerns.
+    /// Changes a session in one step and tells everybody whom it concerns. Returns when the servers that the change
+    /// attaches have connected or failed, or after `wait`: then their tools are there for the next turn.
     pub async fn change_session(
         &self,
         session: &Arc<Session>,
         expected: Option<u64>,
         change: Change,
+        wait: Duration,
     ) -> Result<(), SessionError> {
         let servers = change.own_servers.clone();
         let before = session.now().draft.servers;
@@ -70,10 +78,33 @@ impl Gateway {
         for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
             self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
         }
+        self.wait_for_attached(session, &servers, wait).await;
         self.session_changed(session);
         // What was acknowledged is not lost.
         self.sessions.keeper.flush().await;
         Ok(())
+    }
+
+    /// The servers that a session attached, and how they are doing.
+    pub fn attached(&self, session: &str) -> Vec<(AttachedServer, ServerStatus)> {
+        self.board.attached(session)
+    }
+
+    /// Waits until what a change attached has connected or failed, and shows the session the result.
+    async fn wait_for_attached(
+        &self,
+        session: &Arc<Session>,
+        servers: &BTreeMap<String, Option<OwnServer>>,
+        wait: Duration,
+    ) {
+        if servers.values().all(Option::is_none) {
+            return;
+        }
+        let settled = self.board.attached_settled(&session.id);
+        if !wait.is_zero() && tokio::time::timeout(wait, settled).await.is_err() {
+            tracing::debug!("a server of a session takes long to connect");
+        }
+        self.sessions().look(session);
     }
 
     /// Connects servers that a session brings.

@@ -8,16 +8,23 @@ use switchboard_api::{
     RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionTool,
     SessionTools, SessionToolset, SessionToolsets, SessionView, TokenBasis, TokenCost,
 };
+use switchboard_gateway::Gateway;
 use switchboard_model::{Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
-use switchboard_runtime::Board;
+use switchboard_runtime::{Board, ServerStatus};
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
 use switchboard_view::snapshot_tools;
 
 use crate::present::unavailable_servers;
 
-/// A session, without the secrets of its servers.
-pub fn session(session: Summary) -> SessionView {
+/// A session, without the secrets of its servers, and how its own servers are doing.
+pub fn session(gateway: &Gateway, session: Summary) -> SessionView {
+    let has_own = !session.draft.servers.is_empty();
+    let attached = if has_own { gateway.attached(&session.id) } else { Vec::new() };
+    let status = |name: &str| {
+        let found = attached.iter().find(|(server, _)| server.name.as_str() == name);
+        found.map(|(_, status)| status)
+    };
     let (about, selection) = (session.draft.about, session.draft.selection);
     let switched = |wanted: bool| {
         let sets = selection.toolsets.iter().filter(|(_, is_on)| **is_on == wanted);
@@ -40,7 +47,7 @@ pub fn session(session: Summary) -> SessionView {
             .draft
             .servers
             .iter()
-            .map(|(name, own)| (name.clone(), own_view(own)))
+            .map(|(name, own)| (name.clone(), own_view(own, status(name))))
             .collect(),
         tools_revision: session.revision,
         created_at_ms: session.created_at_ms,
@@ -48,12 +55,14 @@ pub fn session(session: Summary) -> SessionView {
     }
 }
 
-fn own_view(own: &OwnServer) -> OwnServerView {
+fn own_view(own: &OwnServer, status: Option<&ServerStatus>) -> OwnServerView {
     let url = url::Url::parse(&own.url).map_or_else(|_| "***".into(), |url| redact_url(&url));
     OwnServerView {
         url,
         transport: if own.is_sse { OwnTransport::Sse } else { OwnTransport::StreamableHttp },
         headers: own.headers.keys().cloned().collect(),
+        state: status.map(|status| status.state.as_str().to_owned()),
+        error: status.and_then(|status| Some(status.error.as_ref()?.to_string())),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::Extension;
@@ -12,7 +13,7 @@ use switchboard_api::{
     ToolsetList, ToolsetView,
 };
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::Gateway;
+use switchboard_gateway::{ATTACH_WAIT, Gateway};
 use switchboard_sessions::{Session, SessionError, Summary};
 use switchboard_turns::Turns;
 
@@ -82,7 +83,8 @@ pub(crate) async fn list(
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
     let sessions = gateway.sessions().list(owner(&principal)).await?;
-    Ok(Json(SessionList { sessions: sessions.into_iter().map(present::session).collect() }))
+    let sessions = sessions.into_iter().map(|session| present::session(&gateway, session));
+    Ok(Json(SessionList { sessions: sessions.collect() }))
 }
 
 /// Make a session
@@ -94,6 +96,7 @@ pub(crate) async fn list(
     path = "/api/v1/sessions",
     operation_id = "createSession",
     tag = "sessions",
+    params(WaitQuery),
     request_body(content = NewSession, description = "What it is to be; `{}` will do."),
     responses(
         (
@@ -118,12 +121,14 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
+    FromQuery(WaitQuery { wait }): FromQuery<WaitQuery>,
     FromBody(wanted): FromBody<NewSession>,
 ) -> Result<(StatusCode, Json<SessionView>), ProblemResponse> {
     let id = wanted.id.clone();
     let beginning = present::beginning(wanted);
-    let session = gateway.new_session(id.as_deref(), &principal.id, beginning).await?;
-    Ok((StatusCode::CREATED, Json(present::session(Summary::of(&session)))))
+    let wait = wait_of(wait);
+    let session = gateway.new_session(id.as_deref(), &principal.id, beginning, wait).await?;
+    Ok((StatusCode::CREATED, Json(present::session(&gateway, Summary::of(&session)))))
 }
 
 /// Show a session
@@ -218,7 +223,11 @@ pub(crate) async fn bind(
     params(ServerOfSession, ApplyQuery),
     request_body(content = OwnServerBody, description = "Where it is."),
     responses(
-        (status = 200, description = "It has it; the tools come when the server has answered.", body = SessionView),
+        (
+            status = 200,
+            description = "It has it. The server has connected or failed, as `state` and `error` say, or takes longer.",
+            body = SessionView
+        ),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -323,6 +332,26 @@ pub(crate) struct ApplyQuery {
     #[serde(default)]
     #[param(inline)]
     apply: ApplyWhen,
+    /// How many seconds to wait for servers that the change gives the session; 0 does not wait.
+    #[param(maximum = 60, default = 15)]
+    wait: Option<u64>,
+}
+
+/// How long a new session waits for its own servers.
+#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitQuery {
+    /// How many seconds to wait for the servers of its own; 0 does not wait.
+    #[param(maximum = 60, default = 15)]
+    wait: Option<u64>,
+}
+
+/// The longest that a request waits for a server.
+const LONGEST_WAIT: u64 = 60;
+
+fn wait_of(seconds: Option<u64>) -> Duration {
+    seconds.map_or(ATTACH_WAIT, |seconds| Duration::from_secs(seconds.min(LONGEST_WAIT)))
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
@@ -384,16 +413,17 @@ impl Meant {
 
     pub(crate) fn view(&self) -> SessionView {
         self.gateway.sessions().look(&self.session);
-        present::session(Summary::of(&self.session))
+        present::session(&self.gateway, Summary::of(&self.session))
     }
 
     pub(crate) async fn change(
         &self,
         wanted: SessionChange,
-        ApplyQuery { apply }: ApplyQuery,
+        ApplyQuery { apply, wait }: ApplyQuery,
     ) -> Result<Json<SessionView>, ProblemResponse> {
         let (expected, change) = present::change(wanted);
-        self.gateway.change_session(&self.session, expected, change).await?;
+        let wait = wait_of(wait);
+        self.gateway.change_session(&self.session, expected, change, wait).await?;
         if apply == ApplyWhen::Now {
             self.turns.apply_now(&self.session.id);
         }

@@ -337,7 +337,7 @@ fn start_servers<'a>(
         .map(|plan| {
             let name = &plan.spec.name;
             let had = remembered.get(name).cloned();
-            (name.clone(), Server::start(plan.spec.clone(), plan.poll_interval, had, around))
+            (name.clone(), Server::start(plan.spec.clone(), None, plan.poll_interval, had, around))
         })
         .collect()
 }

@@ -85,6 +85,8 @@ struct Condition {
 #[derive(Debug)]
 pub(crate) struct Server {
     spec: ServerSpec,
+    /// What people call it, where its own name is made up.
+    alias: Option<ServerName>,
     poll: Option<Duration>,
     condition: Mutex<Condition>,
     open: ArcSwapOption<Open>,
@@ -137,12 +139,14 @@ impl Server {
     /// Starts to keep `spec` connected. `remembered` is what it had at the last run.
     pub(crate) fn start(
         spec: ServerSpec,
+        alias: Option<ServerName>,
         poll: Option<Duration>,
         remembered: Option<Vec<ToolDescriptor>>,
         around: &Surroundings,
     ) -> Arc<Self> {
         let server = Arc::new(Self {
             spec,
+            alias,
             poll,
             condition: Mutex::new(Condition {
                 state: ServerState::Connecting,
@@ -172,6 +176,11 @@ impl Server {
 
     pub(crate) fn spec(&self) -> &ServerSpec {
         &self.spec
+    }
+
+    /// Its name in log lines.
+    fn shown_name(&self) -> &ServerName {
+        self.alias.as_ref().unwrap_or(&self.spec.name)
     }
 
     pub(crate) fn poll(&self) -> Option<Duration> {
@@ -311,12 +320,17 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
             Err(error) => {
                 let is_news = server.condition().error.as_ref() != Some(&error);
                 // The first failure of a configured server is told by whoever starts the board.
-                let is_untold = match around.audience {
-                    Audience::Everybody => server.attempted.is_cancelled(),
-                    Audience::Owner => true,
-                };
-                if is_news && is_untold {
-                    tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
+                let is_untold = server.attempted.is_cancelled();
+                match around.audience {
+                    Audience::Owner if is_news => tracing::warn!(
+                        "Failed to connect to MCP server '{}' at {}\nError: {error}",
+                        server.shown_name(),
+                        server.spec.place
+                    ),
+                    Audience::Everybody if is_news && is_untold => {
+                        tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
+                    }
+                    Audience::Owner | Audience::Everybody => {}
                 }
                 server.lose(error);
             }
@@ -383,10 +397,11 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
     };
     let options = ConnectOptions { known_era, ..around.options.clone() };
     let start = Instant::now();
-    tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.place);
+    let shown = server.shown_name();
+    tracing::info!("Connecting to MCP server '{shown}' at {}", server.spec.place);
     let (connection, list) = Connection::open(&server.spec, &options).await?;
     let took = start.elapsed();
-    tracing::info!("MCP server '{name}' returned {} tools", list.tools.len());
+    tracing::info!("MCP server '{shown}' returned {} tools", list.tools.len());
     if around.memory == Memory::Keep
         && let Some(era) = connection.learned_era().filter(|era| known_era != Some(*era))
         && let Err(error) = around.store.remember_era(name, &fingerprint, era, now).await

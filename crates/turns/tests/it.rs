@@ -37,7 +37,8 @@ async fn bench() -> Bench {
     };
     let gateway = Gateway::start(board.clone(), Box::new(all)).unwrap();
     let turns = Turns::start(&board, gateway.clone(), &|_| None);
-    let session = gateway.new_session(Some("s"), "local", Change::default()).await.unwrap();
+    let session =
+        gateway.new_session(Some("s"), "local", Change::default(), Duration::ZERO).await.unwrap();
     Bench { board, gateway, turns, session }
 }
 
