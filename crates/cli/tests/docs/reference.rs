@@ -106,6 +106,8 @@ const COMMANDS: &[&str] = &[
     "session bind",
     "session enable",
     "session disable",
+    "session attach",
+    "session detach",
     "session history",
     "session delete",
     "chat",
