@@ -18,7 +18,7 @@ pub use rendering::{
 pub use server::{Readiness, ServerList, ServerView};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RevisionEvent, SessionChange, SessionEvent, SessionList, SessionTool, SessionTools,
-    SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
+    RevisionEvent, SessionChange, SessionClientView, SessionEvent, SessionList, SessionTool,
+    SessionTools, SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
 };
 pub use tool::{LimitsView, ToolList, ToolView};

@@ -181,10 +181,24 @@ pub struct SessionView {
     pub own_servers: BTreeMap<String, OwnServerView>,
     /// Grows with every change of its tools.
     pub tools_revision: u64,
+    /// Its MCP clients of the session era, connected or expected back. Not repeated in the answer to a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<SessionClientView>>,
     /// When it was made, in milliseconds since 1970.
     pub created_at_ms: i64,
     /// When it last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
+}
+
+/// An MCP client of a session, as it describes itself.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionClientView {
+    #[schema(required)]
+    pub name: Option<String>,
+    #[schema(required)]
+    pub version: Option<String>,
+    /// The version of MCP that was agreed on.
+    pub protocol_version: String,
 }
 
 /// All sessions that the asker may see.

@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_auth::Role;
 use switchboard_config::Client;
-use switchboard_model::AdmissionMode;
+use switchboard_model::{AdmissionMode, CallOutcome};
 use switchboard_telemetry::LogFormat;
 
 use crate::exposure::ExposureArguments;
@@ -436,12 +437,37 @@ pub(crate) struct CallsArguments {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Only calls that ended so, such as `ok`, `tool_error` or `timeout`
-    #[arg(long)]
-    pub(crate) outcome: Option<String>,
+    /// Only calls of tools of this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Only calls that were made in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only calls that ended so
+    #[arg(long, value_parser = outcome_parser())]
+    pub(crate) outcome: Option<CallOutcome>,
+    /// Only calls since then: a duration such as `15m` or `2d`, or a timestamp such as `2026-11-17T08:00:00Z`
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Also show the session, and why a call failed; implied by an outcome that is a failure
+    #[arg(long, short)]
+    pub(crate) long: bool,
+    /// Go on and show calls as they end, until interrupted; with --json one line each
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
     /// Print the large result that was kept under this handle
-    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["tool", "outcome"])]
+    #[arg(
+        long,
+        value_name = "HANDLE",
+        conflicts_with_all = ["tool", "server", "session", "outcome", "since", "follow"]
+    )]
     pub(crate) result: Option<String>,
+}
+
+/// Takes the words of outcomes and names them where another one is given.
+fn outcome_parser() -> impl TypedValueParser<Value = CallOutcome> {
+    PossibleValuesParser::new(CallOutcome::ALL.map(CallOutcome::as_str))
+        .try_map(|word| CallOutcome::from_word(&word).ok_or("is not an outcome"))
 }
 
 #[derive(Debug, Subcommand)]

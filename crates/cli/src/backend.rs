@@ -12,6 +12,7 @@ use crate::embedded::{end_board, load_config, open_store, start_board};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
+use crate::session_backend::local_caller;
 
 /// Answers commands.
 pub(crate) enum Backend {
@@ -97,6 +98,7 @@ impl Backend {
                     tool: name.to_owned().into(),
                     arguments: body.arguments,
                     face: Face::Cli,
+                    caller: local_caller(),
                     session: None,
                     progress: None,
                 };

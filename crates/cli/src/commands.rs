@@ -2,6 +2,8 @@
 
 mod auth;
 mod calls;
+mod calls_follow;
+mod calls_source;
 mod chat;
 mod check;
 mod config;

@@ -6,12 +6,11 @@ use reqwest::header::ACCEPT;
 use reqwest::{Client, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
+use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 
 use switchboard_config::API_KEY_VARIABLE;
 use switchboard_model::{Secret, is_on_this_machine};
 
-use crate::args::CallsArguments;
 use crate::failure::Failure;
 
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
@@ -51,17 +50,6 @@ impl Remote {
 
     pub(crate) async fn call(&self, name: &str, body: &CallBody) -> Result<CallView, Failure> {
         self.read(self.http.post(self.at(&["tools", name, "call"])).json(body)).await
-    }
-
-    pub(crate) async fn calls(&self, wanted: &CallsArguments) -> Result<RecordList, Failure> {
-        let mut url = self.at(&["calls"]);
-        url.query_pairs_mut().append_pair("limit", &wanted.limit.to_string());
-        for (key, value) in [("tool", &wanted.tool), ("outcome", &wanted.outcome)] {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(key, value);
-            }
-        }
-        self.read(self.http.get(url)).await
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(

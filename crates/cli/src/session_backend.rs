@@ -9,7 +9,7 @@ use switchboard_api::{
 };
 use switchboard_gateway::Gateway;
 use switchboard_http::{present_sessions as present, session_call};
-use switchboard_model::{Face, LocalToolChoice};
+use switchboard_model::{Caller, Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
 use switchboard_sessions::{Session, SessionError, Summary};
@@ -23,7 +23,12 @@ use crate::output::Output;
 use crate::remote::Remote;
 
 /// Whose the sessions are that are made without a server.
-const LOCAL_OWNER: &str = "local";
+pub(crate) const LOCAL_OWNER: &str = "local";
+
+/// Who makes the calls of a command that works without a server.
+pub(crate) fn local_caller() -> Caller {
+    Caller::of(LOCAL_OWNER.into())
+}
 
 /// Answers commands about sessions.
 pub(crate) enum SessionBackend {
@@ -91,8 +96,8 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let sessions = gateway.sessions().list(None).await?;
-                let sessions = sessions.into_iter().map(present::session).collect();
-                Ok(SessionList { sessions })
+                let clients = gateway.session_clients(None).await?;
+                Ok(present::sessions(sessions, &clients))
             }
         }
     }
@@ -102,7 +107,8 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
-                Ok(present::session(Summary::of(&session)))
+                let clients = gateway.session_clients(Some(&session.owner)).await?;
+                Ok(present::with_clients(present::session(Summary::of(&session)), &clients))
             }
         }
     }
@@ -197,8 +203,15 @@ impl SessionBackend {
             }
             Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
-                let called =
-                    session_call::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
+                let called = session_call::call(
+                    gateway,
+                    &session,
+                    tool.to_owned(),
+                    body,
+                    Face::Cli,
+                    local_caller(),
+                )
+                .await;
                 called.map_err(Failure::from)
             }
         }

@@ -14,6 +14,8 @@ use crate::level::Level;
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
     pub(crate) principal: Arc<str>,
+    /// The name that the client gives itself.
+    pub(crate) client_name: Option<Arc<str>>,
     /// The legacy client; `None` in the modern era.
     pub(crate) client: Option<Arc<Client>>,
     /// Whose toolsets it sees, if anybody's.

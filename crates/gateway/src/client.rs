@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::client_info::ClientInfo;
 use crate::gaze::{Changes, Gaze};
 use crate::level::Level;
 
@@ -31,6 +32,7 @@ pub(crate) struct Client {
     pub(crate) id: Arc<str>,
     pub(crate) owner: Arc<str>,
     pub(crate) version: &'static str,
+    pub(crate) info: ClientInfo,
     pub(crate) capabilities: Capabilities,
     pub(crate) capabilities_text: Arc<str>,
     pub(crate) scope: Arc<Scope>,
@@ -69,6 +71,7 @@ impl Client {
         id: Arc<str>,
         owner: Arc<str>,
         version: &'static str,
+        info: ClientInfo,
         capabilities: Arc<str>,
         scope: Arc<Scope>,
         session: Arc<Session>,
@@ -84,6 +87,7 @@ impl Client {
             id,
             owner,
             version,
+            info,
             capabilities: Capabilities::read(&capabilities),
             capabilities_text: capabilities,
             scope,

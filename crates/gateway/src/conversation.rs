@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{CanonicalName, Face, ServerName};
+use switchboard_model::{Caller, CanonicalName, Face, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
     without_member,
@@ -167,6 +167,10 @@ impl Conversation {
             // Modern requests stand alone: two without an origin are never of the same one.
             origin: self.asker.client.as_ref().map(|client| client.id.clone()),
             session: self.asker.session.as_ref().map(|session| session.id.clone()),
+            caller: Caller {
+                principal: Some(self.asker.principal.clone()),
+                client: self.asker.client_name.clone(),
+            },
         };
         self.work = Some(match self.job.clone() {
             Job::Call { tool, arguments } => {

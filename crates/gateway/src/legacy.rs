@@ -11,6 +11,7 @@ use switchboard_view::Scope;
 
 use crate::asker::Asker;
 use crate::client::{Client, Remembered};
+use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::level::Level;
@@ -59,8 +60,9 @@ impl Gateway {
         });
         // Its era has no way to ask what has become of one.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
+        let info = ClientInfo::read(params.get("clientInfo"));
         let client =
-            Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
+            Client::new(id, owner.clone(), version, info, capabilities, scope, session, gaze, None);
         self.sessions.keeper.put_client(snapshot_of(&client));
         self.clients().insert(client.id.clone(), client.clone());
         // What changed while it was being made is told too.
@@ -157,8 +159,9 @@ impl Gateway {
                 .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
         let capabilities = state.get("capabilities")?.to_string().into();
+        let info = ClientInfo::read(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
-        Some(Client::new(id, owner, version, capabilities, scope, session, gaze, remembered))
+        Some(Client::new(id, owner, version, info, capabilities, scope, session, gaze, remembered))
     }
 }
 
@@ -167,6 +170,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
     let state = json!({
         "version": client.version,
+        "clientInfo": {"name": client.info.name, "version": client.info.version},
         "capabilities": capabilities,
         "scope": *client.scope,
         "logLevel": client.log_level().map(Level::as_str),
@@ -188,6 +192,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
 pub(crate) fn asker_of(client: &Arc<Client>, can_stream: bool) -> Asker {
     Asker {
         principal: client.owner.clone(),
+        client_name: client.info.name.clone(),
         client: Some(client.clone()),
         session: Some(client.session.clone()),
         scope: client.scope.clone(),

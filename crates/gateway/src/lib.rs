@@ -7,6 +7,7 @@
 mod asker;
 mod body;
 mod client;
+mod client_info;
 mod conversation;
 mod extras;
 mod front;
@@ -31,9 +32,12 @@ mod seal;
 mod server_sets;
 mod session_calls;
 mod session_care;
+mod session_clients;
 
 pub use body::{GatewayBody, Piece};
+pub use client_info::ClientInfo;
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
 pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};
 pub use session_calls::{SessionCall, SessionReply};
+pub use session_clients::SessionClient;

@@ -13,6 +13,7 @@ use switchboard_sessions::Session;
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
+use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;
@@ -73,6 +74,7 @@ impl Gateway {
         let capabilities = meta.capabilities.unwrap_or("{}");
         Asker {
             principal: principal.clone(),
+            client_name: ClientInfo::read(meta.client_info).name,
             client: None,
             session,
             scope,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind, CanonicalName, Face, ToolResult};
+use switchboard_model::{CallError, CallErrorKind, Caller, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
 use switchboard_sessions::{Look, Session};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
@@ -20,6 +20,7 @@ pub struct SessionCall {
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub face: Face,
+    pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What the caller saw when it chose the tool, where that may be something else than what is there now.
     pub seen: Option<Arc<Look>>,
@@ -88,6 +89,7 @@ impl Gateway {
             tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments,
             face: call.face,
+            caller: call.caller,
             session: Some(session.id.clone()),
             progress: call.progress,
         };

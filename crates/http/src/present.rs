@@ -164,6 +164,8 @@ pub fn record(record: &CallRecord) -> RecordView {
         started_at: format!("{started:.3}"),
         session: record.session.clone(),
         face: record.face.as_str().into(),
+        principal: record.caller.principal.as_deref().map(str::to_owned),
+        client: record.caller.client.as_deref().map(str::to_owned),
         requested: record.requested.clone(),
         tool: record.tool.as_ref().map(ToString::to_string),
         revision: record.revision,

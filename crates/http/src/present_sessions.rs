@@ -1,13 +1,16 @@
 //! Sessions in the shapes of the API, and changes the other way.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::HeaderName;
 use switchboard_api::{
     NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionTool,
-    SessionTools, SessionToolset, SessionToolsets, SessionView, TokenBasis, TokenCost,
+    RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionClientView,
+    SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
+    TokenBasis, TokenCost,
 };
+use switchboard_gateway::SessionClient;
 use switchboard_model::{Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::Board;
@@ -43,9 +46,32 @@ pub fn session(session: Summary) -> SessionView {
             .map(|(name, own)| (name.clone(), own_view(own)))
             .collect(),
         tools_revision: session.revision,
+        clients: None,
         created_at_ms: session.created_at_ms,
         updated_at_ms: session.updated_at_ms,
     }
+}
+
+/// A list of sessions, with the clients of each.
+pub fn sessions(
+    sessions: Vec<Summary>,
+    clients: &HashMap<String, Vec<SessionClient>>,
+) -> SessionList {
+    let sessions = sessions.into_iter().map(session);
+    SessionList { sessions: sessions.map(|session| with_clients(session, clients)).collect() }
+}
+
+/// A session with its MCP clients.
+pub fn with_clients(
+    session: SessionView,
+    clients: &HashMap<String, Vec<SessionClient>>,
+) -> SessionView {
+    let clients = clients.get(&session.id).into_iter().flatten().map(|client| SessionClientView {
+        name: client.info.name.as_deref().map(str::to_owned),
+        version: client.info.version.as_deref().map(str::to_owned),
+        protocol_version: client.protocol_version.clone(),
+    });
+    SessionView { clients: Some(clients.collect()), ..session }
 }
 
 fn own_view(own: &OwnServer) -> OwnServerView {

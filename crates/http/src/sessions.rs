@@ -82,7 +82,8 @@ pub(crate) async fn list(
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
     let sessions = gateway.sessions().list(owner(&principal)).await?;
-    Ok(Json(SessionList { sessions: sessions.into_iter().map(present::session).collect() }))
+    let clients = gateway.session_clients(owner(&principal)).await?;
+    Ok(Json(present::sessions(sessions, &clients)))
 }
 
 /// Make a session
@@ -143,8 +144,9 @@ pub(crate) async fn create(
         StoreFailed,
     )
 )]
-pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
-    Json(meant.view())
+pub(crate) async fn show(meant: Meant) -> Result<Json<SessionView>, ProblemResponse> {
+    let clients = meant.gateway.session_clients(Some(&meant.session.owner)).await?;
+    Ok(Json(present::with_clients(meant.view(), &clients)))
 }
 
 /// Change a session
@@ -338,6 +340,8 @@ pub(crate) struct Meant {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
+    /// Who asks.
+    pub(crate) principal: Arc<str>,
 }
 
 /// Whom a request may mean something of.
@@ -371,7 +375,8 @@ impl Asker {
     /// The session of this id.
     pub(crate) async fn session(self, id: &str) -> Result<Meant, ProblemResponse> {
         let session = self.gateway.session(id, owner(&self.principal)).await?;
-        Ok(Meant { gateway: self.gateway, turns: self.turns, session })
+        let principal = self.principal.id;
+        Ok(Meant { gateway: self.gateway, turns: self.turns, session, principal })
     }
 }
 

@@ -19,7 +19,8 @@ mod tool;
 
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, Face, Fault, Retry,
+    ToolResult,
 };
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{

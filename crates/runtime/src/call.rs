@@ -10,7 +10,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
+    CallError, CallErrorKind, CallId, Caller, CanonicalName, Face, ToolResult, render_duration,
 };
 use switchboard_protocol::{Content, ResultHead, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
@@ -39,6 +39,7 @@ pub struct CallRequest {
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub face: Face,
+    pub caller: Caller,
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
@@ -125,6 +126,8 @@ pub struct Passing {
     pub origin: Option<Arc<str>>,
     /// The session in which it is made, for the record.
     pub session: Option<Arc<str>>,
+    /// Who makes it, for the record.
+    pub caller: Caller,
 }
 
 /// Names a result that is kept in the store.
@@ -219,6 +222,7 @@ impl Board {
             passing: Passing {
                 wants_progress: true,
                 session: request.session,
+                caller: request.caller,
                 ..Passing::default()
             },
             events,
@@ -251,6 +255,7 @@ impl Board {
         let revision = published.catalog.revision();
         let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
         ledger.session.clone_from(&call.passing.session);
+        ledger.caller.clone_from(&call.passing.caller);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())

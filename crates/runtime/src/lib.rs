@@ -9,6 +9,7 @@ mod attachments;
 mod board;
 mod call;
 mod call_errors;
+mod call_log;
 mod conductor;
 mod config_source;
 mod ledger;

@@ -1,11 +1,11 @@
 //! `session`: chats and connected clients, each with its own view of the tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use comfy_table::Cell;
 use serde_json::json;
-use switchboard_api::{NewSession, SessionChange, SessionTools, SessionView};
+use switchboard_api::{NewSession, SessionChange, SessionClientView, SessionTools, SessionView};
 
 use super::session_history;
 use crate::args::{Globals, SessionCommand, SessionNewArguments, SessionSwitchArguments};
@@ -142,7 +142,10 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
         output.note("there are no sessions");
         return Ok(());
     }
-    let header = ["session", "kind", "owner", "revision", "servers", "toolsets", "title"];
+    let header = [
+        "session", "kind", "owner", "client", "protocol", "revision", "servers", "toolsets",
+        "title",
+    ];
     let rows = list.sessions.iter().map(|session| {
         let servers = session.servers.as_ref().map_or("all".into(), |names| names.join(","));
         let title = session.title.as_deref().unwrap_or_default();
@@ -150,6 +153,8 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
             session.id.clone(),
             session.kind.clone(),
             session.owner.clone(),
+            of_clients(session, |client| client_name(client)),
+            of_clients(session, |client| client.protocol_version.clone()),
             session.tools_revision.to_string(),
             servers,
             switched(session),
@@ -160,6 +165,18 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
     });
     output.table(&header, rows.collect());
     Ok(())
+}
+
+/// Something of every client of a session, each value once.
+fn of_clients(session: &SessionView, what: impl Fn(&SessionClientView) -> String) -> String {
+    let of_each: BTreeSet<_> = session.clients.iter().flatten().map(what).collect();
+    of_each.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// The name and the version that a client gives itself.
+fn client_name(client: &SessionClientView) -> String {
+    let parts = [&client.name, &client.version].into_iter().flatten();
+    parts.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// What was switched by hand, such as `+quotes -mail`.
@@ -187,6 +204,10 @@ fn show(session: &SessionView, tools: &SessionTools, output: Output) {
     }
     for (tool, is_on) in &session.tools {
         lines.push(("tool", format!("{}{tool}", if *is_on { '+' } else { '-' })));
+    }
+    for client in session.clients.iter().flatten() {
+        let protocol = &client.protocol_version;
+        lines.push(("client", harmless(&format!("{}, MCP {protocol}", client_name(client)))));
     }
     for (provider, allowed) in &session.allow {
         lines.push(("allowed", format!("{provider}: {}", allowed.join(", "))));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use switchboard_config::{Input, SourceFile, load};
-use switchboard_model::{CallError, CallRecord, Face, Plan, ServerState};
+use switchboard_model::{CallError, CallRecord, Caller, Face, Plan, ServerState};
 use switchboard_runtime::{
     Board, BoardOptions, CallReport, CallRequest, LocalTools, Memory, ServerStatus, StartError,
 };
@@ -131,6 +131,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         tool: tool.to_owned().into(),
         arguments,
         face: Face::Cli,
+        caller: Caller::default(),
         session: None,
         progress: None,
     }
