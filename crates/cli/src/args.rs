@@ -183,8 +183,12 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// A file with `mcpServers` (Claude Desktop, Cursor, .mcp.json) or `servers` (VS Code)
+    /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), or the
+    /// `config.toml` of Codex
     pub(crate) file: PathBuf,
+    /// Of a file with servers of projects, such as ~/.claude.json, only those of this one [default: of all]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
     /// Add the servers to this configuration file instead of printing one; it is made when missing
     #[arg(long, value_name = "FILE")]
     pub(crate) merge: Option<PathBuf>,
@@ -204,6 +208,9 @@ pub(crate) struct ConnectArguments {
     /// Replace another entry of the same name
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
+    /// Take over the client's other servers: they go to the configuration file and leave the client's
+    #[arg(long = "move", requires = "write")]
+    pub(crate) take_over: bool,
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "switchboard")]
     pub(crate) name: String,

@@ -8,6 +8,7 @@ mod chat;
 mod check;
 mod config;
 mod connect;
+mod connect_move;
 mod demo_server;
 mod doctor;
 mod import;

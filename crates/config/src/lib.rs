@@ -37,7 +37,7 @@ pub use clients::{
 };
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
-pub use import::{Imported, ImportedServer, import_servers};
+pub use import::{ImportScope, Imported, ImportedServer, import_servers};
 pub use load::{Input, SourceFile, load};
 pub use merge::{Merged, merge_into};
 pub use place::Place;
