@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_first_text_of_an_error_is_kept_up_to_a_bound() {
         #[track_caller]
-        fn check(content: serde_json::Value, expected: Option<&str>) {
+        fn check(content: Value, expected: Option<&str>) {
             let mut result = ToolResult::error("");
             result.content = content.as_array().cloned().unwrap_or_default();
             assert_eq!(error_text(&RawAnswer::of(&result)).as_deref(), expected);

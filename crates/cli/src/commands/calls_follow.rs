@@ -55,6 +55,10 @@ impl Follower {
     /// Waits a moment and looks again.
     pub(crate) async fn next(&mut self, source: &CallSource) -> Result<News, Failure> {
         tokio::time::sleep(PAUSE).await;
+        self.look(source).await
+    }
+
+    async fn look(&mut self, source: &CallSource) -> Result<News, Failure> {
         let ended_since_ms = self.newest_end_ms.map(|end| end - OVERLAP_MS);
         let mut filter =
             CallFilter { limit: PAGE, ended_since_ms, before: None, ..self.filter.clone() };
@@ -129,7 +133,7 @@ mod tests {
     }
 
     async fn look(follower: &mut Follower, source: &CallSource) -> Vec<String> {
-        let news = follower.next(source).await.map_err(|failure| failure.text()).unwrap();
+        let news = follower.look(source).await.map_err(|failure| failure.text()).unwrap();
         assert!(!news.is_incomplete);
         news.calls.into_iter().map(|call| call.id).collect()
     }
@@ -142,7 +146,6 @@ mod tests {
         let mut follower = Follower::new(CallFilter::newest(20));
         let first = follower.first(&source).await.map_err(|failure| failure.text()).unwrap();
         assert_eq!(first.calls.len(), 1);
-        tokio::time::pause();
         assert_eq!(look(&mut follower, &source).await, Vec::<String>::new());
         // It began before the call that was shown, and ended after it.
         store.record_calls(&[record("a", 0, 700_000)]).await.unwrap();
@@ -159,7 +162,6 @@ mod tests {
         follower.first(&source).await.map_err(|failure| failure.text()).unwrap();
         let many: Vec<_> = (0..2500).map(|n| record(&format!("{n:05}"), n, 0)).collect();
         store.record_calls(&many).await.unwrap();
-        tokio::time::pause();
         let shown = look(&mut follower, &source).await;
         assert_eq!(shown, many.into_iter().map(|call| call.id.0).collect::<Vec<_>>());
     }

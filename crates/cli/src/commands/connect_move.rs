@@ -28,7 +28,9 @@ pub(crate) struct Move {
 pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str) -> Option<Imported> {
     let name = file.display().to_string();
     let mut imported = import_servers(&name, text, ImportScope::NoProject).ok()?;
+    let own_note = format!("{own_entry}: ");
     imported.servers.retain(|server| server.written != own_entry);
+    imported.notes.retain(|note| !note.starts_with(&own_note));
     (!imported.servers.is_empty()).then_some(imported)
 }
 

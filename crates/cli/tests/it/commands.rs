@@ -246,7 +246,10 @@ fn import_says_what_it_made_of_it() {
               max_instances: 5
               timeout: 30s
     "#);
-    assert_says!(claude.stderr, @"note: off: left out: it is disabled there");
+    assert_says!(claude.stderr, @"
+    note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
+    ");
     let code = home.line("import code.json --mode strict").expect(0);
     assert_says!(code.stdout, @"
     switchboard:
@@ -267,7 +270,10 @@ fn import_says_what_it_made_of_it() {
               A: ${B}
             mode: strict
     ");
-    assert_says!(code.stderr, @"note: hub: set the variable API_KEY, which the editor used to ask for");
+    assert_says!(code.stderr, @"
+    note: hub: set the variable API_KEY, which the editor used to ask for
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
+    ");
     let json = home.line("import claude.json --json").expect(0).json();
     assert_eq!(json["servers"], json!(["files", "remote", "old"]));
     assert_eq!(json["yaml"].as_str().unwrap(), claude.stdout);
@@ -285,6 +291,7 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
     assert_says!(merged.stdout, @"board.yaml: 2 servers added");
     assert_says!(merged.stderr, @"
     note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     note: files: left out, a server of this name is already there
     ");
     let text = std::fs::read_to_string(&target).unwrap();
@@ -365,7 +372,7 @@ fn import_says_what_it_cannot_read() {
     assert_says!(home.line("import other.json").expect(1).stderr, @r#"
     error: the file has no list of servers
       --> other.json:1:1
-       = help: expected `{"mcpServers": {...}}` (Claude, Cursor, .mcp.json) or `{"servers": {...}}` (VS Code)
+       = help: expected `{"mcpServers": {...}}` (Claude, Cursor, .mcp.json), `{"servers": {...}}` (VS Code), or a `.toml` file of Codex
 
     1 problem found
     "#);
@@ -379,6 +386,7 @@ fn import_says_what_it_cannot_read() {
     assert_eq!(std::fs::read_to_string(broken).unwrap(), "switchboard: [\n");
     assert_says!(home.line("import claude.json --merge no/such/place.yaml").expect(1).stderr, @"
     note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     error: cannot write no/such/place.yaml: No such file or directory (os error 2)
     ");
     let none = home.line("import none.json").expect(0);
@@ -674,6 +682,11 @@ async fn calls_tell_what_was_called_and_large_results_come_back_whole() {
         assert_eq!(count("--tool one.large"), 2);
         assert_eq!(count("--outcome tool_error"), 1);
         assert_eq!(count("--outcome ok --tool one.fails"), 0);
+        assert_eq!((count("--server one"), count("--server two")), (3, 0));
+        assert_eq!((count("--since 1h"), count("--since 2100-01-01T00:00:00Z")), (4, 0));
+        assert_eq!(count("--session none"), 0);
+        let failed = home.line(&format!("calls --outcome tool_error {more}")).expect(0).stdout;
+        assert!(failed.contains("ERROR") && failed.trim_end().ends_with(" no"), "{failed}");
     }
     let table = home.line("calls -n 1").expect(0).stdout;
     assert!(table.contains("nothing (unknown)") && table.contains("unknown_tool"), "{table}");

@@ -229,7 +229,7 @@ fn what_cannot_be_meant_is_a_usage_error() {
 #[test]
 fn other_servers_are_named_and_taken_over_on_demand() {
     let home = Home::new(
-        "switchboard:\n  toolbox:\n    mcps:\n      - {name: same, command: s, mode: dynamic, required: false}\n",
+        "switchboard:\n  toolbox:\n    mcps:\n      - {name: same, command: s, mode: strict, required: false}\n",
     );
     let theirs = json!({"theme": "dark", "mcpServers": {
         "files": {"command": "files-server"},

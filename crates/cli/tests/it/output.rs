@@ -30,7 +30,7 @@ fn split(line: &str) -> Vec<&str> {
 #[tokio::test]
 async fn every_command_that_works_exits_with_0_and_gives_one_document() {
     let (_server, home) = healthy().await;
-    home.file("their.json", r#"{"mcpServers": {"x": {"command": "y"}}}"#);
+    home.file("their.json", r#"{"mcpServers": {"x": {"url": "http://h/mcp"}}}"#);
     let serve = home.serve().await;
     let url = format!("--url {}", serve.url);
     for line in [
