@@ -16,6 +16,7 @@ mod inspect;
 mod leases;
 mod mcp;
 mod openapi;
+mod openapi_unions;
 mod page;
 pub mod present;
 pub mod present_sessions;
