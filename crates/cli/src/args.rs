@@ -12,6 +12,7 @@ use switchboard_model::{AdmissionMode, CallOutcome};
 use switchboard_telemetry::LogFormat;
 
 use crate::exposure::ExposureArguments;
+use crate::listen_address::listen_address;
 
 /// One board between models and tools.
 #[derive(Debug, Parser)]
@@ -25,6 +26,9 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// Options of every command come behind the command's own.
+const GLOBAL_HEADING: &str = "Global options";
+
 #[derive(Debug, Args)]
 pub(crate) struct Globals {
     /// The configuration file
@@ -32,6 +36,7 @@ pub(crate) struct Globals {
         long,
         short,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "FILE",
         help = "The configuration file [default: $SWITCHBOARD_CONFIG, ./switchboard.yaml, or the user's \
                 configuration directory]"
@@ -41,6 +46,7 @@ pub(crate) struct Globals {
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "DIR",
         env = "SWITCHBOARD_DATA_DIR",
         hide_env_values = true
@@ -50,22 +56,23 @@ pub(crate) struct Globals {
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "URL",
         env = "SWITCHBOARD_URL",
         hide_env_values = true
     )]
     pub(crate) url: Option<String>,
     /// Print one JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(crate) json: bool,
     /// Log more; twice for details, three times for everything
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Log less
-    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "verbose")]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING, action = clap::ArgAction::Count, conflicts_with = "verbose")]
     quiet: u8,
     /// How log lines look
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormatArgument,
 }
 
@@ -150,8 +157,13 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420")]
+    /// Where to listen: an address, `localhost:PORT` or a port of this machine; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8420",
+        value_parser = listen_address
+    )]
     pub(crate) listen: SocketAddr,
     /// How many seconds running calls may take to finish at the end
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
@@ -541,7 +553,12 @@ impl From<RoleArgument> for Role {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Where to listen for HTTP; the server answers at /mcp
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8421")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8421",
+        value_parser = listen_address
+    )]
     pub(crate) listen: SocketAddr,
     /// Speak over standard input and output instead
     #[arg(long, conflicts_with = "listen")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+use url::Url;
 
 use crate::envelope::Failure;
 use crate::error::ConnectError;
@@ -30,8 +31,8 @@ pub(crate) struct Veil {
 impl Veil {
     pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
         match &spec.endpoint {
-            Endpoint::StreamableHttp { headers, auth, .. }
-            | Endpoint::Sse { headers, auth, .. } => {
+            Endpoint::StreamableHttp { url, headers, auth }
+            | Endpoint::Sse { url, headers, auth } => {
                 let own = match auth {
                     UpstreamAuth::None => None,
                     UpstreamAuth::Bearer(bearer) => Some(bearer),
@@ -41,7 +42,8 @@ impl Veil {
                 // A server may quote the token without its `Bearer`.
                 let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
                 let bare = bare.map(|(_, rest)| Secret::new(rest));
-                Self { sent: kept(whole.chain(bare)), given: Vec::new(), authorization }
+                let sent = kept(whole.chain(bare).chain(of_address(url)));
+                Self { sent, given: Vec::new(), authorization }
             }
             Endpoint::Stdio { command, args, env, .. } => {
                 let values = kept(env.values().cloned());
@@ -107,6 +109,14 @@ impl Veil {
     }
 }
 
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written.
+fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
+    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
+    let written = url.query().into_iter().flat_map(|query| query.split('&'));
+    let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
+    meant.chain(written).chain(url.password().map(str::to_owned)).map(Secret::new)
+}
+
 const HIDDEN: &str = "***";
 
 fn kept(secrets: impl Iterator<Item = Secret>) -> Vec<Secret> {
@@ -145,7 +155,7 @@ mod tests {
             ("x-short".to_owned(), Secret::new("on")),
         ]);
         let endpoint = Endpoint::StreamableHttp {
-            url: "http://127.0.0.1:1/mcp".parse().unwrap(),
+            url: "http://127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
             headers,
             auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
         };
@@ -165,6 +175,7 @@ mod tests {
         for (said, expected) in [
             ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
             ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
+            ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
             ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
             ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
             ("", ""),

@@ -12,7 +12,7 @@ use super::calls_source::{CallSource, filter};
 use super::interrupted;
 use crate::args::{CallsArguments, Globals};
 use crate::failure::Failure;
-use crate::output::{Output, harmless, state_cell};
+use crate::output::{Output, cell, harmless, state_cell};
 use crate::session_backend::LOCAL_OWNER;
 
 /// How much of a kept result is read at a time.
@@ -56,17 +56,17 @@ pub(crate) async fn run(
 
 fn row(call: &RecordView, is_long: bool) -> Vec<Cell> {
     let mut row = vec![
-        Cell::new(&call.started_at),
-        Cell::new(tool(call)),
+        cell(&call.started_at),
+        cell(tool(call)),
         state_cell(&call.outcome),
-        Cell::new(format!("{:.1} ms", call.wait_ms)),
-        Cell::new(format!("{:.1} ms", call.run_ms)),
-        Cell::new(call.result_bytes),
-        Cell::new(via(call)),
+        cell(format!("{:.1} ms", call.wait_ms)),
+        cell(format!("{:.1} ms", call.run_ms)),
+        cell(call.result_bytes),
+        cell(via(call)),
     ];
     if is_long {
-        row.push(Cell::new(call.session.as_deref().unwrap_or("-")));
-        row.push(Cell::new(error(call).unwrap_or_default()));
+        row.push(cell(call.session.as_deref().unwrap_or("-")));
+        row.push(cell(error(call).unwrap_or_default()));
     }
     row
 }

@@ -22,7 +22,7 @@ use crate::embedded::{
     config_source, gatekeeper_options, load_config, open_store, start_board, start_gateway,
 };
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, cell};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -151,5 +151,5 @@ fn row(server: &ServerView) -> Vec<Cell> {
     };
     let era = server.era.as_deref().unwrap_or("-");
     let tools = server.tools.to_string();
-    [&server.name, era, &server.transport, &server.mode, &tools, &time].map(Cell::new).to_vec()
+    [&server.name, era, &server.transport, &server.mode, &tools, &time].map(cell).to_vec()
 }

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::{NewSession, SessionChange, SessionClientView, SessionTools, SessionView};
 
 use super::session_history;
 use crate::args::{Globals, SessionCommand, SessionNewArguments, SessionSwitchArguments};
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 use crate::session_backend::{Apply, SessionBackend};
 
 pub(crate) async fn run(
@@ -160,7 +159,7 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
             switched(session),
             harmless(title),
         ]
-        .map(Cell::new)
+        .map(cell)
         .to_vec()
     });
     output.table(&header, rows.collect());

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use comfy_table::Cell;
 use switchboard_model::ServerName;
 
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 
 /// More of a description than this does not fit beside the rest.
 const SHOWN_DESCRIPTION: usize = 60;
@@ -46,7 +45,7 @@ pub(crate) async fn run(
             if !tool.available {
                 about = format!("(unavailable) {about}");
             }
-            [tool.name.clone(), limits, tool.configured.clone(), about].map(Cell::new).to_vec()
+            [tool.name.clone(), limits, tool.configured.clone(), about].map(cell).to_vec()
         });
         output.table(&header, rows.collect());
     }

@@ -9,7 +9,7 @@ use switchboard_api::ToolView;
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, cell};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -73,7 +73,7 @@ fn arguments(schema: &Value) -> Vec<Vec<Cell>> {
             };
             let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
             let is_required = if required(name) { "yes" } else { "no" };
-            [name, &*kind, is_required, about].map(Cell::new).to_vec()
+            [name, &*kind, is_required, about].map(cell).to_vec()
         })
         .collect()
 }
