@@ -298,6 +298,14 @@ pub struct ToolsetView {
     pub description: String,
     /// How many tools it has.
     pub tools: usize,
+    /// When a model should switch it on.
+    #[serde(default)]
+    #[schema(required)]
+    pub when_to_use: Option<String>,
+    /// The canonical names of its tools.
+    #[serde(default)]
+    #[schema(required)]
+    pub members: Vec<String>,
 }
 
 /// All toolsets, and what MCP clients see at first.

@@ -119,6 +119,9 @@ pub(crate) enum Command {
     /// Look at tools and call them
     #[command(subcommand)]
     Tool(ToolCommand),
+    /// Look at toolsets, and propose some
+    #[command(subcommand)]
+    Toolset(ToolsetCommand),
     /// Make, show and switch sessions: each has its own view of the tools
     #[command(subcommand)]
     Session(SessionCommand),
@@ -297,6 +300,30 @@ pub(crate) enum ToolCommand {
     Show { name: String },
     /// Call a tool
     Call(ToolCallArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsetCommand {
+    /// All toolsets, and what MCP clients see at first
+    List,
+    /// One toolset and its tools
+    Show { name: String },
+    /// Propose toolsets for a server, as YAML for the configuration file
+    Draft(ToolsetDraftArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Sets come from the server's own `list_toolsets`, where it has that tool, then from the names \
+                        of its tools and from what it says about reading and writing."
+)]
+pub(crate) struct ToolsetDraftArguments {
+    /// The server whose tools are to be grouped
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: String,
+    /// Take the server's own grouping from this JSON file, such as an answer of `list_toolsets`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -28,6 +28,7 @@ mod shape_words;
 mod show;
 mod source;
 mod template;
+mod toolset_draft;
 mod tree;
 mod yaml;
 
@@ -43,3 +44,4 @@ pub use merge::{Merged, merge_into};
 pub use place::Place;
 pub use problem::{Problem, Problems, Severity, Snippet};
 pub use schema::json_schema;
+pub use toolset_draft::{DraftSet, DraftTool, ToolsetDraft};

@@ -151,7 +151,7 @@ pub(crate) struct RawServer {
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
     /// The toolset that its tools belong to; servers that name the same one share it. Default: the name
-    /// of the server.
+    /// of the server. `none` makes no set: then its tools are only in the sets of `toolsets` that name them.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub(crate) toolset: Option<String>,
     /// The prompts of the server that are passed on: names or patterns. Without this key all of them,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
-use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
+use switchboard_model::{CanonicalName, Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews};
 use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
@@ -174,14 +174,16 @@ impl Gateway {
         }
     }
 
-    /// Toolsets that clients may see, with the number of their tools.
-    pub fn toolsets(&self) -> Vec<(String, String, usize)> {
+    /// Toolsets that clients may see, with the tools of each that they can reach.
+    pub fn toolsets(&self) -> Vec<(Toolset, Vec<CanonicalName>)> {
         let front = self.front.load();
         let sets = front.index().toolsets();
         let reachable = |set: &Toolset| {
-            set.members.iter().filter(|at| front.index().is_reachable(**at)).count()
+            let members = set.members.iter().filter(|at| front.index().is_reachable(**at));
+            let entries = front.index().entries();
+            members.filter_map(|at| Some(entries.get(*at)?.tool.name.clone())).collect()
         };
-        sets.map(|set| (set.name.clone(), set.description.clone(), reachable(set))).collect()
+        sets.map(|set| (set.clone(), reachable(set))).collect()
     }
 
     pub(crate) fn plan(&self) -> GatewayPlan {

@@ -8,9 +8,9 @@ use switchboard_api::{
     NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
     RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionClientView,
     SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
-    TokenBasis, TokenCost,
+    TokenBasis, TokenCost, ToolsetList, ToolsetView,
 };
-use switchboard_gateway::SessionClient;
+use switchboard_gateway::{Gateway, SessionClient};
 use switchboard_model::{Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::Board;
@@ -169,6 +169,23 @@ pub fn session_toolsets(now: &Now) -> SessionToolsets {
         tools_revision: now.revision,
         exposure: view.mode().as_str().into(),
         toolsets: sets.collect(),
+    }
+}
+
+/// The toolsets that clients may switch, and what they see at first.
+pub fn toolsets(gateway: &Gateway) -> ToolsetList {
+    let exposure = gateway.exposure();
+    let toolsets = gateway.toolsets().into_iter().map(|(set, members)| ToolsetView {
+        name: set.name,
+        description: set.description,
+        tools: members.len(),
+        when_to_use: set.when_to_use,
+        members: members.iter().map(ToString::to_string).collect(),
+    });
+    ToolsetList {
+        exposure: exposure.mode.as_str().into(),
+        reason: exposure.reason,
+        toolsets: toolsets.collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{
     Bindings, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList, SessionView,
-    ToolsetList, ToolsetView,
+    ToolsetList,
 };
 use switchboard_auth::{Principal, Role};
 use switchboard_gateway::Gateway;
@@ -57,14 +57,7 @@ pub(crate) struct ServerOfSession {
     responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
 )]
 pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<ToolsetList> {
-    let exposure = gateway.exposure();
-    let sets = gateway.toolsets().into_iter();
-    let toolsets = sets.map(|(name, description, tools)| ToolsetView { name, description, tools });
-    Json(ToolsetList {
-        exposure: exposure.mode.as_str().into(),
-        reason: exposure.reason,
-        toolsets: toolsets.collect(),
-    })
+    Json(present::toolsets(&gateway))
 }
 
 /// List the sessions

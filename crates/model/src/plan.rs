@@ -8,6 +8,9 @@ use crate::{
     ToolsetPlan,
 };
 
+/// The word for `toolset` of a server that makes no toolset: its tools are only in those that name them.
+pub const NO_TOOLSET: &str = "none";
+
 /// The whole of a valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -185,7 +188,7 @@ pub struct ServerPlan {
     pub tool_denylist: Vec<String>,
     /// Whether the start fails without it.
     pub required: bool,
-    /// The toolset that its tools belong to; its own name when unwritten.
+    /// The toolset that its tools belong to; its own name when unwritten. [`NO_TOOLSET`] stands for none.
     pub toolset: Option<String>,
     /// Patterns of the prompts that are passed on; `None` passes on all of them.
     pub prompts: Option<Vec<String>>,

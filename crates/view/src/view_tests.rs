@@ -729,3 +729,13 @@ proptest! {
         prop_assert!(before.lists_same(&after));
     }
 }
+
+#[test]
+fn a_server_whose_set_is_hidden_makes_none_and_its_tools_stay() {
+    let index = index(|plan| plan.servers[1].toolset = Some(switchboard_model::NO_TOOLSET.into()));
+    let names: Vec<_> = index.toolsets().map(|set| set.name.as_str()).collect();
+    assert!(names.contains(&"market") && !names.contains(&"notes"), "{names:?}");
+    assert!(!names.contains(&switchboard_model::NO_TOOLSET), "{names:?}");
+    let notes = index.entries().iter().filter(|entry| entry.tool.name.server().as_str() == "notes");
+    assert!(notes.count() > 0);
+}

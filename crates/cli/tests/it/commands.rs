@@ -704,3 +704,45 @@ async fn an_interrupted_call_is_cancelled_at_its_server_and_leaves_its_record() 
     assert_eq!(calls["calls"][0]["outcome"], "cancelled");
     wait_until(PATIENCE, async || (!slow.stats().cancelled.is_empty()).then_some(())).await;
 }
+
+#[tokio::test]
+async fn toolsets_are_shown_and_drafted_embedded_and_at_an_instance() {
+    let groups = json!({"toolsets": [{"key": "quotes", "tools": ["getQuote", "batchQuotes"],
+                                      "definition": {"description": "Prices"}}]});
+    let one = server([
+        Tool::new("getQuote"),
+        Tool::new("batchQuotes"),
+        Tool::new("news_latest"),
+        Tool::new("news_search"),
+        Tool::new("list_toolsets").replies(Reply::Text(groups.to_string())),
+    ])
+    .await;
+    let home = Home::new(yaml(&[], &[dynamic("one", &one.url())]));
+    home.file("own.json", &json!([{"name": "mine", "tools": ["getQuote"]}]).to_string());
+    let serve = home.serve().await;
+    for more in [String::new(), format!(" --url {}/mcp", serve.url)] {
+        let list = home.line(&format!("toolset list --json{more}")).expect(0).json();
+        assert_eq!(
+            (&list["toolsets"][0]["name"], &list["toolsets"][0]["tools"]),
+            (&json!("one"), &json!(5))
+        );
+        let shown = home.line(&format!("toolset show one{more}")).expect(0).stdout;
+        assert!(shown.contains("  one.getQuote\n"), "{shown}");
+        let unknown = home.line(&format!("toolset show onee{more}")).expect(2).stderr;
+        assert!(unknown.contains("did you mean 'one'?"), "{unknown}");
+        let draft = home.line(&format!("toolset draft --server one{more}")).expect(0);
+        assert_eq!(
+            draft.stdout,
+            "switchboard:\n  toolsets:\n    - name: one-quotes\n      description: Prices\n      tools:\n        \
+             - one.getQuote\n        - one.batchQuotes\n    - name: one-news\n      description: \"Tools of one \
+             about news\"\n      tools:\n        - \"one.news_*\"\n"
+        );
+        let from = home.line(&format!("toolset draft --server one --from own.json --json{more}"));
+        assert_eq!(from.expect(0).json()["toolsets"][0]["name"], "one-mine");
+        home.line(&format!("toolset draft --server two{more}")).expect(2);
+    }
+    let pasted = home.line("toolset draft --server one").expect(0).stdout;
+    let config = std::fs::read_to_string(home.path().join("switchboard.yaml")).unwrap();
+    home.file("both.yaml", &config.replacen("switchboard:", pasted.trim_end(), 1));
+    home.line("check --config both.yaml").expect(0);
+}

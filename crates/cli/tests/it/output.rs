@@ -342,6 +342,7 @@ fn the_help_names_every_command() {
       connect      Print, or write, what an MCP client needs to reach this Switchboard
       server       Look at servers
       tool         Look at tools and call them
+      toolset      Look at toolsets, and propose some
       session      Make, show and switch sessions: each has its own view of the tools
       chat         Talk with a model that has the tools of a session
       provider     Look at the providers of models
