@@ -21,4 +21,4 @@ pub use session::{
     RevisionEvent, SessionChange, SessionEvent, SessionList, SessionTool, SessionTools,
     SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
 };
-pub use tool::{LimitsView, ToolList, ToolView};
+pub use tool::{LimitsView, QuarantinedToolView, ToolList, ToolView};

@@ -37,6 +37,20 @@ pub struct ToolView {
     /// What its server says about it: whether it only reads, and the like.
     #[schema(required, value_type = Option<Object>)]
     pub annotations: Option<Value>,
+    /// What lists of the gateway show otherwise than its server wrote it, because strict clients would refuse it.
+    #[serde(default)]
+    #[schema(required)]
+    pub repairs: Vec<String>,
+}
+
+/// A tool that its server lists and that is not in the catalog, because its definition cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QuarantinedToolView {
+    pub server: String,
+    /// The name that the server uses, where it has a usable one.
+    #[schema(required)]
+    pub tool: Option<String>,
+    pub reason: String,
 }
 
 /// The limits under which a tool runs.
@@ -61,4 +75,8 @@ pub struct ToolList {
     /// Changes when the tools or their limits do.
     pub revision: u64,
     pub tools: Vec<ToolView>,
+    /// Tools that cannot be used, with the reason. Only operators see them.
+    #[serde(default)]
+    #[schema(required)]
+    pub quarantined: Vec<QuarantinedToolView>,
 }

@@ -272,6 +272,9 @@ pub(crate) enum ToolCommand {
         /// Only those of one server
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
+        /// Also those that are quarantined, with the reason
+        #[arg(long)]
+        all: bool,
     },
     /// One tool: limits, where they come from, arguments
     Show { name: String },

@@ -47,8 +47,8 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Server(ServerCommand::Test { name }) => {
             server_test::run(globals, &name, output).await
         }
-        Command::Tool(ToolCommand::List { server }) => {
-            tool_list::run(globals, server.as_deref(), output).await
+        Command::Tool(ToolCommand::List { server, all }) => {
+            tool_list::run(globals, server.as_deref(), all, output).await
         }
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,

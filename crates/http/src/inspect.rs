@@ -73,6 +73,7 @@ pub(crate) async fn tools(
 ) -> Json<ToolList> {
     let mut list = present::tools(&board);
     list.tools.retain(|tool| may_reach(&gateway, &principal, &tool.name));
+    list.quarantined.retain(|_| principal.role >= Role::Operator);
     Json(list)
 }
 

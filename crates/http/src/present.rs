@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use switchboard_api::{
-    CallView, LimitsView, ProviderList, ProviderView, Readiness, RecordView, ServerList,
-    ServerView, ToolList, ToolView,
+    CallView, LimitsView, ProviderList, ProviderView, QuarantinedToolView, Readiness, RecordView,
+    ServerList, ServerView, ToolList, ToolView,
 };
 use switchboard_model::{
     CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
@@ -85,7 +85,21 @@ pub fn tools(board: &Board) -> ToolList {
     let catalog = board.catalog();
     let away = unavailable_servers(board);
     let tools = catalog.tools().iter().map(|tool| tool_view(tool, &away)).collect();
-    ToolList { revision: catalog.revision(), tools }
+    ToolList { revision: catalog.revision(), tools, quarantined: quarantined(board) }
+}
+
+/// Tools of all servers whose definitions cannot be used.
+fn quarantined(board: &Board) -> Vec<QuarantinedToolView> {
+    let of = |status: &ServerStatus| {
+        let server = status.name.to_string();
+        let tools = status.quarantined.iter().map(|it| QuarantinedToolView {
+            server: server.clone(),
+            tool: it.tool.clone(),
+            reason: it.reason.clone(),
+        });
+        tools.collect::<Vec<_>>()
+    };
+    board.servers().iter().flat_map(|(_, status)| of(status)).collect()
 }
 
 /// One tool by its canonical or bare name; an error holds a hint.
@@ -128,6 +142,7 @@ fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
         input_schema: descriptor.input_schema.parse(),
         output_schema: descriptor.output_schema.as_ref().map(JsonText::parse),
         annotations: descriptor.annotations.as_ref().map(JsonText::parse),
+        repairs: descriptor.repairs.clone(),
     }
 }
 

@@ -28,7 +28,7 @@ impl Default for ListBounds {
 }
 
 /// Reasons that are kept for tools that were left out; the rest are counted.
-pub(crate) const KEPT_REASONS: usize = 20;
+pub(crate) const KEPT_REASONS: usize = 100;
 
 /// A cursor is a bookmark, not a book.
 pub(crate) const MAX_CURSOR_BYTES: usize = 64 * 1024;

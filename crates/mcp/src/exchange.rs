@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use switchboard_model::{Era, JsonText};
-use switchboard_protocol::quoted;
+use switchboard_protocol::{CheckedEntry, EntryKind, quoted};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::bounds::KEPT_REASONS;
 use crate::connection::Connection;
 use crate::envelope::{Failure, Outcome};
 use crate::error::{ConnectError, ConnectErrorKind};
@@ -128,8 +129,38 @@ pub struct Features {
 pub struct Listed {
     /// The name of a prompt, the uri of a resource or the uriTemplate of a template.
     pub key: String,
-    /// The whole object as the server wrote it.
+    /// The whole object as the server wrote it, or as strict clients take it.
     pub json: JsonText,
+}
+
+/// A whole list of prompts, resources or templates, as far as it can be passed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedEntries {
+    pub entries: Vec<Listed>,
+    /// Why other entries cannot be passed on; the last one counts those that found no place.
+    pub left_out: Vec<String>,
+    /// What was changed in entries so that strict clients take them; bounded in the same way.
+    pub repairs: Vec<String>,
+    uncounted: usize,
+}
+
+impl ListedEntries {
+    pub(crate) fn leave_out(&mut self, reason: String) {
+        if self.left_out.len() < KEPT_REASONS {
+            self.left_out.push(reason);
+        } else {
+            self.uncounted += 1;
+            let more = format!("and {} more", self.uncounted);
+            self.left_out.truncate(KEPT_REASONS);
+            self.left_out.push(more);
+        }
+    }
+
+    pub(crate) fn note_repairs(&mut self, entry: &CheckedEntry) {
+        let room = KEPT_REASONS.saturating_sub(self.repairs.len());
+        let repairs = entry.repairs.iter().take(room);
+        self.repairs.extend(repairs.map(|repair| format!("{:?}: {repair}", entry.key)));
+    }
 }
 
 /// What a server says outside of requests.
@@ -194,18 +225,19 @@ impl Connection {
     }
 
     /// The server's whole list of prompts.
-    pub async fn list_prompts(&self) -> Result<Vec<Listed>, ConnectError> {
-        self.list_raw("prompts/list", "prompts", "name").await
+    pub async fn list_prompts(&self) -> Result<ListedEntries, ConnectError> {
+        self.list_raw("prompts/list", "prompts", EntryKind::Prompt).await
     }
 
     /// The server's whole list of resources.
-    pub async fn list_resources(&self) -> Result<Vec<Listed>, ConnectError> {
-        self.list_raw("resources/list", "resources", "uri").await
+    pub async fn list_resources(&self) -> Result<ListedEntries, ConnectError> {
+        self.list_raw("resources/list", "resources", EntryKind::Resource).await
     }
 
     /// The server's whole list of resource templates.
-    pub async fn list_templates(&self) -> Result<Vec<Listed>, ConnectError> {
-        self.list_raw("resources/templates/list", "resourceTemplates", "uriTemplate").await
+    pub async fn list_templates(&self) -> Result<ListedEntries, ConnectError> {
+        let kind = EntryKind::ResourceTemplate;
+        self.list_raw("resources/templates/list", "resourceTemplates", kind).await
     }
 
     /// Makes the server report updates of exactly these resources, as [`News::ResourceUpdated`].

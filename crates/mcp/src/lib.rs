@@ -37,7 +37,9 @@ mod watching;
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
 pub use connection::{ConnectOptions, Connection, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
-pub use exchange::{Ask, AskEvent, AskFailure, Features, Listed, News, RawResult, RpcError};
+pub use exchange::{
+    Ask, AskEvent, AskFailure, Features, Listed, ListedEntries, News, RawResult, RpcError,
+};
 pub use guard::run_guard;
 pub use hearing::{Ear, Heard, Signs, ear};
 pub use http_pool::HttpPool;

@@ -7,14 +7,18 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use switchboard_model::{JsonText, ToolDescriptor, ToolList};
-use switchboard_protocol::{Mirrors, quoted};
+use serde_json::{Map, Value};
+use switchboard_model::{JsonText, QuarantinedTool, ToolDescriptor, ToolList};
+use switchboard_protocol::{
+    EntryKind, Mirrors, check_entry, quoted, repair_tool_annotations, repair_tool_members,
+};
+use switchboard_schema::prepare_for_lists;
 
 use crate::bounds::{KEPT_REASONS, ListBounds, MAX_CURSOR_BYTES, MAX_LIST_PAGES};
 use crate::connection::Connection;
 use crate::envelope::Failure;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::exchange::{Listed, RawResult};
+use crate::exchange::{Listed, ListedEntries, RawResult};
 
 impl Connection {
     /// All pages, or an error: half a list is worse than the last whole one.
@@ -33,16 +37,21 @@ impl Connection {
         &self,
         method: &'static str,
         member: &'static str,
-        key: &'static str,
-    ) -> Result<Vec<Listed>, ConnectError> {
-        let (mut list, mut size) = (Vec::new(), Size::within(self.list_bounds));
+        kind: EntryKind,
+    ) -> Result<ListedEntries, ConnectError> {
+        let (mut list, mut size) = (ListedEntries::default(), Size::within(self.list_bounds));
         let read = self.read_pages(method, member, |page| {
             for item in items(page, member)? {
                 size.count(member)?;
-                // What has no name cannot be asked for.
-                if let Some(key) = Members::of(item).text(key) {
-                    size.add(key.len() + item.get().len(), member)?;
-                    list.push(Listed { key, json: JsonText::from(item) });
+                match check_entry(kind, item.get()) {
+                    Ok(entry) => {
+                        size.add(entry.key.len() + item.get().len(), member)?;
+                        list.note_repairs(&entry);
+                        let json = entry.json.map(|json| JsonText::from_text(&json));
+                        let json = json.and_then(Result::ok).unwrap_or_else(|| item.into());
+                        list.entries.push(Listed { key: entry.key, json });
+                    }
+                    Err(reason) => list.leave_out(reason),
                 }
             }
             Ok(())
@@ -124,6 +133,11 @@ impl<'a> Members<'a> {
 
     fn object(&self, name: &str) -> Option<JsonText> {
         self.get(name).filter(|value| value.get().starts_with('{')).map(JsonText::from)
+    }
+
+    /// Whether there is such a member and it is not `null`, which many writers put in the place of nothing.
+    fn has_value(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.get() != "null")
     }
 
     /// An object of the members that have none of these names.
@@ -219,13 +233,15 @@ impl ToolReader {
     fn read_page(&mut self, page: &Members<'_>) -> Result<(), ConnectError> {
         for item in items(page, "tools")? {
             self.size.count("tools")?;
-            let read = read_tool(&Members::of(item)).and_then(|tool| self.check_mirrors(tool));
-            match read {
+            let members = Members::of(item);
+            let name = read_name(&members);
+            let read = name.clone().and_then(|name| read_tool(name, &members));
+            match read.and_then(|tool| self.check_mirrors(tool)) {
                 Ok(tool) => {
                     self.size.add(kept_bytes(&tool), "tools")?;
                     self.list.tools.push(tool);
                 }
-                Err(reason) => self.leave_out(reason),
+                Err(reason) => self.quarantine(name.ok(), reason),
             }
         }
         let ttl = page.get("ttlMs").and_then(|ttl| serde_json::from_str(ttl.get()).ok());
@@ -237,13 +253,14 @@ impl ToolReader {
         Ok(())
     }
 
-    fn leave_out(&mut self, reason: String) {
+    fn quarantine(&mut self, tool: Option<String>, reason: String) {
         self.size.left_out += 1;
-        self.list.dropped.truncate(KEPT_REASONS - 1);
-        self.list.dropped.push(match self.size.left_out {
+        self.list.quarantined.truncate(KEPT_REASONS - 1);
+        let reason = match self.size.left_out {
             ..KEPT_REASONS => reason,
-            many => format!("{reason}; {many} tools were left out in all"),
-        });
+            many => format!("{reason}; {many} tools are quarantined in all"),
+        };
+        self.list.quarantined.push(QuarantinedTool { tool, reason });
     }
 
     /// A tool whose headers we could not send is one that we cannot call.
@@ -251,7 +268,7 @@ impl ToolReader {
         // Most schemas have none, and are never made a tree.
         if self.checks_mirrors && tool.input_schema.as_str().contains("x-mcp-header") {
             Mirrors::of_schema(&tool.input_schema.parse())
-                .map_err(|reason| format!("the inputSchema of '{}': {reason}", tool.name))?;
+                .map_err(|reason| format!("its inputSchema: {reason}"))?;
         }
         Ok(tool)
     }
@@ -261,8 +278,8 @@ impl ToolReader {
 const OWN_MEMBERS: [&str; 7] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"];
 
-/// A tool as far as it can be used; an error says why it cannot.
-fn read_tool(tool: &Members<'_>) -> Result<ToolDescriptor, String> {
+/// The name of a tool; an error where it has no usable one.
+fn read_name(tool: &Members<'_>) -> Result<String, String> {
     let Some(name) = tool.text("name").filter(|name| !name.is_empty()) else {
         return Err("it has no name".into());
     };
@@ -270,25 +287,74 @@ fn read_tool(tool: &Members<'_>) -> Result<ToolDescriptor, String> {
         let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
         return Err(format!("its name '{shown}' is too long or has control characters"));
     }
-    let input_schema = match tool.get("inputSchema").map(|schema| (schema, schema.get())) {
-        None | Some((_, "null")) => JsonText::from(&serde_json::json!({"type": "object"})),
-        Some((schema, text)) if text.starts_with('{') || text == "true" => JsonText::from(schema),
-        Some(_) => return Err(format!("the inputSchema of '{name}' is not an object")),
+    Ok(name)
+}
+
+/// A tool as far as it can be used and listed; an error says why it cannot.
+fn read_tool(name: String, tool: &Members<'_>) -> Result<ToolDescriptor, String> {
+    let mut repairs = Vec::new();
+    let input_schema = match tool.get("inputSchema").filter(|schema| schema.get() != "null") {
+        Some(schema) => JsonText::from(schema),
+        None => {
+            repairs.push("inputSchema: `type: object` was added".to_owned());
+            JsonText::from(&serde_json::json!({"type": "object"}))
+        }
     };
-    Ok(ToolDescriptor {
-        name,
-        title: tool.text("title"),
-        description: tool.text("description"),
+    let mut text = |member: &str| {
+        let text = tool.text(member);
+        if text.is_none() && tool.has_value(member) {
+            repairs.push(format!("`{member}` was left out: it is no text"));
+        }
+        text
+    };
+    let (title, description) = (text("title"), text("description"));
+    for member in ["outputSchema", "annotations"] {
+        if tool.has_value(member) && tool.object(member).is_none() {
+            repairs.push(format!("`{member}` was left out: it is not an object"));
+        }
+    }
+    let annotations = tool.object("annotations");
+    let annotations = repaired(annotations, "annotations", repair_tool_annotations, &mut repairs);
+    let extra = tool.without(&OWN_MEMBERS);
+    let extra = repaired(extra, "further members", repair_tool_members, &mut repairs);
+    let mut tool = ToolDescriptor {
+        title,
+        description,
         input_schema,
         output_schema: tool.object("outputSchema"),
-        annotations: tool.object("annotations"),
-        extra: tool.without(&OWN_MEMBERS),
-    })
+        annotations,
+        extra,
+        repairs,
+        ..ToolDescriptor::named(name)
+    };
+    prepare_for_lists(&mut tool)?;
+    Ok(tool)
+}
+
+/// An object as it was written, or as it is once strict clients take it.
+fn repaired(
+    object: Option<JsonText>,
+    what: &str,
+    repair: impl Fn(&mut Map<String, Value>, &mut Vec<String>),
+    repairs: &mut Vec<String>,
+) -> Option<JsonText> {
+    let object = object?;
+    let Ok(Value::Object(mut members)) = serde_json::from_str(object.as_str()) else {
+        repairs.push(format!("{what} were left out: they cannot be read"));
+        return None;
+    };
+    let before = repairs.len();
+    repair(&mut members, repairs);
+    if repairs.len() == before {
+        return Some(object);
+    }
+    (!members.is_empty()).then(|| JsonText::from(&Value::Object(members)))
 }
 
 fn kept_bytes(tool: &ToolDescriptor) -> usize {
     let texts = [&tool.title, &tool.description].into_iter().flatten().map(String::len);
-    let documents = [&tool.output_schema, &tool.annotations, &tool.extra].into_iter().flatten();
+    let documents = [&tool.listed_schema, &tool.output_schema, &tool.annotations, &tool.extra];
+    let documents = documents.into_iter().flatten();
     let documents = documents.chain([&tool.input_schema]).map(|json| json.as_str().len());
     tool.name.len() + texts.chain(documents).sum::<usize>()
 }
@@ -300,6 +366,7 @@ fn broken(message: impl Into<String>) -> ConnectError {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use switchboard_test_support::{Fate, Malformed, malformed_tools};
 
     use super::*;
     use crate::bounds::{MAX_LIST_BYTES, MAX_TOOLS_PER_SERVER};
@@ -323,17 +390,71 @@ mod tests {
         read(&page, &mut reader).unwrap();
         let names: Vec<_> = reader.list.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["good", "bare"]);
-        assert_eq!(reader.list.tools[1], ToolDescriptor::named("bare"));
+        let bare = &reader.list.tools[1];
+        let repairs = bare.repairs.clone();
+        assert_eq!(*bare, ToolDescriptor { repairs, ..ToolDescriptor::named("bare") });
         assert_eq!(
-            reader.list.dropped,
+            bare.repairs,
             [
-                "it has no name",
-                "its name 'a\\u{7}b' is too long or has control characters",
-                "the inputSchema of 'listed' is not an object",
-                "it has no name"
+                "inputSchema: `type: object` was added",
+                "`title` was left out: it is no text",
+                "`outputSchema` was left out: it is not an object",
+                "`annotations` was left out: it is not an object",
+            ]
+        );
+        let quarantined = reader.list.quarantined.iter();
+        let quarantined: Vec<_> =
+            quarantined.map(|it| (it.tool.as_deref(), it.reason.as_str())).collect();
+        assert_eq!(
+            quarantined,
+            [
+                (None, "it has no name"),
+                (None, "its name 'a\\u{7}b' is too long or has control characters"),
+                (Some("listed"), "its inputSchema is a list, not an object"),
+                (None, "it has no name"),
             ]
         );
         assert_eq!(reader.list.ttl, Some(Duration::from_millis(500)));
+    }
+
+    /// A tool as lists of the stateless era show it, without its name.
+    fn listed(tool: &ToolDescriptor) -> Value {
+        let mut members = Map::new();
+        let texts = [("title", &tool.title), ("description", &tool.description)];
+        for (member, text) in texts {
+            members.extend(text.as_ref().map(|text| (member.to_owned(), json!(text))));
+        }
+        members.insert("inputSchema".into(), tool.shown_schema().parse());
+        let documents = [("outputSchema", &tool.output_schema), ("annotations", &tool.annotations)];
+        for (member, json) in documents {
+            members.extend(json.as_ref().map(|json| (member.to_owned(), json.parse())));
+        }
+        let extra = tool.extra.as_ref().map(JsonText::parse);
+        members.extend(extra.and_then(|extra| extra.as_object().cloned()).into_iter().flatten());
+        Value::Object(members)
+    }
+
+    #[test]
+    fn a_malformed_tool_is_repaired_for_lists_or_quarantined_alone() {
+        for Malformed { case, entry, fate } in malformed_tools() {
+            let good = json!({"name": "good", "inputSchema": {"type": "object"}});
+            let mut reader = ToolReader::default();
+            read(&json!({ "tools": [entry, good] }), &mut reader).unwrap();
+            let (quarantined, mut tools) = (reader.list.quarantined, reader.list.tools.into_iter());
+            match fate {
+                Fate::Quarantined(reason) => {
+                    assert_eq!(quarantined.len(), 1, "{case}");
+                    assert_eq!(quarantined[0].reason, reason, "{case}");
+                }
+                Fate::Listed(expected) => {
+                    let tool = tools.next().unwrap();
+                    assert_eq!((tool.name.as_str(), listed(&tool)), (case, expected), "{case}");
+                    assert_eq!(quarantined, [], "{case}");
+                }
+            }
+            let good = tools.next().unwrap();
+            assert_eq!((good.name.as_str(), good.repairs.len()), ("good", 0), "{case}");
+        }
     }
 
     #[test]
@@ -361,9 +482,9 @@ mod tests {
             let mut reader = ToolReader { checks_mirrors, ..Default::default() };
             read(&page, &mut reader).unwrap();
             assert_eq!(reader.list.tools.len(), kept);
-            let reason = "the inputSchema of 'bad': x-mcp-header \"a b\" is no name of a header";
+            let reason = "its inputSchema: x-mcp-header \"a b\" is no name of a header";
             assert_eq!(
-                reader.list.dropped.first().is_some_and(|said| said == reason),
+                reader.list.quarantined.first().is_some_and(|it| it.reason == reason),
                 checks_mirrors
             );
         }
@@ -391,8 +512,9 @@ mod tests {
         assert!(read(vec![json!({}); MAX_TOOLS_PER_SERVER + 1]).is_err());
         let fat = json!({"name": "fat", "description": "x".repeat(MAX_LIST_BYTES)});
         assert!(read(vec![fat]).is_err());
-        let nameless = read(vec![json!({}); 100]).unwrap();
-        assert_eq!(nameless.dropped.len(), KEPT_REASONS);
-        assert_eq!(nameless.dropped[19], "it has no name; 100 tools were left out in all");
+        let nameless = read(vec![json!({}); 300]).unwrap();
+        assert_eq!(nameless.quarantined.len(), KEPT_REASONS);
+        let last = nameless.quarantined.last().unwrap().to_string();
+        assert_eq!(last, "it has no name; 300 tools are quarantined in all");
     }
 }

@@ -48,4 +48,4 @@ pub use server::{
     OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm, TransportKind,
     UpstreamAuth, is_on_this_machine,
 };
-pub use tool::{ToolDescriptor, ToolList};
+pub use tool::{QuarantinedTool, ToolDescriptor, ToolList};

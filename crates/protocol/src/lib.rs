@@ -6,6 +6,7 @@
 pub mod code;
 mod depth;
 mod era;
+mod listed_entry;
 mod members;
 mod message;
 mod meta;
@@ -19,6 +20,9 @@ pub use depth::{MAX_DEPTH, is_too_deep};
 pub use era::{
     EraClaim, LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSION, SUPPORTED_VERSIONS, claim,
     negotiate_legacy,
+};
+pub use listed_entry::{
+    CheckedEntry, EntryKind, check_entry, repair_tool_annotations, repair_tool_members,
 };
 pub use members::Members;
 pub use message::{Message, Unreadable, is_valid_id, read_message};

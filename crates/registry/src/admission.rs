@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use switchboard_model::{
-    AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Plan, ServerName, ServerPlan,
-    ToolDescriptor,
+    AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Plan, QuarantinedTool,
+    ServerName, ServerPlan, ToolDescriptor,
 };
 use wildmatch::WildMatch;
 
@@ -22,8 +22,8 @@ pub struct Offer<'a> {
     pub available: bool,
     /// What it had before, in this run or the last one. `None` when it was never seen before.
     pub before: Option<&'a HashSet<String>>,
-    /// Tools that were left out while the list was read.
-    pub dropped: &'a [String],
+    /// Tools whose definitions cannot be used.
+    pub quarantined: &'a [QuarantinedTool],
 }
 
 /// What was decided, and what to tell people about it.
@@ -92,10 +92,7 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
 fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
     let server = &offer.plan.spec.name;
     let Some(listed) = offer.tools else { return };
-    let dropped = offer.dropped.iter();
-    admission.notices.extend(
-        dropped.map(|reason| Notice::Dropped { server: server.clone(), reason: reason.clone() }),
-    );
+    notice_definitions(server, listed, offer.quarantined, admission);
     if listed.is_empty() && offer.available {
         let place = offer.plan.spec.place.clone();
         admission.notices.push(Notice::NoTools { server: server.clone(), place });
@@ -105,6 +102,30 @@ fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
         if is_listed(offer.plan, &tool.name) {
             admit_tool(plan, offer, tool, admission);
         }
+    }
+}
+
+/// What was kept out of the catalog, and what lists show otherwise than the server wrote it.
+pub(crate) fn notice_definitions(
+    server: &ServerName,
+    listed: &[ToolDescriptor],
+    quarantined: &[QuarantinedTool],
+    admission: &mut Admission,
+) {
+    let quarantined = quarantined.iter().cloned();
+    admission
+        .notices
+        .extend(quarantined.map(|tool| Notice::Quarantined { server: server.clone(), tool }));
+    let mut repaired = listed.iter().filter(|tool| !tool.repairs.is_empty());
+    if let Some(first) = repaired.next()
+        && let Some(repair) = first.repairs.first()
+    {
+        admission.notices.push(Notice::Repaired {
+            server: server.clone(),
+            count: 1 + repaired.count(),
+            tool: first.name.clone(),
+            repair: repair.clone(),
+        });
     }
 }
 

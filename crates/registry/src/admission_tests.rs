@@ -90,7 +90,7 @@ impl Board {
                 tools: tools.as_deref(),
                 available: true,
                 before: before.as_ref(),
-                dropped: &[],
+                quarantined: &[],
             })
             .collect();
         admit(&self.plan, &self.local, &offers)
@@ -460,16 +460,40 @@ fn one_server_that_lists_a_name_twice_gets_its_last_definition_and_a_warning() {
 }
 
 #[test]
-fn what_was_left_out_while_reading_is_told() {
+fn what_is_quarantined_and_what_is_repaired_is_told() {
     let plan = board(vec![]).plan;
     let spec = server("s", Dynamic);
-    let dropped = ["tool 3 has no name".to_owned()];
-    let offer =
-        Offer { plan: &spec, tools: Some(&[]), available: false, before: None, dropped: &dropped };
-    let admission = admit(&plan, &[], &[offer]);
+    let quarantined = [Some("t"), None].map(|tool| QuarantinedTool {
+        tool: tool.map(str::to_owned),
+        reason: "it is odd".to_owned(),
+    });
+    let repaired = |name: &str| ToolDescriptor {
+        repairs: vec![format!("{name} was mended"), "and more".into()],
+        ..ToolDescriptor::named(name)
+    };
+    let warnings = |tools: &[ToolDescriptor]| {
+        let quarantined = &quarantined;
+        let (tools, before) = (Some(tools), None);
+        let offer = Offer { plan: &spec, tools, available: false, before, quarantined };
+        told(&admit(&plan, &[], &[offer]), Level::Warning)
+    };
+    let tools = [ToolDescriptor::named("a"), repaired("b"), repaired("c")];
+    let quarantines = [
+        "Tool 't' of MCP server 's' is quarantined: it is odd",
+        "A tool of MCP server 's' is quarantined: it is odd",
+    ];
+    assert_eq!(warnings(&tools[..1]), quarantines);
     assert_eq!(
-        told(&admission, Level::Warning),
-        ["MCP server 's' offered a tool that was left out: tool 3 has no name"]
+        warnings(&tools[..2])[2..],
+        [
+            "Tool 'b' of MCP server 's' is listed in a repaired form, because strict clients refuse its definition: b was mended"
+        ]
+    );
+    assert_eq!(
+        warnings(&tools)[2..],
+        [
+            "2 tools of MCP server 's' are listed in a repaired form, because strict clients refuse their definitions; the first is 'b': b was mended"
+        ]
     );
     let refused = Notice::Refused { message: "as the violation says".into() };
     assert_eq!(

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use switchboard_model::{
-    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, ServerName, ToolDescriptor,
+    AdmissionMode, BUILT_IN_LIMITS, CanonicalName, QuarantinedTool, ServerName, ToolDescriptor,
 };
 
-use crate::admission::last_definitions;
-use crate::{Admission, CatalogTool, Configured, Notice};
+use crate::admission::{last_definitions, notice_definitions};
+use crate::{Admission, CatalogTool, Configured};
 
 /// What a server of one owner has to offer just now.
 #[derive(Debug, Clone, Copy)]
@@ -23,17 +23,14 @@ pub struct AttachedOffer<'a> {
     pub alias: &'a ServerName,
     /// Its tools, as far as anybody has seen them.
     pub tools: &'a [ToolDescriptor],
-    /// Tools that were left out while the list was read.
-    pub dropped: &'a [String],
+    /// Tools whose definitions cannot be used.
+    pub quarantined: &'a [QuarantinedTool],
 }
 
 /// Adds the tools of a server that a session brought.
 pub fn admit_attached(offer: &AttachedOffer<'_>, admission: &mut Admission) {
     let server = offer.server;
-    let dropped = offer.dropped.iter();
-    admission.notices.extend(
-        dropped.map(|reason| Notice::Dropped { server: server.clone(), reason: reason.clone() }),
-    );
+    notice_definitions(server, offer.tools, offer.quarantined, admission);
     for tool in last_definitions(server, offer.tools, admission) {
         admission.tools.push(CatalogTool {
             name: CanonicalName::new(server, &tool.name),
@@ -58,14 +55,14 @@ mod tests {
     fn each_name_is_admitted_once_for_its_owner() {
         let (server, alias) = (ServerName::attached("1"), ServerName::new("mine"));
         let tools = ["a", "b", "a"].map(ToolDescriptor::named);
-        let dropped = ["tool 3 has no name".to_owned()];
+        let quarantined = [QuarantinedTool { tool: None, reason: "it has no name".into() }];
         let owner: Arc<str> = "session".into();
         let offer = AttachedOffer {
             server: &server,
             owner: &owner,
             alias: &alias,
             tools: &tools,
-            dropped: &dropped,
+            quarantined: &quarantined,
         };
         let mut admission = Admission::default();
         admit_attached(&offer, &mut admission);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use switchboard_model::{CanonicalName, LimitsOverlay, ServerName, ToolLimits};
+use switchboard_model::{CanonicalName, LimitsOverlay, QuarantinedTool, ServerName, ToolLimits};
 
 /// How loud a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +36,10 @@ pub enum Notice {
     DuplicateTool { server: ServerName, tool: String },
     /// An allow or deny list names, without a wildcard, a tool that the server does not have.
     ListedToolMissing { server: ServerName, list: &'static str, tool: String },
-    /// A tool that was left out while its server's list was read.
-    Dropped { server: ServerName, reason: String },
+    /// A tool whose definition cannot be used.
+    Quarantined { server: ServerName, tool: QuarantinedTool },
+    /// Tools whose definitions strict clients would refuse: lists show them repaired. One notice for all of a server.
+    Repaired { server: ServerName, count: usize, tool: String, repair: String },
 }
 
 impl Notice {
@@ -52,7 +54,8 @@ impl Notice {
             | Self::Collision { .. }
             | Self::DuplicateTool { .. }
             | Self::ListedToolMissing { .. }
-            | Self::Dropped { .. } => Level::Warning,
+            | Self::Quarantined { .. }
+            | Self::Repaired { .. } => Level::Warning,
         }
     }
 }
@@ -100,9 +103,22 @@ impl fmt::Display for Notice {
                 f,
                 "{list} of MCP server '{server}' names tool '{tool}', which the server does not have"
             ),
-            Self::Dropped { server, reason } => {
-                write!(f, "MCP server '{server}' offered a tool that was left out: {reason}")
-            }
+            Self::Quarantined { server, tool: QuarantinedTool { tool, reason } } => match tool {
+                Some(tool) => {
+                    write!(f, "Tool '{tool}' of MCP server '{server}' is quarantined: {reason}")
+                }
+                None => write!(f, "A tool of MCP server '{server}' is quarantined: {reason}"),
+            },
+            Self::Repaired { server, count: 1, tool, repair } => write!(
+                f,
+                "Tool '{tool}' of MCP server '{server}' is listed in a repaired form, because strict clients \
+                 refuse its definition: {repair}"
+            ),
+            Self::Repaired { server, count, tool, repair } => write!(
+                f,
+                "{count} tools of MCP server '{server}' are listed in a repaired form, because strict clients \
+                 refuse their definitions; the first is '{tool}': {repair}"
+            ),
         }
     }
 }

@@ -129,7 +129,7 @@ impl Conductor {
                 tools: listing.tools.as_deref().map(Vec::as_slice),
                 available: listing.is_ready,
                 before: self.before.get(name).map(|seen| &seen.names),
-                dropped: &listing.dropped,
+                quarantined: &listing.quarantined,
             })
             .collect();
         let mut admission = admit(plan, &self.local, &offers);
@@ -140,7 +140,7 @@ impl Conductor {
                 owner: &attached.owner,
                 alias: &attached.spec.name,
                 tools: listing.tools.as_deref().map(Vec::as_slice).unwrap_or_default(),
-                dropped: &listing.dropped,
+                quarantined: &listing.quarantined,
             };
             admit_attached(&offer, &mut admission);
         }
@@ -329,8 +329,10 @@ fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Ser
 /// Lays declared arguments over the server's schema, so that everybody sees the same one.
 fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
     if let Some(arguments) = &tool.arguments {
-        let schema = declare_arguments(&tool.descriptor.input_schema.parse(), arguments);
+        // The form that lists show is as good a ground: it means the same, and so does what is declared on it.
+        let schema = declare_arguments(&tool.descriptor.shown_schema().parse(), arguments);
         tool.descriptor.input_schema = JsonText::from(&schema);
+        tool.descriptor.listed_schema = None;
     }
     tool
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use switchboard_mcp::{
-    Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed, RawResult,
+    Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed,
+    ListedEntries, RawResult,
 };
 use switchboard_model::{Era, JsonText, ServerName};
 use tokio::sync::{broadcast, watch};
@@ -31,6 +32,8 @@ pub struct Offers {
     pub prompts: Vec<Listed>,
     pub resources: Vec<Listed>,
     pub templates: Vec<Listed>,
+    /// Why other entries of these lists cannot be passed on.
+    pub left_out: Vec<String>,
 }
 
 /// Something that a server said to nobody in particular.
@@ -66,15 +69,15 @@ pub(crate) async fn read_offers(
     before: &Offers,
 ) -> Offers {
     let features = connection.features().clone();
+    let none = ListedEntries::default;
     let listing = async {
-        let prompts = async {
-            if features.prompts { connection.list_prompts().await } else { Ok(Vec::new()) }
-        };
+        let prompts =
+            async { if features.prompts { connection.list_prompts().await } else { Ok(none()) } };
         let resources = async {
-            if features.resources { connection.list_resources().await } else { Ok(Vec::new()) }
+            if features.resources { connection.list_resources().await } else { Ok(none()) }
         };
         let templates = async {
-            if features.resources { connection.list_templates().await } else { Ok(Vec::new()) }
+            if features.resources { connection.list_templates().await } else { Ok(none()) }
         };
         tokio::join!(prompts, resources, templates)
     };
@@ -82,21 +85,31 @@ pub(crate) async fn read_offers(
     let listed = tokio::time::timeout(LISTING_LIMIT, Box::pin(listing)).await;
     let Ok((prompts, resources, templates)) = listed else {
         tracing::warn!(%server, "prompts and resources could not be listed in time");
-        let Offers { prompts, resources, templates, .. } = before.clone();
-        return Offers { features, prompts, resources, templates };
+        return Offers { features, ..before.clone() };
     };
-    let or_before = |what: &str, listed: Result<Vec<Listed>, _>, before: &[Listed]| {
-        listed.unwrap_or_else(|error: ConnectError| {
-            tracing::debug!(%server, %error, "{what} could not be listed");
-            before.to_vec()
-        })
-    };
-    Offers {
-        prompts: or_before("prompts", prompts, &before.prompts),
-        resources: or_before("resources", resources, &before.resources),
-        templates: or_before("resource templates", templates, &before.templates),
-        features,
+    let mut left_out = Vec::new();
+    let mut or_before =
+        |what: &str, listed: Result<ListedEntries, _>, before: &[Listed]| match listed {
+            Ok(listed) => {
+                for repair in &listed.repairs {
+                    tracing::debug!(%server, "a {what} is listed in a repaired form: {repair}");
+                }
+                left_out.extend(listed.left_out.iter().map(|reason| format!("{what} {reason}")));
+                listed.entries
+            }
+            Err(error) => {
+                let error: ConnectError = error;
+                tracing::debug!(%server, %error, "{what}s could not be listed");
+                before.to_vec()
+            }
+        };
+    let prompts = or_before("prompt", prompts, &before.prompts);
+    let resources = or_before("resource", resources, &before.resources);
+    let templates = or_before("resource template", templates, &before.templates);
+    for reason in left_out.iter().filter(|reason| !before.left_out.contains(reason)) {
+        tracing::warn!(%server, "an entry of the server's lists is left out: {reason}");
     }
+    Offers { features, prompts, resources, templates, left_out }
 }
 
 /// Why a request that is no tool call has no answer.

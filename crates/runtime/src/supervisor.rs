@@ -13,7 +13,10 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use switchboard_mcp::{
     ConnectError, ConnectErrorKind as Kind, ConnectOptions, Connection, News, ServerInfo,
 };
-use switchboard_model::{Era, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList};
+use switchboard_model::{
+    Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList,
+};
+use switchboard_schema::prepare_for_lists;
 use switchboard_store::Store;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
@@ -50,6 +53,8 @@ pub struct ServerStatus {
     pub info: ServerInfo,
     /// Tools that it lists, before any policy.
     pub offered: usize,
+    /// Tools that it lists and whose definitions cannot be used.
+    pub quarantined: Arc<Vec<QuarantinedTool>>,
     /// Why it cannot be reached.
     pub error: Option<ConnectError>,
     /// How long the last connecting and listing took.
@@ -64,7 +69,7 @@ pub struct ServerStatus {
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
     pub(crate) tools: Option<Arc<Vec<ToolDescriptor>>>,
-    pub(crate) dropped: Arc<Vec<String>>,
+    pub(crate) quarantined: Arc<Vec<QuarantinedTool>>,
     pub(crate) is_ready: bool,
     /// Whether the list was read in this run, rather than remembered from the last.
     pub(crate) is_fresh: bool,
@@ -76,7 +81,7 @@ struct Condition {
     era: Option<Era>,
     info: ServerInfo,
     tools: Option<Arc<Vec<ToolDescriptor>>>,
-    dropped: Arc<Vec<String>>,
+    quarantined: Arc<Vec<QuarantinedTool>>,
     is_fresh: bool,
     ttl: Option<Duration>,
     error: Option<ConnectError>,
@@ -151,8 +156,8 @@ impl Server {
                 state: ServerState::Connecting,
                 era: None,
                 info: ServerInfo::default(),
-                tools: remembered.map(Arc::new),
-                dropped: Arc::default(),
+                tools: remembered.map(|tools| Arc::new(listable(tools))),
+                quarantined: Arc::default(),
                 is_fresh: false,
                 ttl: None,
                 error: None,
@@ -230,7 +235,7 @@ impl Server {
         let condition = self.condition();
         Listing {
             tools: condition.tools.clone(),
-            dropped: condition.dropped.clone(),
+            quarantined: condition.quarantined.clone(),
             is_ready: condition.state == ServerState::Ready,
             is_fresh: condition.is_fresh,
         }
@@ -245,6 +250,7 @@ impl Server {
             era: condition.era,
             info: condition.info.clone(),
             offered: condition.tools.as_ref().map_or(0, |tools| tools.len()),
+            quarantined: condition.quarantined.clone(),
             error: condition.error.clone(),
             connect_time: condition.connect_time,
             stderr,
@@ -262,13 +268,13 @@ impl Server {
         let is_same = condition.is_fresh
             && condition.state == ServerState::Ready
             && condition.tools.as_deref() == Some(&list.tools)
-            && *condition.dropped == list.dropped;
+            && *condition.quarantined == list.quarantined;
         (condition.is_fresh, condition.state, condition.error) = (true, ServerState::Ready, None);
         condition.ttl = list.ttl;
         condition.listed_at_ms = Some(jiff::Timestamp::now().as_millisecond());
         if !is_same {
             condition.tools = Some(Arc::new(list.tools));
-            condition.dropped = Arc::new(list.dropped);
+            condition.quarantined = Arc::new(list.quarantined);
         }
         !is_same
     }
@@ -287,6 +293,12 @@ impl Server {
     fn fingerprint(&self) -> String {
         blake3::hash(format!("{:?}", self.spec.endpoint).as_bytes()).to_hex().to_string()
     }
+}
+
+/// Remembered tools as lists show them. One that an earlier version kept and that cannot be listed waits for its server.
+fn listable(mut remembered: Vec<ToolDescriptor>) -> Vec<ToolDescriptor> {
+    remembered.retain_mut(|tool| prepare_for_lists(tool).is_ok());
+    remembered
 }
 
 async fn supervise(server: Arc<Server>, around: Surroundings) {

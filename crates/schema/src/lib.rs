@@ -1,9 +1,11 @@
-//! JSON Schema for tool arguments: checking a call before it is sent, and laying declared arguments over a
-//! server's schema.
+//! JSON Schema of tools: checking a call before it is sent, laying declared arguments over a server's schema, and the
+//! schemas that lists show.
 
 mod arguments;
 mod check;
 mod entangled;
+mod listed;
 
 pub use arguments::declare_arguments;
 pub use check::{ArgumentChecker, Complaint, MAX_CHECKED_SCHEMA_BYTES, SchemaFault};
+pub use listed::prepare_for_lists;

@@ -128,7 +128,7 @@ pub(crate) fn tool_from_row(row: &SqliteRow) -> Result<ToolDescriptor, sqlx::Err
         output_schema: json("output_schema")?,
         annotations: json("annotations")?,
         extra: json("extra")?,
-        name,
+        ..ToolDescriptor::named(name)
     })
 }
 

@@ -15,6 +15,7 @@ mod http;
 mod legacy;
 mod listener;
 mod listing;
+mod malformed;
 mod market;
 pub mod model_backends;
 mod modern;
@@ -32,6 +33,7 @@ mod wait;
 
 pub use catalogue::demo_catalogue;
 pub use fault::{Fault, Stage};
+pub use malformed::{Fate, Malformed, malformed_tools};
 pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
 pub use office::{CODE, OWN_CLIENT, Office};
 pub use server::{ScriptedServer, ScriptedServerBuilder};

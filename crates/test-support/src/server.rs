@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::fault::Fault;
@@ -56,6 +57,14 @@ impl ScriptedServerBuilder {
     pub fn prompts<const N: usize>(mut self, names: [&str; N]) -> Self {
         self.script.has_prompts = true;
         self.shelf.prompts = names.map(str::to_owned).into();
+        self
+    }
+
+    /// Adds these entries to the lists of prompts, resources and templates, whatever is in them.
+    #[must_use]
+    pub fn entries(mut self, entries: [Vec<Value>; 3]) -> Self {
+        (self.script.has_prompts, self.script.has_resources) = (true, true);
+        self.shelf.entries = entries;
         self
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Shelf {
     pub(crate) prompts: Vec<String>,
     /// Addresses.
     pub(crate) resources: Vec<String>,
+    /// Further entries of the lists of prompts, resources and templates, whatever is in them.
+    pub(crate) entries: [Vec<Value>; 3],
 }
 
 /// What a stream of notifications is told of.
@@ -90,11 +92,13 @@ pub(crate) fn answer(shared: &Shared, wire: Wire, id: &Value, message: &Value) -
         return None;
     }
     let shelf = shared.shelf();
+    let [more_prompts, more_resources, templates] = &shelf.entries;
     let (name, uri) = (params["name"].as_str(), params["uri"].as_str());
     let text = |text: &str| json!({"type": "text", "text": text});
     let result = match method {
         "prompts/list" => {
-            let prompts: Vec<_> = shelf.prompts.iter().map(|name| json!({"name": name})).collect();
+            let prompts = shelf.prompts.iter().map(|name| json!({"name": name}));
+            let prompts: Vec<_> = prompts.chain(more_prompts.iter().cloned()).collect();
             Some(json!({ "prompts": prompts }))
         }
         "prompts/get" => name.filter(|name| shelf.prompts.iter().any(|known| known == name)).map(
@@ -102,10 +106,11 @@ pub(crate) fn answer(shared: &Shared, wire: Wire, id: &Value, message: &Value) -
         ),
         "resources/list" => {
             let entry = |uri: &String| json!({"uri": uri, "name": uri});
-            let resources: Vec<_> = shelf.resources.iter().map(entry).collect();
+            let resources = shelf.resources.iter().map(entry);
+            let resources: Vec<_> = resources.chain(more_resources.iter().cloned()).collect();
             Some(json!({ "resources": resources }))
         }
-        "resources/templates/list" => Some(json!({"resourceTemplates": []})),
+        "resources/templates/list" => Some(json!({ "resourceTemplates": templates })),
         "resources/read" => uri.filter(|uri| shelf.resources.iter().any(|known| known == uri)).map(
             |uri| json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": format!("text of {uri}")}]}),
         ),

@@ -17,6 +17,8 @@ pub struct Tool {
     pub asks: Option<Asks>,
     pub reply: Reply,
     pub ignores_cancel: bool,
+    /// The entry in the list, where it is not made of the members above.
+    pub whole_entry: Option<Value>,
 }
 
 /// What a legacy server asks its caller during the wait. It goes on without the answer.
@@ -75,6 +77,7 @@ impl Tool {
             asks: None,
             reply: Reply::Echo,
             ignores_cancel: false,
+            whole_entry: None,
         }
     }
 
@@ -144,7 +147,15 @@ impl Tool {
         self
     }
 
+    /// A tool that is listed with exactly this entry, whatever is in it.
+    pub fn listed_as(name: impl Into<String>, entry: Value) -> Self {
+        Self { whole_entry: Some(entry), ..Self::new(name) }
+    }
+
     pub(crate) fn entry(&self) -> Value {
+        if let Some(entry) = &self.whole_entry {
+            return entry.clone();
+        }
         let mut entry = Map::new();
         entry.insert("name".into(), json!(self.name));
         entry.insert("description".into(), json!(self.description));

@@ -12,7 +12,7 @@ pub enum ListEra {
     Modern,
 }
 
-/// Appends the definition of a tool; schemas and unknown members are passed on byte for byte.
+/// Appends the definition of a tool. What strict clients take is passed on byte for byte.
 pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: ListEra) {
     json.push_str("{\"name\":");
     push_string(json, name);
@@ -24,7 +24,7 @@ pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: Li
         }
     }
     push_key(json, "inputSchema");
-    json.push_str(tool.input_schema.as_str());
+    json.push_str(tool.shown_schema().as_str());
     let output = tool.output_schema.as_ref().map(switchboard_model::JsonText::as_str);
     // Older clients take an output schema only for objects, and check every result against it.
     if let Some(schema) = output.filter(|schema| era == ListEra::Modern || is_of_object(schema)) {

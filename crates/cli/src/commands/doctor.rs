@@ -7,7 +7,7 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_mcp::{ConnectOptions, Connection};
-use switchboard_model::{Plan, ProviderKind, ServerPlan, render_duration};
+use switchboard_model::{Plan, ProviderKind, ServerPlan, ToolList, render_duration};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
 use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
@@ -16,7 +16,7 @@ use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::embedded::{config_source, end_board, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
-use crate::output::Output;
+use crate::output::{Output, harmless};
 
 /// What one look found.
 #[derive(Debug, Serialize)]
@@ -53,7 +53,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
             ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
         let looks: FuturesOrdered<_> =
             plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
-        findings.extend(looks.collect::<Vec<_>>().await);
+        findings.extend(looks.collect::<Vec<_>>().await.into_iter().flatten());
         findings.extend(look_at_providers(&plan));
         findings.extend(look_at_admission(plan).await?);
     }
@@ -115,7 +115,7 @@ async fn look_at_store(globals: &Globals) -> Finding {
     }
 }
 
-async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Finding {
+async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Vec<Finding> {
     let subject = format!("server {} at {}", server.spec.name, server.spec.place);
     let start = tokio::time::Instant::now();
     match Connection::open(&server.spec, options).await {
@@ -126,21 +126,31 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Findin
             let era = connection.era().as_str();
             connection.close().await;
             let says = format!("{} tools, {era} era, connected in {took}", list.tools.len());
-            match list.dropped.first() {
-                None => Finding::well(subject, says),
-                Some(reason) => Finding::ill(
-                    subject,
-                    format!("{says}; {} tools left out: {reason}", list.dropped.len()),
-                    None,
-                ),
-            }
+            let mut findings = vec![Finding::well(subject, says)];
+            findings.extend(look_at_definitions(server, &list));
+            findings
         }
         Err(error) if !server.required => {
             let hint = error.hint;
-            Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) }
+            vec![Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) }]
         }
-        Err(error) => Finding::ill(subject, error.message, error.hint),
+        Err(error) => vec![Finding::ill(subject, error.message, error.hint)],
     }
+}
+
+/// Tools that cannot be used, and tools that lists show in a repaired form. Both cost nothing but themselves.
+fn look_at_definitions(server: &ServerPlan, list: &ToolList) -> Vec<Finding> {
+    let name = &server.spec.name;
+    let quarantined = list.quarantined.iter().map(|it| {
+        let tool = it.tool.as_deref().unwrap_or("(no name)");
+        let subject = harmless(&format!("tool {name}.{tool}"));
+        Finding::warning(subject, harmless(&format!("quarantined: {}", it.reason)))
+    });
+    let repaired = list.tools.iter().filter(|tool| !tool.repairs.is_empty()).map(|tool| {
+        let says = format!("listed in a repaired form: {}", tool.repairs.join("; "));
+        Finding::warning(format!("tool {name}.{}", tool.name), harmless(&says))
+    });
+    quarantined.chain(repaired).collect()
 }
 
 /// Who could answer in chats. Nobody is asked: that may cost money.

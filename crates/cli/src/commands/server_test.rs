@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use serde_json::json;
 use switchboard_mcp::{ConnectOptions, Connection};
-use switchboard_model::{ServerPlan, render_duration};
+use switchboard_model::{QuarantinedTool, ServerPlan, render_duration};
 
 use crate::args::Globals;
 use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -34,7 +34,7 @@ pub(crate) async fn run(
         .with_hint(error.hint)
     })?;
     let took = start.elapsed();
-    show(server, &connection, &list.tools, &list.dropped, took, output);
+    show(server, &connection, &list.tools, &list.quarantined, took, output);
     connection.close().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -43,7 +43,7 @@ fn show(
     server: &ServerPlan,
     connection: &Connection,
     tools: &[switchboard_model::ToolDescriptor],
-    dropped: &[String],
+    quarantined: &[QuarantinedTool],
     took: std::time::Duration,
     output: Output,
 ) {
@@ -60,7 +60,7 @@ fn show(
             "reported_version": info.version,
             "connect_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "tools": names,
-            "left_out": dropped,
+            "quarantined": quarantined.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "stderr": connection.stderr(),
         }));
     }
@@ -76,8 +76,8 @@ fn show(
     }
     line("connected", &format!("in {}", render_duration(took)));
     line("tools", &format!("{}: {}", names.len(), names.join(", ")));
-    for reason in dropped {
-        line("left out", reason);
+    for tool in quarantined {
+        line("quarantined", &harmless(&tool.to_string()));
     }
     if let Some(stderr) = connection.stderr() {
         output.data("its error output:");

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use comfy_table::Cell;
+use switchboard_api::{QuarantinedToolView, ToolView};
 use switchboard_model::ServerName;
 
 use crate::args::Globals;
@@ -16,6 +17,7 @@ const SHOWN_DESCRIPTION: usize = 60;
 pub(crate) async fn run(
     globals: &Globals,
     server: Option<&str>,
+    shows_quarantined: bool,
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let backend = match server {
@@ -31,25 +33,46 @@ pub(crate) async fn run(
             return Err(Failure::usage(format!("no server '{server}' is configured")));
         }
         list.tools.retain(|tool| tool.server == server);
+        list.quarantined.retain(|tool| tool.server == server);
     }
     if output.is_json() {
         output.json(&list);
     } else if list.tools.is_empty() {
         output.note("no tools are registered");
     } else {
-        let header = ["tool", "limits", "configured", "description"];
-        let rows = list.tools.iter().map(|tool| {
-            let limits = format!("{} x {}", tool.limits.max_instances, tool.limits.timeout);
-            let about = harmless(tool.description.as_deref().unwrap_or_default());
-            let mut about: String =
-                about.lines().next().unwrap_or_default().chars().take(SHOWN_DESCRIPTION).collect();
-            if !tool.available {
-                about = format!("(unavailable) {about}");
-            }
-            [tool.name.clone(), limits, tool.configured.clone(), about].map(Cell::new).to_vec()
-        });
-        output.table(&header, rows.collect());
+        show(&list.tools, output);
+    }
+    if !output.is_json() && !list.quarantined.is_empty() {
+        show_quarantined(&list.quarantined, shows_quarantined, output);
     }
     backend.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn show(tools: &[ToolView], output: Output) {
+    let header = ["tool", "limits", "configured", "description"];
+    let rows = tools.iter().map(|tool| {
+        let limits = format!("{} x {}", tool.limits.max_instances, tool.limits.timeout);
+        let about = harmless(tool.description.as_deref().unwrap_or_default());
+        let mut about: String =
+            about.lines().next().unwrap_or_default().chars().take(SHOWN_DESCRIPTION).collect();
+        if !tool.available {
+            about = format!("(unavailable) {about}");
+        }
+        [tool.name.clone(), limits, tool.configured.clone(), about].map(Cell::new).to_vec()
+    });
+    output.table(&header, rows.collect());
+}
+
+fn show_quarantined(tools: &[QuarantinedToolView], is_wanted: bool, output: Output) {
+    if !is_wanted {
+        let count = tools.len();
+        return output.note(&format!("{count} more are quarantined: `tool list --all` says why"));
+    }
+    let rows = tools.iter().map(|tool| {
+        let name = tool.tool.as_deref().unwrap_or("(no name)");
+        let name = harmless(&format!("{}.{name}", tool.server));
+        [name, harmless(&tool.reason)].map(Cell::new).to_vec()
+    });
+    output.table(&["quarantined", "reason"], rows.collect());
 }

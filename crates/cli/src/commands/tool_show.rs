@@ -9,7 +9,7 @@ use switchboard_api::ToolView;
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -48,6 +48,9 @@ fn show(tool: &ToolView, output: Output) {
         output.data(&format!("inactivity     {inactivity}"));
     }
     output.data(&format!("max_result     {} bytes", limits.max_result_bytes));
+    for repair in &tool.repairs {
+        output.data(&format!("repaired       {}", harmless(repair)));
+    }
     let arguments = arguments(&tool.input_schema);
     if arguments.is_empty() {
         return output.data("\nIt takes no arguments.");

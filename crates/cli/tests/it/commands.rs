@@ -691,3 +691,44 @@ async fn an_interrupted_call_is_cancelled_at_its_server_and_leaves_its_record() 
     assert_eq!(calls["calls"][0]["outcome"], "cancelled");
     wait_until(PATIENCE, async || (!slow.stats().cancelled.is_empty()).then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_quarantined_tool_is_shown_with_its_reason_everywhere() {
+    let odd = |name: &str, schema: Value| {
+        Tool::listed_as(name, json!({"name": name, "description": "d", "inputSchema": schema}))
+    };
+    let tools = [
+        Tool::echo("good").description("d"),
+        odd("mended", json!({"type": "object", "properties": {"a": true}})),
+        odd("broken", json!({"type": "object", "properties": {"a": "string"}})),
+    ];
+    let server = server(tools).await;
+    let home = Home::new(yaml(&[], &[dynamic("odd", &server.url())]));
+    let short = home.line("tool list").expect(0);
+    assert!(!short.stdout.contains("broken"), "{}", short.stdout);
+    assert!(short.stderr.contains("1 more are quarantined: `tool list --all` says why"));
+    assert_says!(home.line("tool list --all").expect(0).stdout, @"
+    TOOL        LIMITS    CONFIGURED  DESCRIPTION
+    odd.good    10 x 30s  default     d
+    odd.mended  10 x 30s  default     d
+    QUARANTINED  REASON
+    odd.broken   `properties.a` of its inputSchema is a string, not a schema
+    ");
+    let shown = home.line("tool show odd.mended").expect(0).stdout;
+    assert!(
+        shown.contains("repaired       inputSchema: `properties.a`: `true` became {}"),
+        "{shown}"
+    );
+    let doctor = home.line("doctor").expect(0).stdout;
+    let reason = "`properties.a` of its inputSchema is a string, not a schema";
+    for line in [
+        format!("warn tool odd.broken: quarantined: {reason}"),
+        "warn tool odd.mended: listed in a repaired form: inputSchema: `properties.a`: `true` became {}".into(),
+    ] {
+        assert!(doctor.contains(&line), "{doctor}");
+    }
+    let serve = home.serve().await;
+    let list = serve.get("/api/v1/tools").await;
+    assert_eq!(list["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(list["quarantined"], json!([{"server": "odd", "tool": "broken", "reason": reason}]));
+}

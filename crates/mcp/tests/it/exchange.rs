@@ -366,11 +366,20 @@ async fn what_a_server_has_besides_tools_is_listed_as_it_is() {
     let twice = |key: &str, json: &str| {
         vec![Listed { key: key.into(), json: JsonText::from_text(json).unwrap() }; 2]
     };
-    assert_eq!(connection.list_prompts().await.unwrap(), twice("p", r#"{"name":"p","later":1.0}"#));
+    let prompts = connection.list_prompts().await.unwrap();
+    assert_eq!(prompts.entries, twice("p", r#"{"name":"p","later":1.0}"#));
     let resources = connection.list_resources().await.unwrap();
-    assert_eq!(resources, twice("file:///a", r#"{"uri":"file:///a"}"#));
+    // Strict clients want a name.
+    let named = r#"{"uri":"file:///a","name":"file:///a"}"#;
+    assert_eq!(resources.entries, twice("file:///a", named));
     let templates = connection.list_templates().await.unwrap();
-    assert_eq!(templates, twice("file:///{p}", r#"{"uriTemplate":"file:///{p}"}"#));
+    let named = r#"{"uriTemplate":"file:///{p}","name":"file:///{p}"}"#;
+    assert_eq!(templates.entries, twice("file:///{p}", named));
+    assert_eq!(
+        (prompts.repairs.len(), &prompts.left_out[..]),
+        (0, &["it has no `name`".to_owned(), "it has no `name`".to_owned()][..])
+    );
+    assert_eq!(resources.repairs, [r#""file:///a": `name` became its `uri`"#; 2]);
     // What we declare in the handshake.
     let declared = talker.look(|talk| talk.requests[0]["params"]["capabilities"].clone());
     let expected = json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}});

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use switchboard_model::{CallErrorKind, CallOutcome, Face, ToolDescriptor, ToolResult};
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools};
 use switchboard_test_support::{Reply, Tool};
+use tracing::Level;
 
 use crate::support::{
-    answer, board, call, dynamic, end, failure, options, plan, records, request, revision, server,
-    started, text, with, yaml,
+    Logs, answer, board, call, dynamic, end, failure, names, options, plan, records, request,
+    revision, server, started, status, text, with, yaml,
 };
 
 fn typed(name: &str) -> Tool {
@@ -247,5 +248,40 @@ async fn a_tool_that_a_policy_hides_is_unknown() {
         assert_eq!(error.kind, CallErrorKind::UnknownTool, "{hidden}");
     }
     assert_eq!(crm.stats().total_calls(), 0);
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_repaired_tool_is_called_under_the_schema_that_its_server_gave() {
+    let odd = |name: &str, schema: Value| {
+        Tool::listed_as(name, json!({"name": name, "inputSchema": schema}))
+    };
+    let never = json!({"properties": {"a": false, "b": {"type": "integer"}}});
+    let server = server([odd("never", never), odd("broken", json!({"type": "string"}))]).await;
+    let logs = Logs::listen();
+    let board = board(&yaml(&[], &[dynamic("odd", &server)])).await;
+    assert_eq!(names(&board), ["odd.never"]);
+    assert_eq!(text(&board, "odd.never", json!({"b": 1})).await, r#"{"b":1}"#);
+    let refused = failure(&board, "odd.never", json!({"a": 1})).await;
+    assert_eq!(refused.kind, CallErrorKind::InvalidArguments);
+    let tool = board.catalog().tools()[0].clone();
+    let listed =
+        json!({"properties": {"a": {"not": {}}, "b": {"type": "integer"}}, "type": "object"});
+    assert_eq!(tool.descriptor.shown_schema().parse(), listed);
+    let quarantined = &status(&board, "odd").quarantined;
+    assert_eq!(
+        quarantined.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["'broken': its inputSchema is of type \"string\", and arguments are always an object"]
+    );
+    logs.assert_once(
+        Level::WARN,
+        "Tool 'broken' of MCP server 'odd' is quarantined: its inputSchema is of type \"string\", and arguments are \
+         always an object",
+    );
+    logs.assert_once(
+        Level::WARN,
+        "Tool 'never' of MCP server 'odd' is listed in a repaired form, because strict clients refuse its definition: \
+         inputSchema: `type: object` was added",
+    );
     end(&board).await;
 }
