@@ -33,7 +33,8 @@ pub fn malformed_tools() -> Vec<Malformed> {
     let mut table = schemas();
     table.extend(members());
     table.extend(output_schemas());
-    table.extend(quarantined());
+    table.extend(unusable_schemas());
+    table.extend(unusable_names());
     table
 }
 
@@ -198,15 +199,10 @@ fn output_schemas() -> Vec<Malformed> {
     ]
 }
 
-fn quarantined() -> Vec<Malformed> {
+fn unusable_schemas() -> Vec<Malformed> {
     let bad = |case, schema: Value, reason| Malformed {
         case,
         entry: named(case, &json!({ "inputSchema": schema })),
-        fate: Fate::Quarantined(reason),
-    };
-    let nameless = |case, name: Value, reason| Malformed {
-        case,
-        entry: json!({"name": name, "inputSchema": {"type": "object"}}),
         fate: Fate::Quarantined(reason),
     };
     let with = |member: &str, value: Value| {
@@ -269,6 +265,16 @@ fn quarantined() -> Vec<Malformed> {
             with("required", json!([1, 2])),
             "`required` of its inputSchema is [1,2], not a list of names",
         ),
+    ]
+}
+
+fn unusable_names() -> Vec<Malformed> {
+    let nameless = |case, name: Value, reason| Malformed {
+        case,
+        entry: json!({"name": name, "inputSchema": {"type": "object"}}),
+        fate: Fate::Quarantined(reason),
+    };
+    vec![
         nameless("name_number", json!(7), "it has no name"),
         nameless("name_null", json!(null), "it has no name"),
         nameless("name_empty", json!(""), "it has no name"),

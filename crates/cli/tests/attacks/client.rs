@@ -215,6 +215,11 @@ impl Answer {
         self.status >= 400 || self.code() != 0 || self.last()["result"]["isError"] == true
     }
 
+    /// Whether it says to the model that there is no such tool.
+    pub(crate) fn is_unknown_tool(&self) -> bool {
+        self.last()["result"]["isError"] == true && self.text().starts_with("there is no tool '")
+    }
+
     pub(crate) fn text(&self) -> String {
         self.result()["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
