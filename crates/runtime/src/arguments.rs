@@ -8,6 +8,8 @@ use switchboard_registry::CatalogTool;
 use crate::call_errors::described;
 use crate::tools::Compiled;
 
+/// The arguments of a call that fits: as they were written, and for local tools with texts that read as numbers or
+/// booleans converted. A server gets what was written, and converts by itself.
 pub(crate) fn check_arguments(
     compiled: &Compiled,
     tool: &CatalogTool,
@@ -21,10 +23,10 @@ pub(crate) fn check_arguments(
         Ok(arguments) => arguments,
         Err(error) => return invalid(format!("cannot be read: {error}")),
     };
-    if arguments.is_object() {
-        check_object(compiled, tool, &arguments)?;
-    }
-    match arguments {
+    let converted =
+        if arguments.is_object() { check_object(compiled, tool, &arguments)? } else { None };
+    let converted = converted.filter(|_| tool.name.server().is_local());
+    match converted.unwrap_or(arguments) {
         Value::Object(arguments) => Ok(arguments),
         other => invalid(format!("must be a JSON object, not {}", kind_of(&other))),
     }
@@ -34,13 +36,13 @@ fn check_object(
     compiled: &Compiled,
     tool: &CatalogTool,
     arguments: &Value,
-) -> Result<(), CallError> {
+) -> Result<Option<Value>, CallError> {
     let checker = match &compiled.checker {
         Ok(checker) => checker,
         // The server has the last word anyway; what cannot be checked here is checked there.
         Err(fault) => {
             tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
-            return Ok(());
+            return Ok(None);
         }
     };
     // Models write `null` for what they leave out, where the schema has no null: it counts as absent. The server gets

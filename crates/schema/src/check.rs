@@ -7,6 +7,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use switchboard_model::json_length;
 
+use crate::convertible::converted;
 use crate::entangled::is_entangled;
 
 /// A larger schema is not compiled: its server checks the arguments itself.
@@ -68,11 +69,15 @@ impl ArgumentChecker {
         Ok(Self { validator, known })
     }
 
-    /// Everything that is wrong with `arguments`, up to a handful.
-    pub fn check(&self, arguments: &Value) -> Result<(), Vec<Complaint>> {
+    /// Everything that is wrong with `arguments`, up to a handful. A text that reads as the number or the boolean that
+    /// is asked for is not wrong; then the answer is the arguments with such texts converted.
+    pub fn check(&self, arguments: &Value) -> Result<Option<Value>, Vec<Complaint>> {
         // Most arguments fit, and to say so takes less than to look for what is wrong.
         if self.validator.is_valid(arguments) {
-            return Ok(());
+            return Ok(None);
+        }
+        if let Some(converted) = converted(&self.validator, arguments) {
+            return Ok(Some(converted));
         }
         let complaints: Vec<_> = self
             .validator
@@ -80,7 +85,7 @@ impl ArgumentChecker {
             .take(MAX_COMPLAINTS)
             .map(|error| Complaint(self.describe(&error)))
             .collect();
-        if complaints.is_empty() { Ok(()) } else { Err(complaints) }
+        if complaints.is_empty() { Ok(None) } else { Err(complaints) }
     }
 
     fn describe(&self, error: &ValidationError<'_>) -> String {
@@ -187,6 +192,57 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_reads_as_what_is_asked_for_passes() {
+        let optional = |schema: Value| json!({"anyOf": [schema, {"type": "null"}]});
+        let point = json!({"type": "object", "properties": {"x": {"type": "integer"}, "s": {"type": "string"}}});
+        let schema = json!({"properties": {
+            "n": {"type": "number"}, "i": {"type": "integer", "minimum": 2}, "b": {"type": "boolean"},
+            "several": {"type": ["integer", "boolean"]}, "maybe": optional(json!({"type": "integer"})),
+            "list": {"type": "array", "items": {"type": "integer"}}, "point": optional(point), "s": {"type": "string"},
+            "one": {"oneOf": [{"type": "integer"}, {"type": "array"}]},
+        }});
+        let checker = ArgumentChecker::compile(&schema).unwrap();
+        for (arguments, read) in [
+            (json!({"n": "1.5"}), json!({"n": 1.5})),
+            (json!({"n": "-1e3", "i": "7"}), json!({"n": -1e3, "i": 7})),
+            (json!({"i": "3.0"}), json!({"i": 3.0})),
+            (json!({"b": "true"}), json!({"b": true})),
+            (json!({"b": "False"}), json!({"b": false})),
+            (json!({"several": "1"}), json!({"several": 1})),
+            (json!({"several": "true"}), json!({"several": true})),
+            (json!({"maybe": "1"}), json!({"maybe": 1})),
+            (json!({"one": "1"}), json!({"one": 1})),
+            (json!({"list": [1, "2", "3"]}), json!({"list": [1, 2, 3]})),
+            (json!({"point": {"x": "1", "s": "2"}}), json!({"point": {"x": 1, "s": "2"}})),
+        ] {
+            assert_eq!(checker.check(&arguments).unwrap(), Some(read), "{arguments}");
+        }
+        assert_eq!(checker.check(&json!({"n": 1, "s": "1"})).unwrap(), None);
+        for wrong in [
+            json!({"n": "one"}),
+            json!({"n": ""}),
+            json!({"n": " 1"}),
+            json!({"n": "1\n"}),
+            json!({"n": "+1"}),
+            json!({"n": "0x10"}),
+            json!({"n": "NaN"}),
+            json!({"n": "true"}),
+            json!({"i": "1.5"}),
+            json!({"i": "1"}),
+            json!({"b": "1"}),
+            json!({"b": "yes"}),
+            json!({"s": 1}),
+            json!({"list": "1"}),
+            json!({"i": "3", "n": "x"}),
+        ] {
+            assert!(checker.check(&wrong).is_err(), "{wrong}");
+        }
+        // What is wrong is told of the arguments as they were written.
+        let told = checker.check(&json!({"i": "1"})).unwrap_err()[0].to_string();
+        assert_eq!(told, r#"argument `i`: "1" is not of type "integer""#);
+    }
+
+    #[test]
     fn every_complaint_names_the_argument_and_the_way_out() {
         check(&sum_schema(), &json!({}), &["missing required argument `a`"]);
         check(&sum_schema(), &json!({"a": "x"}), &[r#"argument `a`: "x" is not of type "number""#]);
@@ -251,7 +307,7 @@ mod tests {
             let checker = ArgumentChecker::compile(&schema).unwrap();
             let good = json!({"n": number, "s": text});
             prop_assert!(checker.check(&good).is_ok());
-            let swapped = json!({"n": text, "s": number});
+            let swapped = json!({"n": format!("x{text}"), "s": number});
             prop_assert_eq!(checker.check(&swapped).unwrap_err().len(), 2);
         }
     }

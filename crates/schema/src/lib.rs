@@ -3,6 +3,7 @@
 
 mod arguments;
 mod check;
+mod convertible;
 mod entangled;
 mod listed;
 

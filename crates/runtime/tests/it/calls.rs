@@ -29,7 +29,7 @@ async fn arguments_that_do_not_fit_never_reach_the_server() {
     let board = board(&yaml(&[], &[dynamic("crm", &crm)])).await;
     for (arguments, named) in [
         (json!({}), "id"),
-        (json!({"id": "7"}), "id"),
+        (json!({"id": "seven"}), "id"),
         (json!({"id": 7, "extra": 1}), "extra"),
         (json!(null), "id"),
         (json!([7]), "a JSON object, not a list"),
@@ -283,5 +283,18 @@ async fn a_repaired_tool_is_called_under_the_schema_that_its_server_gave() {
         "Tool 'never' of MCP server 'odd' is listed in a repaired form, because strict clients refuse its definition: \
          inputSchema: `type: object` was added",
     );
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_text_that_reads_as_what_is_asked_for_is_sent_as_it_was_written() {
+    let server = server([typed("get")]).await;
+    let board = board(&yaml(&["{name: sum_numbers}"], &[dynamic("crm", &server)])).await;
+    assert_eq!(text(&board, "crm.get", json!({"id": "7"})).await, r#"{"id":"7"}"#);
+    let refused = failure(&board, "crm.get", json!({"id": "seven"})).await;
+    assert_eq!(refused.kind, CallErrorKind::InvalidArguments);
+    assert_eq!(server.stats().total_calls(), 1);
+    // Nobody converts for a local tool.
+    assert_eq!(text(&board, "sum_numbers", json!({"a": "1", "b": 2})).await, "3");
     end(&board).await;
 }
