@@ -134,8 +134,9 @@ impl Gateway {
                 asker.era(),
                 disabled_text(view, entry, &sets, asker.session.is_some()),
             )),
+            // As the official servers do: libraries hand a result to the model, and raise at an error.
             Found::Unknown { nearest } => {
-                Replying::error(code::INVALID_PARAMS, unknown_tool(&name, &nearest))
+                Replying::now(Outcome::tool_error(asker.era(), unknown_tool(&name, &nearest)))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use switchboard_model::{CallErrorKind, ToolResult};
+use switchboard_model::ToolResult;
 use switchboard_protocol::{
     Content, ErrorBody, Need, code, response_frame, with_members, without_member,
 };
@@ -96,11 +96,7 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
         .into_iter()
         .chain(hint.split("; ").filter(|part| !part.is_empty()).filter(is_for_models))
         .collect();
-    let text = parts.join("; ");
-    match error.kind {
-        CallErrorKind::UnknownTool => Outcome::error(code::INVALID_PARAMS, text),
-        _ => Outcome::tool_error(era, text),
-    }
+    Outcome::tool_error(era, parts.join("; "))
 }
 
 pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str>) -> Outcome {

@@ -47,7 +47,7 @@ async fn a12_tools_of_equal_and_look_alike_names_stay_apart() {
     // A name in its look-alike form is no name at all.
     for name in ["evil__p\u{430}y", "pay", "BANK__PAY"] {
         let session = session.call(name, json!({})).await;
-        assert_eq!(session.code(), -32602, "{name}");
+        assert!(session.is_unknown_tool(), "{name} {}", session.body);
     }
     serve.said("pay").await;
 }

@@ -77,7 +77,7 @@ async fn a20_names_with_control_characters_are_harmless_on_both_sides() {
     let session = peer.open().await;
     for name in names {
         let answer = session.call(&format!("one__{name}"), json!({})).await;
-        assert_eq!(answer.code(), -32602, "{name:?}");
+        assert!(answer.is_unknown_tool(), "{name:?} {}", answer.body);
         assert!(!answer.headers.contains_key("x-evil"));
     }
     assert_eq!(upstream.stats().total_calls(), listed.len());

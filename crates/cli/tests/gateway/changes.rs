@@ -180,6 +180,8 @@ async fn a_reload_of_the_configuration_is_told_once() {
     for peer in &peers {
         assert_eq!(peer.list().await, ["shop__find", "notes__read", "notes__write"]);
         let answer = peer.ask("tools/call", json!({"name": "shop__order", "arguments": {}})).await;
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let told = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(told.starts_with("there is no tool 'shop__order' here"), "{told}");
     }
 }

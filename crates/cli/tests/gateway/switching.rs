@@ -154,8 +154,8 @@ async fn every_set_can_be_enabled_at_once_up_to_the_limit() {
         !found.contains("\"getDCFValuation\"") && found.contains("DCFValuationsBulk"),
         "{found}"
     );
-    let direct = client.ask("tools/call", json!({"name": "getDCFValuation"})).await;
-    assert_eq!(direct["error"]["code"], -32602, "{direct}");
+    let direct = client.refused("getDCFValuation", json!({})).await;
+    assert!(direct.starts_with("there is no tool 'getDCFValuation' here"), "{direct}");
     assert_eq!(board.server.stats().total_calls(), 0);
 }
 
