@@ -124,6 +124,7 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     let is_of = |server: &ServerName| {
         tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
     };
+    let all: Vec<ServerName> = plan.servers.iter().map(|server| server.spec.name.clone()).collect();
     if is_of(&ServerName::local()) {
         plan.servers.clear();
     } else if plan.servers.iter().any(|server| is_of(&server.spec.name)) {
@@ -131,6 +132,16 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     } else {
         return;
     }
+    // An entry that addresses a server which was left out is about no other one.
+    let is_kept = |name: &ServerName| plan.servers.iter().any(|server| server.spec.name == *name);
+    let gone: Vec<_> = all.into_iter().filter(|name| !is_kept(name)).collect();
+    let is_elsewhere = |entry: &str| {
+        let is_at = |name: &ServerName| {
+            entry.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        };
+        gone.iter().any(is_at)
+    };
+    plan.tools.retain(|entry| !is_elsewhere(&entry.name));
     // An entry for a server that was left out would be missed in the others. A strict server is asked about all
     // of its tools, so there every entry that may be one of them stays.
     let is_strict = plan.servers.iter().any(|server| server.mode == AdmissionMode::Strict);

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchboard_model::{CanonicalName, Exposure, Plan, ServerName};
+use switchboard_model::{CanonicalName, Exposure, Plan, ServerName, ServerState};
 use switchboard_runtime::Board;
 use switchboard_sessions::{Look, Stage};
-use switchboard_view::{Index, Scope, ScopeFault, View};
+use switchboard_view::{Index, Scope, ScopeFault, View, unmatched_patterns};
 
 use crate::extras::Extras;
 use crate::gaze::Gaze;
@@ -21,6 +21,8 @@ pub(crate) struct Front {
     pub(crate) stage: Arc<Stage>,
     pub(crate) extras: Extras,
     server_sets: ServerSets,
+    /// What people should know about toolsets.
+    pub(crate) warnings: Vec<String>,
     /// By the address of what is looked at; each of them keeps that alive.
     gazes: Mutex<HashMap<usize, Arc<Gaze>>>,
 }
@@ -30,11 +32,18 @@ impl Front {
         let server_sets = ServerSets::new(plan);
         let catalog = board.catalog();
         let index = Index::new(&catalog, plan);
+        let statuses = board.servers();
+        let is_heard = |name: &ServerName| {
+            let status = statuses.iter().map(|(_, status)| status).find(|it| it.name == *name);
+            status.is_some_and(|it| it.offered > 0 || it.state == ServerState::Ready)
+        };
+        let warnings = unmatched_patterns(&catalog, plan, is_heard);
         let servers = known_servers(plan, &index, &server_sets);
         Self {
             stage: Arc::new(Stage::new(catalog, index, exposure, servers)),
             extras: Extras::new(&board.offers(), plan),
             server_sets,
+            warnings,
             gazes: Mutex::default(),
         }
     }

@@ -452,7 +452,7 @@ impl Gateway {
         let front = self.front.load();
         let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
         let of_extras = front.extras.warnings(|server| front.knows(server));
-        for warning in front.index().warnings().iter().chain(&of_extras) {
+        for warning in front.index().warnings().iter().chain(&front.warnings).chain(&of_extras) {
             // So many that nobody reads on.
             if warned_of.len() == MOST_WARNINGS {
                 break;

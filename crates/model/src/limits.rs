@@ -99,8 +99,16 @@ impl fmt::Display for LimitsOverlay {
 
 impl fmt::Display for ToolLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timeout = render_duration(self.timeout);
-        write!(f, "{{max_instances={}, timeout={timeout}}}", self.max_instances)
+        let Self { max_instances, timeout, queue_timeout, inactivity_timeout, max_result_bytes } =
+            *self;
+        let whole = LimitsOverlay {
+            max_instances: Some(max_instances),
+            timeout: Some(timeout),
+            queue_timeout: Some(queue_timeout),
+            inactivity_timeout,
+            max_result_bytes: Some(max_result_bytes),
+        };
+        whole.fmt(f)
     }
 }
 
@@ -165,6 +173,9 @@ mod tests {
             rest.to_string(),
             "{queue_timeout=1s, inactivity_timeout=1s, max_result_bytes=9}"
         );
-        assert_eq!(BUILT_IN_LIMITS.to_string(), "{max_instances=5, timeout=30s}");
+        assert_eq!(
+            BUILT_IN_LIMITS.to_string(),
+            "{max_instances=5, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}"
+        );
     }
 }

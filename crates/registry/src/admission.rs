@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use switchboard_model::{
-    AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Plan, QuarantinedTool,
+    AdmissionMode, CanonicalName, LimitsOverlay, LocalToolChoice, Naming, Plan, QuarantinedTool,
     ServerName, ServerPlan, ToolDescriptor,
 };
 use wildmatch::WildMatch;
 
-use crate::entries::{Explicit, addresses, explicit_for};
+use crate::entries::{Explicit, addresses, explicit_for, is_general, tool_at};
 use crate::{CatalogTool, Configured, Notice, Violation};
 
 /// What a server has to offer just now.
@@ -44,7 +44,7 @@ pub fn admit(plan: &Plan, local: &[ToolDescriptor], offers: &[Offer<'_>]) -> Adm
         admit_offer(plan, offer, &mut admission);
     }
     notice_missing(plan, offers, &mut admission);
-    notice_collisions(&mut admission);
+    notice_collisions(plan, &mut admission);
     admission
 }
 
@@ -52,10 +52,9 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
     let server = ServerName::local();
     let chosen: Vec<&ToolDescriptor> = match &plan.local_tools {
         LocalToolChoice::All => local.iter().collect(),
-        LocalToolChoice::NamedInTools => local
-            .iter()
-            .filter(|tool| explicit_for(&plan.tools, &server, &tool.name).is_some())
-            .collect(),
+        LocalToolChoice::NamedInTools => {
+            local.iter().filter(|tool| explicit_for(plan, &server, &tool.name).is_some()).collect()
+        }
         LocalToolChoice::Only(names) => {
             for name in names.iter().filter(|name| local.iter().all(|tool| tool.name != **name)) {
                 admission.violations.push(Violation::UnknownLocalTool {
@@ -68,7 +67,7 @@ fn admit_local(plan: &Plan, local: &[ToolDescriptor], admission: &mut Admission)
         }
     };
     for tool in chosen {
-        let Some(explicit) = explicit_for(&plan.tools, &server, &tool.name) else {
+        let Some(explicit) = explicit_for(plan, &server, &tool.name) else {
             admission.violations.push(Violation::UnconfiguredLocalTool {
                 root: plan.root,
                 tool: tool.name.clone(),
@@ -154,7 +153,7 @@ pub(crate) fn last_definitions<'a>(
 
 fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: &mut Admission) {
     let server = &offer.plan.spec.name;
-    let explicit = explicit_for(&plan.tools, server, &tool.name);
+    let explicit = explicit_for(plan, server, &tool.name);
     let mode = explicit.as_ref().and_then(|explicit| explicit.mode).unwrap_or(offer.plan.mode);
     let default = match mode {
         // Seed 000, 5.1.1: a strict server's defaults are legal and ignored.
@@ -276,18 +275,18 @@ fn notice_missing(plan: &Plan, offers: &[Offer<'_>], admission: &mut Admission) 
         for tool in gone.into_iter().filter(|tool| is_listed(offer.plan, tool)) {
             told.insert(tool.clone());
             told.insert(CanonicalName::new(server, tool).to_string());
-            admission.notices.push(Notice::NoLongerAvailable {
-                servers: vec![server.clone()],
-                tool: tool.clone(),
-            });
+            admission
+                .notices
+                .push(Notice::NoLongerAvailable { server: server.clone(), tool: tool.clone() });
         }
     }
     for entry in plan.tools.iter().filter(|entry| entry.enabled && !told.contains(&entry.name)) {
-        notice_unoffered_entry(entry, offers, admission);
+        notice_unoffered_entry(plan, entry, offers, admission);
     }
 }
 
 fn notice_unoffered_entry(
+    plan: &Plan,
     entry: &switchboard_model::ToolEntry,
     offers: &[Offer<'_>],
     admission: &mut Admission,
@@ -300,29 +299,27 @@ fn notice_unoffered_entry(
         return;
     }
     let means = |offer: &Offer<'_>, tool: &str| {
-        entry.name == tool || addresses(entry, &offer.plan.spec.name, tool)
+        is_general(plan, entry, tool) || addresses(entry, &offer.plan.spec.name, tool)
     };
     let offered = offers
         .iter()
         .any(|offer| offer.tools.into_iter().flatten().any(|tool| means(offer, &tool.name)));
+    let addressed = offers
+        .iter()
+        .find_map(|offer| Some((offer, tool_at(entry, &offer.plan.spec.name)?.to_owned())));
     // A server that nobody has ever reached may well have it.
-    if offered || offers.iter().any(|offer| offer.tools.is_none()) {
-        return;
-    }
-    let addressed = offers.iter().find_map(|offer| {
-        let server = &offer.plan.spec.name;
-        let tool = entry.name.strip_prefix(server.as_str())?.strip_prefix('.')?;
-        Some((vec![server.clone()], tool.to_owned()))
-    });
-    let everywhere =
-        || (offers.iter().map(|offer| offer.plan.spec.name.clone()).collect(), entry.name.clone());
-    let (servers, tool) = addressed.unwrap_or_else(everywhere);
-    if !Vec::is_empty(&servers) {
-        admission.notices.push(Notice::NoLongerAvailable { servers, tool });
-    }
+    let is_unheard = |offer: &Offer<'_>| offer.tools.is_none();
+    let (server, tool) = match addressed {
+        Some((offer, _)) if offered || is_unheard(offer) => return,
+        Some((offer, tool)) => (Some(offer.plan.spec.name.clone()), tool),
+        None if offered || offers.is_empty() || offers.iter().any(is_unheard) => return,
+        None => (None, entry.name.clone()),
+    };
+    admission.notices.push(Notice::NotOffered { server, tool });
 }
 
-fn notice_collisions(admission: &mut Admission) {
+fn notice_collisions(plan: &Plan, admission: &mut Admission) {
+    let is_used = plan.gateway.naming == Naming::Bare;
     let mut last: HashMap<&str, &CanonicalName> = HashMap::new();
     let mut collisions = Vec::new();
     for tool in &admission.tools {
@@ -331,6 +328,7 @@ fn notice_collisions(admission: &mut Admission) {
                 bare: tool.name.tool().to_owned(),
                 loser: loser.clone(),
                 winner: tool.name.clone(),
+                is_used,
             });
         }
     }

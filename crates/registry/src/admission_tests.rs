@@ -132,9 +132,8 @@ fn strict_all_mcp_tools_configured_is_a_success() {
         .registers(&["customers.get_customer: 10, 30s"]);
     assert_eq!(
         told(&admission, Level::Debug),
-        [
-            "Tool 'get_customer' registered with explicit configuration: {max_instances=10, timeout=30s}"
-        ]
+        ["Tool 'get_customer' registered with explicit configuration: \
+             {max_instances=10, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}"]
     );
 }
 
@@ -252,7 +251,8 @@ fn dynamic_tool_configured_is_merged_with_the_defaults() {
     assert_eq!(
         told(&admission, Level::Debug),
         ["Tool 'get_customer' configuration merged: explicit={max_instances=1}, \
-          default={max_instances=9, timeout=1m39s}, final={max_instances=1, timeout=1m39s}"]
+          default={max_instances=9, timeout=1m39s}, \
+          final={max_instances=1, timeout=1m39s, queue_timeout=1m39s, max_result_bytes=1048576}"]
     );
     assert_eq!(admission.tools[0].configured, Configured::Merged);
 }
@@ -348,7 +348,7 @@ fn tool_configured_but_not_returned_by_any_mcp_is_a_warning() {
     let one = board(vec![entry("ghost", None, None)]).offers(server("a", Dynamic), &["t"]).admit();
     assert_eq!(
         told(&one, Level::Warning),
-        ["Tool 'ghost' was configured but is no longer available from MCP server 'a'"]
+        ["Tool 'ghost' is configured in the toolbox, but no MCP server offers it"]
     );
     let entries = vec![entry("ghost", None, None), entry("b.phantom", None, None)];
     let two = board(entries)
@@ -358,8 +358,8 @@ fn tool_configured_but_not_returned_by_any_mcp_is_a_warning() {
     assert_eq!(
         told(&two, Level::Warning),
         [
-            "Tool 'ghost' was configured but is no longer available from MCP server 'a', 'b'",
-            "Tool 'phantom' was configured but is no longer available from MCP server 'b'",
+            "Tool 'ghost' is configured in the toolbox, but no MCP server offers it",
+            "Tool 'phantom' is configured for MCP server 'b', which does not offer it",
         ]
     );
 }
@@ -381,26 +381,83 @@ fn switching_from_strict_to_dynamic_admits_what_was_refused() {
 }
 
 #[test]
-fn collision_between_servers_last_registered_wins_with_a_warning_and_nothing_is_lost() {
-    let admission = board(vec![])
+fn collision_between_servers_last_registered_wins_with_a_warning_where_bare_names_are_used() {
+    let mut board = board(vec![])
         .offers(server("a", Dynamic), &["search"])
-        .offers(server("b", Dynamic), &["search"])
-        .registers(&["a.search: 9, 99s", "b.search: 9, 99s"]);
-    assert_eq!(
-        told(&admission, Level::Warning),
-        [
-            "Tool name 'search' is used by 'a.search' and 'b.search': the bare name means 'b.search', \
-          'a.search' is reached by its full name"
-        ]
-    );
+        .offers(server("b", Dynamic), &["search"]);
+    let registered = ["a.search: 9, 99s", "b.search: 9, 99s"];
+    let said = "Tool name 'search' is used by 'a.search' and 'b.search': the bare name means 'b.search', \
+                'a.search' is reached by its full name";
+    let admission = board.registers(&registered);
+    assert_eq!(told(&admission, Level::Warning), Vec::<String>::new());
+    assert_eq!(told(&admission, Level::Debug), [said]);
+    board.plan.gateway.naming = Naming::Bare;
+    assert_eq!(told(&board.registers(&registered), Level::Warning), [said]);
 }
 
 #[test]
 fn collision_between_local_and_mcp_tools_warns_too() {
-    let admission = board(vec![entry("sum_numbers", None, None)])
-        .offers(server("a", Strict), &["sum_numbers"])
-        .registers(&["local.sum_numbers: 5, 30s", "a.sum_numbers: 5, 30s"]);
+    let mut board =
+        board(vec![entry("sum_numbers", None, None)]).offers(server("a", Strict), &["sum_numbers"]);
+    board.plan.gateway.naming = Naming::Bare;
+    let admission = board.registers(&["local.sum_numbers: 5, 30s", "a.sum_numbers: 5, 30s"]);
     assert_eq!(told(&admission, Level::Warning).len(), 1);
+}
+
+#[test]
+fn an_entry_for_one_server_admits_no_tool_of_another_that_is_literally_called_so() {
+    let refund = || board(vec![entry("billing.refund", Some(1), None)]);
+    // The tool of another server is not configured, whatever it is called.
+    let admission = refund()
+        .offers(server("billing", Strict), &["refund"])
+        .offers(server("other", Strict), &["billing.refund"])
+        .admit();
+    let refused: Vec<_> =
+        admission.violations.iter().map(|it| it.server().unwrap().as_str()).collect();
+    assert_eq!(refused, ["other"]);
+    // Nor does the entry limit it.
+    refund()
+        .offers(server("billing", Dynamic), &["refund", "billing.refund"])
+        .offers(server("other", Dynamic), &["billing.refund"])
+        .registers(&[
+            "billing.refund: 1, 99s",
+            "billing.billing.refund: 9, 99s",
+            "other.billing.refund: 9, 99s",
+        ]);
+    // Each is addressed by its whole name.
+    board(vec![
+        entry("billing.refund", Some(1), None),
+        entry("other.billing.refund", Some(2), None),
+    ])
+    .offers(server("billing", Strict), &["refund"])
+    .offers(server("other", Strict), &["billing.refund"])
+    .registers(&["billing.refund: 1, 30s", "other.billing.refund: 2, 30s"]);
+    // Where no server has that name, the dot is a part of the tool's.
+    refund()
+        .offers(server("other", Strict), &["billing.refund"])
+        .registers(&["other.billing.refund: 1, 30s"]);
+}
+
+#[test]
+fn an_entry_that_nobody_offers_is_told_as_what_it_is() {
+    let entries = || vec![entry("ghost", None, None), entry("a.ghost", None, None)];
+    let two =
+        || board(entries()).offers(server("a", Strict), &[]).offers(server("b", Dynamic), &["t"]);
+    let warnings = |board: Board| {
+        let mut told = told(&board.admit(), Level::Warning);
+        told.retain(|line| line.contains("ghost"));
+        told
+    };
+    let nobody = "Tool 'ghost' is configured in the toolbox, but no MCP server offers it";
+    let not_a = "Tool 'ghost' is configured for MCP server 'a', which does not offer it";
+    let gone = "Tool 'ghost' was configured but is no longer available from MCP server";
+    assert_eq!(warnings(two()), [nobody, not_a]);
+    // The seed's line is for what was there, and names the server that had it.
+    assert_eq!(warnings(two().had(&["ghost"])), [format!("{gone} 'b'"), not_a.into()]);
+    // What was never heard may have it.
+    let mut unheard = two();
+    unheard.offered[1] = None;
+    assert_eq!(warnings(unheard), [not_a]);
 }
 
 #[test]

@@ -170,6 +170,16 @@ impl Catalog {
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
+    /// Another tool that a bare name could mean, where [`Catalog::resolve`] takes the name as a bare one.
+    pub fn rival_of(&self, name: &str) -> Option<&CanonicalName> {
+        let taken = self.shared(&self.by_bare, name)?;
+        let mut others = self.tools.iter().filter(|tool| tool.name.tool() == name);
+        if self.by_canonical.contains_key(name) {
+            return None;
+        }
+        others.find(|tool| tool.name != taken.name).map(|tool| &tool.name)
+    }
+
     /// The same for an owner, who also has tools of its own: by their whole names, which cannot hide those of
     /// everybody, and by their bare ones, which come before.
     pub fn resolve_for(&self, owner: &str, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {

@@ -1,6 +1,6 @@
 //! Finds the entries of `toolbox.tools` that speak about a tool.
 
-use switchboard_model::{AdmissionMode, ArgumentSpec, LimitsOverlay, ServerName, ToolEntry};
+use switchboard_model::{AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, ServerName, ToolEntry};
 
 /// What the entries say about one tool of one server, laid over each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,13 +15,9 @@ pub(crate) struct Explicit {
 
 /// The entry that addresses `server.tool` laid over the one that says just `tool`, field by field; `None`
 /// when there is neither. An entry that disables the tool does so whichever of the two it is.
-pub(crate) fn explicit_for(
-    entries: &[ToolEntry],
-    server: &ServerName,
-    tool: &str,
-) -> Option<Explicit> {
-    let specific = entries.iter().find(|entry| addresses(entry, server, tool));
-    let general = entries.iter().find(|entry| entry.name == tool);
+pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Option<Explicit> {
+    let specific = plan.tools.iter().find(|entry| addresses(entry, server, tool));
+    let general = plan.tools.iter().find(|entry| is_general(plan, entry, tool));
     match (specific, general) {
         (Some(upper), Some(lower)) => Some(Explicit {
             limits: upper.limits.over(lower.limits),
@@ -43,11 +39,20 @@ pub(crate) fn explicit_for(
     }
 }
 
+/// Whether the entry is about this tool of every server. One that begins with the name of a server is about that server
+/// alone: a tool of another one that is literally called `billing.refund` is addressed as `other.billing.refund`.
+pub(crate) fn is_general(plan: &Plan, entry: &ToolEntry, tool: &str) -> bool {
+    let local = ServerName::local();
+    let mut servers = plan.servers.iter().map(|server| &server.spec.name).chain([&local]);
+    entry.name == tool && !servers.any(|server| tool_at(entry, server).is_some())
+}
+
+/// The tool of this server that the entry is about, where it begins with the name of the server.
+pub(crate) fn tool_at<'a>(entry: &'a ToolEntry, server: &ServerName) -> Option<&'a str> {
+    entry.name.strip_prefix(server.as_str())?.strip_prefix('.')
+}
+
 /// Whether the entry says `server.tool` of exactly this tool.
 pub(crate) fn addresses(entry: &ToolEntry, server: &ServerName, tool: &str) -> bool {
-    entry
-        .name
-        .strip_prefix(server.as_str())
-        .and_then(|rest| rest.strip_prefix('.'))
-        .is_some_and(|rest| rest == tool)
+    tool_at(entry, server) == Some(tool)
 }

@@ -22,14 +22,16 @@ pub enum Notice {
     UsingDefault { server: ServerName, tool: String },
     /// Seed 000, 3.4.1: not there when the server was last seen.
     NewTool { server: ServerName, tool: String },
-    /// Seed 000, 3.4.2. More than one server when a bare entry could have meant any of them.
-    NoLongerAvailable { servers: Vec<ServerName>, tool: String },
+    /// Seed 000, 3.4.2: the server had it when it was last seen.
+    NoLongerAvailable { server: ServerName, tool: String },
+    /// An entry names a tool that its server does not offer, or nobody where it names no server.
+    NotOffered { server: Option<ServerName>, tool: String },
     /// Seed 000, 3.4.3.
     Explicit { tool: String, limits: ToolLimits },
     /// Seed 000, 3.4.3.
     Merged { tool: String, explicit: LimitsOverlay, default: LimitsOverlay, limits: ToolLimits },
-    /// Two tools answer to one bare name; the later one wins there.
-    Collision { bare: String, loser: CanonicalName, winner: CanonicalName },
+    /// Two tools answer to one bare name; the later one wins there. Whoever uses whole names alone is not concerned.
+    Collision { bare: String, loser: CanonicalName, winner: CanonicalName, is_used: bool },
     /// A strict server offers, after the start, a tool that nobody configured.
     Refused { message: String },
     /// One server offers the same tool name twice; the later one wins.
@@ -47,11 +49,14 @@ impl Notice {
     pub fn level(&self) -> Level {
         match self {
             Self::UsingDefault { .. } | Self::NewTool { .. } => Level::Info,
-            Self::Explicit { .. } | Self::Merged { .. } => Level::Debug,
+            Self::Explicit { .. }
+            | Self::Merged { .. }
+            | Self::Collision { is_used: false, .. } => Level::Debug,
             Self::Refused { .. } => Level::Error,
             Self::NoTools { .. }
             | Self::NoLongerAvailable { .. }
-            | Self::Collision { .. }
+            | Self::NotOffered { .. }
+            | Self::Collision { is_used: true, .. }
             | Self::DuplicateTool { .. }
             | Self::ListedToolMissing { .. }
             | Self::Quarantined { .. }
@@ -74,13 +79,16 @@ impl fmt::Display for Notice {
                 f,
                 "New tool '{tool}' discovered from MCP server '{server}', registering with default configuration"
             ),
-            Self::NoLongerAvailable { servers, tool } => {
-                let servers: Vec<_> = servers.iter().map(|name| format!("'{name}'")).collect();
-                let servers = servers.join(", ");
-                write!(
-                    f,
-                    "Tool '{tool}' was configured but is no longer available from MCP server {servers}"
-                )
+            Self::NoLongerAvailable { server, tool } => write!(
+                f,
+                "Tool '{tool}' was configured but is no longer available from MCP server '{server}'"
+            ),
+            Self::NotOffered { server: Some(server), tool } => write!(
+                f,
+                "Tool '{tool}' is configured for MCP server '{server}', which does not offer it"
+            ),
+            Self::NotOffered { server: None, tool } => {
+                write!(f, "Tool '{tool}' is configured in the toolbox, but no MCP server offers it")
             }
             Self::Explicit { tool, limits } => {
                 write!(f, "Tool '{tool}' registered with explicit configuration: {limits}")
@@ -89,7 +97,7 @@ impl fmt::Display for Notice {
                 f,
                 "Tool '{tool}' configuration merged: explicit={explicit}, default={default}, final={limits}"
             ),
-            Self::Collision { bare, loser, winner } => write!(
+            Self::Collision { bare, loser, winner, is_used: _ } => write!(
                 f,
                 "Tool name '{bare}' is used by '{loser}' and '{winner}': the bare name means '{winner}', \
                  '{loser}' is reached by its full name"

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use http::HeaderMap;
 use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
-use switchboard_registry::{Catalog, CatalogTool, Violation};
+use switchboard_registry::{Catalog, CatalogTool, Notice, Violation};
 use switchboard_store::Store;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,8 @@ use crate::tools::Published;
 const AFTER_THE_CUT: Duration = Duration::from_secs(2);
 /// Children get two polite requests before they are killed; nothing can take longer than that.
 const CLOSING: Duration = Duration::from_secs(8);
+/// Bare names that are warned of; who uses more of them has been told often enough.
+const MOST_WARNED: usize = 256;
 
 /// Whether what is seen is remembered for the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub struct Board {
     revision: watch::Receiver<u64>,
     /// To the conductor, one at a time; who comes meanwhile waits.
     pub(crate) orders: mpsc::Sender<Order>,
+    /// Bare names that somebody used although two tools have them.
+    warned_names: Mutex<HashSet<String>>,
     /// One configuration change at a time.
     applying: Semaphore,
     pub(crate) around: Surroundings,
@@ -145,6 +149,7 @@ impl Board {
             revision,
             startup: Startup::default(),
             orders,
+            warned_names: Mutex::default(),
             applying: Semaphore::new(1),
             around,
             calls: TaskTracker::new(),
@@ -212,6 +217,19 @@ impl Board {
                 Some((plan.clone(), published.servers.get(&plan.spec.name)?.status()))
             })
             .collect()
+    }
+
+    /// Warns, once for each name, that a bare name which is used could mean two tools.
+    pub(crate) fn warn_of_rival(&self, catalog: &Catalog, bare: &str) {
+        let (Some(rival), Ok(winner)) = (catalog.rival_of(bare), catalog.resolve(bare)) else {
+            return;
+        };
+        let mut warned = self.warned_names.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() < MOST_WARNED && warned.insert(bare.to_owned()) {
+            let (loser, winner) = (rival.clone(), winner.name.clone());
+            let bare = bare.to_owned();
+            tracing::warn!("{}", Notice::Collision { bare, loser, winner, is_used: true });
+        }
     }
 
     /// Has every server's list read again.

@@ -276,7 +276,10 @@ impl Board {
         ledger: &mut Ledger<'_>,
     ) -> Result<RawAnswer, CallFailed> {
         let tool = match &call.tool {
-            ToolChoice::Named(name) => published.catalog.resolve(name),
+            ToolChoice::Named(name) => {
+                self.warn_of_rival(&published.catalog, name);
+                published.catalog.resolve(name)
+            }
             ToolChoice::Exact(name) => published.catalog.exactly(name),
             ToolChoice::Owned { owner, name } => published.catalog.exactly_for(Some(owner), name),
         };

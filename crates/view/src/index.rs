@@ -94,7 +94,6 @@ impl Index {
         let (by_name, rivals) = by_name(&entries);
         let mut warnings = shadowed(&entries, &rivals);
         warnings.extend(renamed(&entries));
-        warnings.extend(patterns_for_nothing(tools, plan));
         let by_canonical =
             tools.iter().enumerate().map(|(at, tool)| (tool.name.as_str().into(), at)).collect();
         let hidden_sets = hidden_sets(&toolsets, plan);
@@ -297,17 +296,25 @@ fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What toolsets name and no tool is called. Only once all servers have been heard: before, nobody knows.
-fn patterns_for_nothing(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<String> {
-    let has_tools =
-        |server: &ServerPlan| tools.iter().any(|tool| *tool.name.server() == server.spec.name);
-    if !plan.servers.iter().all(has_tools) {
-        return Vec::new();
-    }
+/// What toolsets name and no tool of the catalog is called. Of a server that has not been heard nobody knows what it has:
+/// patterns that could mean its tools are not judged.
+pub fn unmatched_patterns(
+    catalog: &Catalog,
+    plan: &Plan,
+    is_heard: impl Fn(&ServerName) -> bool,
+) -> Vec<String> {
+    let names = || plan.servers.iter().map(|server| &server.spec.name);
+    let is_at = |pattern: &str, server: &ServerName| {
+        pattern.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let is_judged = |pattern: &str| match names().find(|server| is_at(pattern, server)) {
+        Some(server) => is_heard(server),
+        None => names().all(&is_heard),
+    };
     let named = plan.toolsets.iter().flat_map(|set| set.tools.iter().map(move |it| (set, it)));
     let for_nothing = named.filter(|(_, pattern)| {
         let matcher = WildMatch::new(pattern);
-        !tools.iter().any(|tool| matches(&matcher, tool))
+        is_judged(pattern) && !catalog.tools().iter().any(|tool| matches(&matcher, tool))
     });
     for_nothing
         .map(|(set, pattern)| {

@@ -15,7 +15,7 @@ mod snapshot;
 mod view;
 
 pub use definition::{ListEra, render_tool};
-pub use index::{Entry, Index, Toolset};
+pub use index::{Entry, Index, Toolset, unmatched_patterns};
 pub use meta_tools::{MetaTool, Switched, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
 pub use past::{Declared, Past};

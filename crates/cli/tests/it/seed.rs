@@ -312,7 +312,7 @@ async fn no_tools_and_missing_tools_are_warnings_and_the_start_goes_on() {
         lines_of(&serve.stderr(), "WARNING"),
         [
             format!("MCP server 'empty' at {} returned no tools", empty.url()),
-            "Tool 'gone' was configured but is no longer available from MCP server 'other'".into(),
+            "Tool 'gone' is configured for MCP server 'other', which does not offer it".into(),
         ]
     );
 }
@@ -358,15 +358,17 @@ async fn log_lines_come_at_their_levels() {
     let told =
         "Tool 'more' from MCP 'customers' not explicitly configured, using default configuration";
     assert!(lines_of(&default, "INFO").iter().any(|line| line == told), "{default}");
-    let gone = "Tool 'gone' was configured but is no longer available from MCP server 'internal'";
+    let gone = "Tool 'gone' is configured for MCP server 'internal', which does not offer it";
     assert_eq!(lines_of(&default, "WARNING"), [gone]);
     assert_eq!(lines_of(&default, "DEBUG"), [""; 0]);
 
     let details = lines_of(&home.serve_with(&["-v"]).await.stderr(), "DEBUG");
     for expected in [
-        "Tool 'audit' registered with explicit configuration: {max_instances=5, timeout=30s}",
+        "Tool 'audit' registered with explicit configuration: \
+         {max_instances=5, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}",
         "Tool 'get_customer' configuration merged: explicit={max_instances=3}, \
-         default={max_instances=10, timeout=30s}, final={max_instances=3, timeout=30s}",
+         default={max_instances=10, timeout=30s}, \
+         final={max_instances=3, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}",
     ] {
         assert!(details.iter().any(|line| line == expected), "{details:#?}");
     }
