@@ -11,7 +11,7 @@ use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews, StartupStage};
 use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -69,6 +69,8 @@ pub struct Gateway {
     log_rank: AtomicU8,
     /// Somebody is gone, or sees something else: servers may have to be told what is watched.
     watch_again: Notify,
+    /// The revision of the catalog that is shown now, once it is shown to all.
+    pub(crate) shown_revision: watch::Sender<u64>,
     /// The turn to note what is watched.
     noting: Mutex<()>,
     /// What has been warned of. A server that comes and goes is no news.
@@ -99,6 +101,7 @@ impl Gateway {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let sessions = Sessions::new(board.store().clone(), front.stage.clone());
+        let shown = front.index().revision();
         let gateway = Arc::new(Self {
             board,
             front: ArcSwap::from_pointee(front),
@@ -114,6 +117,7 @@ impl Gateway {
             state_prefix: format!("{}.", random_text()),
             log_rank: AtomicU8::new(u8::MAX),
             watch_again: Notify::new(),
+            shown_revision: watch::Sender::new(shown),
             noting: Mutex::default(),
             warned_of: Mutex::default(),
             tasks,
@@ -476,6 +480,7 @@ impl Gateway {
         let stage = front.stage.clone();
         self.front.store(Arc::new(front));
         self.warn_once();
+        let revision = stage.index.revision();
         self.sessions.set_stage(stage);
         if self.is_starting() {
             // Who came early and waits for its first list is not told that it changed.
@@ -485,6 +490,7 @@ impl Gateway {
             }
         }
         self.look_again(|_| true);
+        self.shown_revision.send_replace(revision);
     }
 }
 

@@ -34,6 +34,7 @@ mod server_sets;
 mod session_calls;
 mod session_care;
 mod startup;
+mod unknown_tools;
 
 pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};

@@ -43,11 +43,15 @@ impl Gateway {
             MetaTool::DisableToolset => {
                 return self.switch(&asker, view, &arguments, View::disable).await;
             }
-            MetaTool::CallTool => return self.call_by_name(asker, text, view, request).await,
+            MetaTool::CallTool => return self.call_by_name(asker, text, request).await,
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
             MetaTool::DescribeToolset => view.toolset_text(&arguments),
             MetaTool::SearchTools => view.search_text(&arguments),
-            MetaTool::DescribeTool => view.tool_text(&arguments, era),
+            MetaTool::DescribeTool => {
+                let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+                let look = self.look_for_reach(&asker.scope, asker.session.as_ref(), name).await;
+                look.view.tool_text(&arguments, era)
+            }
         };
         Replying::Now(Vec::new(), structured(era, answer))
     }
@@ -99,7 +103,6 @@ impl Gateway {
         self: &Arc<Self>,
         asker: Asker,
         text: &str,
-        view: &View,
         request: &Incoming<'_>,
     ) -> Replying {
         let refuse =
@@ -108,7 +111,8 @@ impl Gateway {
         let Some(name) = members.string("name") else {
             return refuse("say which tool in `name`".into());
         };
-        match view.callable(&name) {
+        let look = self.look_for_reach(&asker.scope, asker.session.as_ref(), &name).await;
+        match look.view.callable(&name) {
             Err(told) => refuse(told),
             Ok(entry) => {
                 let arguments = members.get("arguments").filter(|text| *text != "null");

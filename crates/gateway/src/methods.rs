@@ -116,7 +116,7 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
         };
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let view = &self.look_for_call(&asker.scope, asker.session.as_ref(), &name).await.view;
         match view.find(&name) {
             Found::Tool(entry) => {
                 let arguments = request.params.get("arguments").filter(|text| *text != "null");

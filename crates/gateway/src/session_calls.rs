@@ -39,7 +39,11 @@ pub enum SessionReply {
 impl Gateway {
     /// Calls a tool as the session sees it.
     pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
-        let look = self.sessions.look(session);
+        let look = match call.seen {
+            // A model calls what it was shown; what came since is not meant.
+            Some(_) => self.sessions.look(session),
+            None => self.look_for_call(&session.scope, Some(session), &call.tool).await,
+        };
         let view = &look.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {

@@ -293,13 +293,12 @@ fn read_name(tool: &Members<'_>) -> Result<String, String> {
 /// A tool as far as it can be used and listed; an error says why it cannot.
 fn read_tool(name: String, tool: &Members<'_>) -> Result<ToolDescriptor, String> {
     let mut repairs = Vec::new();
-    let input_schema = match tool.get("inputSchema").filter(|schema| schema.get() != "null") {
-        Some(schema) => JsonText::from(schema),
-        None => {
-            repairs.push("inputSchema: `type: object` was added".to_owned());
-            JsonText::from(&serde_json::json!({"type": "object"}))
-        }
-    };
+    let own = tool.get("inputSchema").filter(|schema| schema.get() != "null").map(JsonText::from);
+    if own.is_none() {
+        repairs.push("inputSchema: `type: object` was added".to_owned());
+    }
+    let input_schema =
+        own.unwrap_or_else(|| JsonText::from(&serde_json::json!({"type": "object"})));
     let mut text = |member: &str| {
         let text = tool.text(member);
         if text.is_none() && tool.has_value(member) {

@@ -45,6 +45,8 @@ pub(crate) enum Order {
     Commit(Commit),
     Attach(Attach),
     Detach(Detach),
+    /// Looks at all lists now, and answers when the catalog has what is in them.
+    Reconcile(oneshot::Sender<()>),
 }
 
 /// A server that a session brings.
@@ -104,6 +106,11 @@ impl Conductor {
                     Order::Commit(commit) => self.commit(commit).await,
                     Order::Attach(attach) => self.attach(attach).await,
                     Order::Detach(detach) => self.detach(detach).await,
+                    Order::Reconcile(reply) => {
+                        self.reconcile().await;
+                        // Whoever asked may have stopped waiting.
+                        let _gone = reply.send(());
+                    }
                 },
                 () = dirty.notified() => self.reconcile().await,
             }

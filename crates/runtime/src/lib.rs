@@ -12,6 +12,7 @@ mod call_errors;
 mod conductor;
 mod config_source;
 mod ledger;
+mod list_again;
 mod local;
 mod offers;
 mod records;

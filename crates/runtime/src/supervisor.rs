@@ -18,13 +18,14 @@ use switchboard_model::{
 };
 use switchboard_schema::prepare_for_lists;
 use switchboard_store::Store;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
+use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.
@@ -100,6 +101,8 @@ pub(crate) struct Server {
     users: TaskTracker,
     /// Somebody saw a sign of trouble, or wants the list read again.
     suspect: Notify,
+    pub(crate) lists_read: watch::Sender<ListsRead>,
+    pub(crate) asked_by_caller: Mutex<AskedByCaller>,
     attempted: CancellationToken,
     stop: CancellationToken,
     pub(crate) offers: ArcSwap<Offers>,
@@ -167,6 +170,8 @@ impl Server {
             open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
             suspect: Notify::new(),
+            lists_read: watch::Sender::default(),
+            asked_by_caller: Mutex::default(),
             attempted: CancellationToken::new(),
             stop: around.stop.child_token(),
             offers: ArcSwap::default(),
@@ -277,6 +282,14 @@ impl Server {
             condition.quarantined = Arc::new(list.quarantined);
         }
         !is_same
+    }
+
+    /// Tells callers who wait for it that the list was read, or could not be.
+    fn note_read(&self, is_changed: bool) {
+        self.lists_read.send_modify(|read| {
+            read.reads += 1;
+            read.changes += u64::from(is_changed);
+        });
     }
 
     fn lose(&self, error: ConnectError) {
@@ -463,9 +476,11 @@ async fn attend(
         }
         match listed {
             Ok(Ok(list)) => {
-                if server.take_list(list) {
+                let is_changed = server.take_list(list);
+                if is_changed {
                     around.dirty.notify_one();
                 }
+                server.note_read(is_changed);
             }
             Ok(Err(_)) if connection.is_closed() => return lost(connection),
             Ok(Err(error)) if is_still_there(&error) => {
@@ -473,6 +488,7 @@ async fn attend(
                     server = %server.spec.name, %error,
                     "the list of tools could not be read; the last known one stays"
                 );
+                server.note_read(false);
             }
             Ok(Err(error)) => return error,
             Err(_elapsed) => return no_answer(limit),

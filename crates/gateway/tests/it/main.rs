@@ -10,5 +10,6 @@ mod relisting;
 mod slow_readers;
 mod starting;
 mod support;
+mod unknown_tools;
 mod whose;
 mod wishes;
