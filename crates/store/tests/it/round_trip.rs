@@ -108,13 +108,13 @@ fn tool() -> impl Strategy<Value = ToolDescriptor> {
     (text(), words(), words(), json(), documents).prop_map(
         |(name, title, description, input_schema, (output_schema, annotations, extra))| {
             ToolDescriptor {
-                name,
                 title,
                 description,
                 input_schema: JsonText::from(&input_schema),
                 output_schema,
                 annotations,
                 extra,
+                ..ToolDescriptor::named(name)
             }
         },
     )
