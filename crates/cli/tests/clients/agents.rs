@@ -6,8 +6,11 @@
 
 mod board_restarts;
 mod conversation;
+mod gate;
 mod list_changes;
+mod malformed_tool;
 mod program;
+mod starting_board;
 mod use_of_tools;
 
 use switchboard_test_support::{Reply, ScriptedServer, Tool};

@@ -204,10 +204,12 @@ fn connect(agent: Agent, home: &Home, link: &Link, directory: &Path, work: &Path
     let output = command.env("HOME", directory).current_dir(work).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     if agent == Agent::Codex {
-        // Nobody is there to approve a call, and a tool without annotations may do anything.
+        // Nobody is there to approve a call, and a tool without annotations may do anything. Servers that are not
+        // required are not waited for: their tools come with a later request.
         let file = directory.join(".codex/config.toml");
         let entry = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(file, entry + "default_tools_approval_mode = \"approve\"\n").unwrap();
+        let more = "default_tools_approval_mode = \"approve\"\nrequired = true\n";
+        std::fs::write(file, entry + more).unwrap();
     }
 }
 
