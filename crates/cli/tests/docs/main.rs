@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod compare;
+mod faults;
 mod generated;
 mod links;
 mod page;
