@@ -11,6 +11,7 @@ mod list_changes;
 mod malformed_tool;
 mod program;
 mod starting_board;
+mod toolsets;
 mod use_of_tools;
 
 use switchboard_test_support::{Reply, ScriptedServer, Tool};
