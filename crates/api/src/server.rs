@@ -44,6 +44,18 @@ pub struct ServerView {
     /// The last of its error output, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// Where each session has a process of its own (`process: per_session`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_processes: Option<SessionProcesses>,
+}
+
+/// The processes that sessions have of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionProcesses {
+    /// How many there are now, without the one that lists the tools.
+    pub running: usize,
+    /// How many there may be (`max_processes`).
+    pub most: u32,
 }
 
 /// All servers, in the order of the configuration.

@@ -135,6 +135,17 @@ pub(crate) struct RawServer {
     pub(crate) env: Option<BTreeMap<String, String>>,
     /// The directory that the program starts in; relative to this file.
     pub(crate) cwd: Option<String>,
+    /// `shared`: one process of a `stdio` server serves everybody. `per_session`: each session has a process of its own,
+    /// started by its first call, with its own state, questions and roots.
+    #[schemars(extend("default" = "shared"))]
+    pub(crate) process: Option<RawProcess>,
+    /// With `process: per_session`: how many sessions may have a process at the same time. Calls of further sessions are
+    /// refused.
+    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_PROCESSES))]
+    pub(crate) max_processes: Option<u32>,
+    /// With `process: per_session`: how long a process is kept without a call. The next call starts another one.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROCESS_IDLE)))]
+    pub(crate) process_idle_timeout: Option<RawDuration>,
     /// `strict`: every tool of the server must be in `toolbox.tools`. `dynamic`: other tools run under
     /// `default_tool_config`.
     #[schemars(required)]
@@ -442,6 +453,14 @@ pub(crate) enum RawTransport {
     StreamableHttp,
     Sse,
     Stdio,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawProcess {
+    Shared,
+    PerSession,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use switchboard_model::{
     ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
     LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan,
-    ToolEntry, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
+    Sharing, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -152,6 +152,11 @@ fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.put("name", json!(spec.name.as_str()));
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
     put_endpoint(&mut fields, &spec.endpoint);
+    if let Sharing::PerSession { most, idle } = spec.sharing {
+        fields.put("process", json!(spec.sharing.as_str()));
+        fields.put("max_processes", json!(most));
+        fields.put("process_idle_timeout", json!(render_duration(idle)));
+    }
     fields.put("mode", json!(server.mode.as_str()));
     if let Some(limits) = server.default_limits {
         let mut below = Fields::new(defaults, source);
@@ -204,6 +209,9 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &Source<'_>) -> D
     fields.put("show_thinking", json!(settings.show_thinking));
     fields.put_written("account", text(&provider.account));
     fields.put_written("project", text(&provider.project));
+    let tool_schema = provider.tool_schema;
+    let is_chosen = tool_schema != ToolSchemaForm::Auto;
+    fields.put_written("tool_schema", is_chosen.then(|| json!(tool_schema.as_str())));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
     fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
     fields.done()

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use switchboard_model::JsonText;
 use switchboard_protocol::{Capabilities, Members, notification};
-use switchboard_runtime::RpcError;
+use switchboard_runtime::{Ear, RpcError};
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) scope: Arc<Scope>,
     pub(crate) session: Arc<Session>,
     pub(crate) ended: CancellationToken,
+    /// Where processes of its session send what belongs to no call; made when the first one may.
+    pub(crate) events: OnceLock<Ear>,
     next_question: AtomicU64,
     /// Changes with each list of tools that the client is given.
     pub(crate) tools_listed: watch::Sender<()>,
@@ -97,6 +99,7 @@ impl Client {
             scope,
             session,
             ended: CancellationToken::new(),
+            events: OnceLock::new(),
             next_question: AtomicU64::new(1),
             tools_listed: watch::Sender::new(()),
             state: Mutex::new(State {

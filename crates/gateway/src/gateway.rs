@@ -209,6 +209,10 @@ impl Gateway {
         &self.sessions
     }
 
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
     /// What somebody sees now.
     pub(crate) fn look_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Look> {
         match session {
@@ -232,6 +236,7 @@ impl Gateway {
         }
         self.listeners.end_of(session);
         self.sessions.end(&session.id);
+        self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
         }
@@ -592,6 +597,7 @@ impl Gateway {
         self.sessions.keeper.delete_client(&client.id);
         if client.session.kind == SessionKind::Client {
             self.sessions.end(&client.session.id);
+            self.board.end_session(&client.session.id);
         }
         client.end();
         if !client.subscriptions().is_empty() {

@@ -155,7 +155,7 @@ impl Gateway {
         let (id, method, params) = match read_message(message.as_bytes()) {
             Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
             Ok(Message::Notification { method, params }) => {
-                take_notification(client, &method, params);
+                self.take_notification(client, &method, params);
                 return None;
             }
             Ok(Message::Response { id, outcome }) => {
@@ -299,7 +299,7 @@ impl Gateway {
                 accepted()
             }
             Message::Notification { method, params } => {
-                take_notification(&client, method, *params);
+                self.take_notification(&client, method, *params);
                 accepted()
             }
             Message::Request { id, method, params } => {
@@ -551,15 +551,5 @@ fn hear_modern(request: &HttpRequest, method: &str) -> Answer {
         Err(ModernFault::Header(reason)) => {
             refuse(StatusCode::BAD_REQUEST, None, code::HEADER_MISMATCH, reason)
         }
-    }
-}
-
-/// What a legacy client tells without wanting an answer.
-pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&str>) {
-    if method == "notifications/cancelled"
-        && let Ok(params) = Members::read(params.unwrap_or("{}"))
-        && let Some(id) = params.get("requestId")
-    {
-        client.cancel(id);
     }
 }

@@ -35,6 +35,7 @@ mod session_calls;
 mod session_care;
 mod startup;
 mod unknown_tools;
+mod session_events;
 
 pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};

@@ -21,7 +21,7 @@ use crate::asker::Asker;
 use crate::client::Client;
 use crate::conversation::Step;
 use crate::gateway::Gateway;
-use crate::http_face::{BATCHING, MAX_BATCH, take_notification};
+use crate::http_face::{BATCHING, MAX_BATCH};
 use crate::http_talk::CANCELLED;
 use crate::legacy::asker_of;
 use crate::lines::{Lines, WAITING_LINES, write_lines};
@@ -254,7 +254,7 @@ impl Peer {
 
     fn take_notification(&self, method: &str, params: Option<&str>) {
         if let Some(client) = self.client() {
-            take_notification(&client, method, params);
+            self.gateway.take_notification(&client, method, params);
         }
         if method == "notifications/cancelled"
             && let Ok(params) = Members::read(params.unwrap_or("{}"))

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use switchboard_api::{
     CallView, LimitsView, ProviderList, ProviderView, QuarantinedToolView, Readiness, RecordView,
-    ServerList, ServerView, ToolList, ToolView,
+    ServerList, ServerView, SessionProcesses, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
+    CallError, CallRecord, JsonText, ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -77,6 +77,12 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         error: status.error.as_ref().map(|error| error.message.clone()),
         hint: status.error.as_ref().and_then(|error| error.hint.clone()),
         stderr: None,
+        session_processes: match plan.spec.sharing {
+            Sharing::Shared => None,
+            Sharing::PerSession { most, .. } => {
+                Some(SessionProcesses { running: status.session_processes, most })
+            }
+        },
     }
 }
 

@@ -39,7 +39,8 @@ pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complet
 pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
 const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
 const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is; \
-    ask again when the other calls are done, or reach the server over streamable HTTP";
+    ask again when the other calls are done, reach the server over streamable HTTP, or give each session a process of its \
+    own with `process: per_session`";
 const WENT_AWAY: &str = "the caller went away without an answer";
 
 /// How messages reach the server.
@@ -76,6 +77,8 @@ pub(crate) struct Desk {
     unread: Mutex<Option<mpsc::Receiver<News>>>,
     /// Notified when the list of tools may have changed.
     changed: Arc<Notify>,
+    /// Where that goes which belongs to no running call, when the connection is that of one session.
+    session: Mutex<Option<Ear>>,
     line: OnceLock<(Outlet, Era)>,
     questions: Arc<Semaphore>,
     /// Those that somebody thinks about, by the server's id, and how they are withdrawn.
@@ -113,6 +116,7 @@ impl Desk {
             news,
             unread: Mutex::new(Some(unread)),
             changed,
+            session: Mutex::default(),
             line: OnceLock::new(),
             questions: Arc::new(Semaphore::new(OPEN_QUESTIONS)),
             asked: Mutex::default(),
@@ -320,12 +324,30 @@ impl Desk {
         self.tell(News::ResourcesChanged);
     }
 
-    /// Whose a question without a sign is: that of the newest request, while all are of one origin.
+    /// Receives what the server sends while no call runs, on a connection of one session.
+    pub(crate) fn listen_for_session(&self, events: Ear) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(events);
+    }
+
+    fn session_events(&self) -> Option<Ear> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a notification. A server that is gone needs none, and one that is stuck takes none.
+    pub(crate) async fn notify(&self, text: String) {
+        if let Some((outlet, _)) = self.line.get() {
+            let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
+        }
+    }
+
+    /// The receiver of a question that names no request: the caller of the newest one, while all are of one origin.
+    /// Without a running call, the client of the session that the connection belongs to.
     fn whose(&self) -> Result<Ear, &'static str> {
+        let session = self.session_events();
         self.floor(|floor| {
             let mut callers =
                 floor.open.values().filter(|caller| caller.asker == Asker::Caller).rev();
-            let newest = callers.next().ok_or(NOBODY_CALLS)?;
+            let Some(newest) = callers.next() else { return session.ok_or(NOBODY_CALLS) };
             let is_of_another =
                 |caller: &Caller| caller.origin.is_none() || caller.origin != newest.origin;
             if callers.any(is_of_another) {

@@ -35,7 +35,7 @@ mod veil;
 mod watching;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
-pub use connection::{ConnectOptions, Connection, ServerInfo};
+pub use connection::{ConnectOptions, Connection, ServerInfo, SessionClient};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{
     Ask, AskEvent, AskFailure, Features, Listed, ListedEntries, News, RawResult, RpcError,

@@ -159,7 +159,20 @@ async fn open_in_known_era(
 impl Opening<'_> {
     /// One per attempt: what one child left unanswered is not the next one's.
     fn desk(&self) -> Arc<Desk> {
-        Arc::new(Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default()))
+        let desk = Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default());
+        let session = self.options.session.as_ref();
+        if let Some(events) = session.and_then(|session| session.events.clone()) {
+            desk.listen_for_session(events);
+        }
+        Arc::new(desk)
+    }
+
+    fn handler(&self, desk: &Arc<Desk>) -> UpstreamHandler {
+        let session = self.options.session.as_ref();
+        let declared = session.and_then(|session| session.capabilities.as_deref());
+        // What cannot be read as capabilities declares none.
+        let capabilities = declared.map(|json| serde_json::from_str(json).unwrap_or_default());
+        UpstreamHandler { desk: desk.clone(), capabilities }
     }
 
     /// Who signs in at the server, where somebody must.
@@ -266,6 +279,9 @@ impl Opening<'_> {
         Ok(Opened { service, desk, way, child: None, era_is_certain: true })
     }
 
+    /// Opens a child in the era that is fixed or remembered. Otherwise `initialize` goes first: a process speaks one
+    /// era for its whole life, and in the session era a server that speaks both can also ask clients that know only
+    /// this one. A server that refuses `initialize` is started again in the stateless era.
     async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
         self.step.set("the handshake");
         let known = match (self.spec.era, self.options.known_era) {
@@ -273,17 +289,12 @@ impl Opening<'_> {
             (EraChoice::Auto, known) => known,
         };
         let era_is_certain = self.spec.era == EraChoice::Auto;
-        let first = known.map_or_else(ask_for_era, lifecycle);
-        let (error, child) = match self.start_child(line, first).await? {
-            Ok(opened) => return Ok(Opened { era_is_certain, ..opened }),
-            Err(failed) => failed,
-        };
-        child.settle().await;
-        if known.is_some() || !child.ended_by_itself() {
-            return Err(child_error(&error, &child));
+        let first = known.unwrap_or(Era::Legacy);
+        let mut started = self.start_child(line, lifecycle(first)).await?;
+        if known.is_none() && started.as_ref().is_err_and(|(error, _)| refuses_initialize(error)) {
+            started = self.start_child(line, lifecycle(Era::Modern)).await?;
         }
-        // Some older servers end at the first message that they do not know: start them anew in their way.
-        match self.start_child(line, lifecycle(Era::Legacy)).await? {
+        match started {
             Ok(opened) => Ok(Opened { era_is_certain, ..opened }),
             Err((error, child)) => {
                 child.settle().await;
@@ -302,7 +313,7 @@ impl Opening<'_> {
         let desk = self.desk();
         let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
         let served = serve_client_with_lifecycle_and_ct(
-            UpstreamHandler { desk: desk.clone() },
+            self.handler(&desk),
             streams.transport,
             lifecycle,
             self.stop.clone(),
@@ -330,7 +341,7 @@ impl Opening<'_> {
             Era::Legacy => "initialize",
             Era::Modern => "server/discover",
         });
-        let (handler, stop) = (UpstreamHandler { desk: desk.clone() }, self.stop.clone());
+        let (handler, stop) = (self.handler(desk), self.stop.clone());
         serve_client_with_lifecycle_and_ct(handler, transport, lifecycle(era), stop)
             .await
             .map_err(Box::new)
@@ -400,11 +411,13 @@ fn lifecycle(era: Era) -> ClientLifecycleMode {
     }
 }
 
-fn ask_for_era() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    }
+/// Whether a server answered `initialize` with an error, as one that knows only the stateless era does.
+fn refuses_initialize(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::JsonRpcError(_)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. }
+    )
 }
 
 /// What the server said about itself, and what follows from it.

@@ -163,11 +163,6 @@ impl ChildProcess {
         self.fault.get().is_some() || self.exited.is_cancelled()
     }
 
-    /// Whether it ended although nobody told it to and nothing was wrong with what it wrote.
-    pub(crate) fn ended_by_itself(&self) -> bool {
-        self.fault.get().is_none() && self.exited.is_cancelled()
-    }
-
     /// Waits for the child to end by itself after its input was closed, then tells it to.
     pub(crate) async fn end(&self) {
         if tokio::time::timeout(GRACE, self.exited.cancelled()).await.is_err() {

@@ -155,6 +155,7 @@ mod tests {
             endpoint,
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
         };
         Veil::of(&spec, None)
     }

@@ -40,12 +40,12 @@ pub use plan::{
 };
 pub use provider::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, UnknownProviderKind,
+    ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, UnknownProviderKind,
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    ClientProof, DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings,
-    OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm, TransportKind,
-    UpstreamAuth, is_on_this_machine,
+    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE, Endpoint,
+    Era, EraChoice, OAuthGrant, OAuthSettings, OwnClient, ServerSpec, ServerState, Sharing,
+    SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth, is_on_this_machine,
 };
 pub use tool::{QuarantinedTool, ToolDescriptor, ToolList};

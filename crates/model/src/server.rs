@@ -25,7 +25,35 @@ pub struct ServerSpec {
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
     pub connect_timeout: Duration,
+    /// Whether sessions share its process.
+    pub sharing: Sharing,
 }
+
+/// Whether the sessions of clients share the process of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// One process serves everybody.
+    #[default]
+    Shared,
+    /// Each session has its own, which ends after `idle` without a request; at most `most` at the same time.
+    PerSession { most: u32, idle: Duration },
+}
+
+impl Sharing {
+    /// The word that the configuration uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::PerSession { .. } => "per_session",
+        }
+    }
+}
+
+/// How many sessions have a process of a server at the same time when the configuration does not say.
+pub const DEFAULT_MAX_PROCESSES: u32 = 16;
+
+/// How long the process of a session is kept without a request when the configuration does not say.
+pub const DEFAULT_PROCESS_IDLE: Duration = Duration::from_mins(10);
 
 /// Where a server is and what it takes to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -184,6 +184,11 @@ impl Capabilities {
         }
     }
 
+    /// Whether a server may ask the client for anything at all.
+    pub fn answers_requests(self) -> bool {
+        self.sampling || self.roots || self.elicitation.form || self.elicitation.url
+    }
+
     /// Whether the client can do that.
     pub fn meet(self, need: Need) -> bool {
         match need {

@@ -34,6 +34,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
             place: format!("{name}-command"),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            sharing: switchboard_model::Sharing::Shared,
         },
         mode,
         default_limits: (mode == Dynamic).then(|| limits(Some(9), Some(99))),

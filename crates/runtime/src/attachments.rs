@@ -132,6 +132,7 @@ impl Attachments {
             place: spec.place(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            sharing: switchboard_model::Sharing::Shared,
         };
         let known = known.map(Arc::unwrap_or_clone);
         let server = Server::start(how, None, known, &self.around);

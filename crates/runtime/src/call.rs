@@ -23,6 +23,7 @@ use tracing::Instrument;
 use crate::arguments::check_arguments;
 use crate::board::Board;
 use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool};
+use crate::connection_pool::ClientProfile;
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
@@ -125,6 +126,8 @@ pub struct Passing {
     pub origin: Option<Arc<str>>,
     /// The session in which it is made, for the record.
     pub session: Option<Arc<str>>,
+    /// What decides over which connection of the server it goes.
+    pub client: ClientProfile,
 }
 
 /// Names a result that is kept in the store.
@@ -306,8 +309,12 @@ impl Board {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured").into());
             };
-            let ask = ask_for(compiled, tool, &text, &arguments, call.passing);
-            run_upstream(server, tool, ask, call.events).instrument(span).await?
+            let mut passing = call.passing;
+            let mut client = std::mem::take(&mut passing.client);
+            client.session.clone_from(&passing.session);
+            client.capabilities.clone_from(&passing.capabilities);
+            let ask = ask_for(compiled, tool, &text, &arguments, passing);
+            run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
         };
         ledger.run_ended = Some(Instant::now());
         Ok(self.cap(tool, answer, ledger).await?)
@@ -467,15 +474,14 @@ fn ask_for(
 async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
+    client: &ClientProfile,
     ask: Ask,
     events: Option<Ear>,
 ) -> Result<RawAnswer, CallFailed> {
-    let Some((connection, _keeps_it_open)) = server.connection() else {
-        let reason = server.status().error.map(|error| error.message);
-        return Err(unavailable(tool, reason.as_deref().unwrap_or("it is not connected")).into());
-    };
+    let connected = server.connection_for(client).await;
+    let (connection, _keeps_it_open) = connected.map_err(|reason| unavailable(tool, &reason))?;
     let ear = events.unwrap_or_else(Ear::deaf);
-    let call = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
+    let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &ear));
     let limits = &tool.limits;
     let running = Running { total: limits.timeout, silence: limits.inactivity_timeout };
     let answer = running.watch(call, &ear).await.map_err(|overdue| {

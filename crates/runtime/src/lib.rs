@@ -11,6 +11,8 @@ mod call;
 mod call_errors;
 mod conductor;
 mod config_source;
+mod connection_pool;
+mod connection_task;
 mod ledger;
 mod list_again;
 mod local;
@@ -33,6 +35,7 @@ pub use call::{
     ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
+pub use connection_pool::ClientProfile;
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use reload::{ReloadOutcome, watch_config};

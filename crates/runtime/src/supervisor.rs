@@ -26,6 +26,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
 use crate::list_again::{AskedByCaller, ListsRead};
+use crate::connection_pool::ConnectionPool;
 use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.
@@ -64,6 +65,8 @@ pub struct ServerStatus {
     pub stderr: Option<String>,
     /// When its tools were last listed, in this run.
     pub listed_at_ms: Option<i64>,
+    /// How many sessions have a process of their own.
+    pub session_processes: usize,
 }
 
 /// What the conductor needs to know of a server.
@@ -112,6 +115,10 @@ pub(crate) struct Server {
     /// What it was not told of these two, and the turn to tell it.
     pub(crate) untold: Untold,
     pub(crate) telling: Semaphore,
+    /// What it offers beside tools may have changed.
+    suspect_offers: Notify,
+    pool: ConnectionPool,
+    around: Surroundings,
 }
 
 /// An open connection and the calls that run over it.
@@ -179,6 +186,9 @@ impl Server {
             log_level: Mutex::default(),
             untold: Untold::default(),
             telling: Semaphore::new(1),
+            suspect_offers: Notify::new(),
+            pool: ConnectionPool::default(),
+            around: around.clone(),
         });
         around.tasks.spawn(supervise(server.clone(), around.clone()));
         server
@@ -186,6 +196,20 @@ impl Server {
 
     pub(crate) fn spec(&self) -> &ServerSpec {
         &self.spec
+    }
+
+    /// The connections beside the supervised one.
+    pub(crate) fn pool(&self) -> &ConnectionPool {
+        &self.pool
+    }
+
+    pub(crate) fn around(&self) -> &Surroundings {
+        &self.around
+    }
+
+    /// Cancelled when nothing of this server is to run any more.
+    pub(crate) fn stop_token(&self) -> &CancellationToken {
+        &self.stop
     }
 
     pub(crate) fn poll(&self) -> Option<Duration> {
@@ -215,6 +239,11 @@ impl Server {
         self.suspect.notify_one();
     }
 
+    /// Has the supervisor read again what the server offers beside tools.
+    pub(crate) fn suspect_offers(&self) {
+        self.suspect_offers.notify_one();
+    }
+
     /// Ends the supervisor once the last call that was resolved to this server has ended.
     pub(crate) fn retire(self: Arc<Self>, tasks: &TaskTracker) {
         self.users.close();
@@ -226,7 +255,7 @@ impl Server {
 
     /// Waits for calls to end by themselves. After a while they are cut off: nothing should run for so long
     /// unseen.
-    async fn let_finish(&self, users: &TaskTracker) {
+    pub(crate) async fn let_finish(&self, users: &TaskTracker) {
         let finished = tokio::time::timeout(RETIREMENT, users.wait());
         let _still_used = self.stop.run_until_cancelled(finished).await;
     }
@@ -260,6 +289,7 @@ impl Server {
             connect_time: condition.connect_time,
             stderr,
             listed_at_ms: condition.listed_at_ms,
+            session_processes: self.session_connections(),
         }
     }
 
@@ -304,7 +334,9 @@ impl Server {
 
     /// What an era verdict is remembered by: another place may speak another era.
     fn fingerprint(&self) -> String {
-        blake3::hash(format!("{:?}", self.spec.endpoint).as_bytes()).to_hex().to_string()
+        // The second word stands for the order in which a child is asked: an era that another order gave is not kept.
+        let order = "initialize first";
+        blake3::hash(format!("{:?} {order}", self.spec.endpoint).as_bytes()).to_hex().to_string()
     }
 }
 
@@ -430,6 +462,7 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         condition.info = connection.info().clone();
         condition.connect_time = Some(took);
     }
+    server.pool.forget_failures();
     take_offers(server, &connection, around).await;
     // Whoever sees that the server is ready must find its connection.
     let open = Open { connection: connection.clone(), users: TaskTracker::new() };
@@ -460,6 +493,12 @@ async fn attend(
             () = connection.closed() => return lost(connection),
             Some(said) = next_news(&mut news) => {
                 hear(server, connection, around, said, &mut news).await;
+                continue;
+            }
+            () = server.suspect_offers.notified() => {
+                tokio::time::sleep(SETTLE).await;
+                server.ask_again();
+                take_offers(server, connection, around).await;
                 continue;
             }
             () = connection.changed() => tokio::time::sleep(SETTLE).await,

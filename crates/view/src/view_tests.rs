@@ -81,6 +81,7 @@ pub(super) fn server(name: &str) -> ServerPlan {
             place: "true".into(),
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
         },
         mode: AdmissionMode::Dynamic,
         default_limits: None,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use comfy_table::Cell;
-use switchboard_api::ServerList;
+use switchboard_api::{ServerList, ServerView, SessionProcesses};
 
 use crate::args::Globals;
 use crate::backend::Backend;
@@ -32,7 +32,7 @@ pub(crate) fn show(list: &ServerList, output: Output) {
             Cell::new(&server.name),
             state_cell(&server.state),
             Cell::new(server.era.as_deref().unwrap_or("-")),
-            Cell::new(&server.transport),
+            Cell::new(transport(server)),
             Cell::new(&server.mode),
             Cell::new(server.tools),
             Cell::new(server.connect_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms"))),
@@ -43,6 +43,16 @@ pub(crate) fn show(list: &ServerList, output: Output) {
     for server in &list.servers {
         if let Some(error) = &server.error {
             output.note(&format!("{}: {error}", server.name));
+        }
+    }
+}
+
+/// The transport, and how many sessions have a process of their own where each may.
+fn transport(server: &ServerView) -> String {
+    match &server.session_processes {
+        None => server.transport.clone(),
+        Some(SessionProcesses { running, most }) => {
+            format!("{}, per session ({running}/{most})", server.transport)
         }
     }
 }

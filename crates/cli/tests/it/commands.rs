@@ -447,7 +447,7 @@ async fn server_list_and_test_show_era_transport_and_place() {
     legacy ready legacy streamable_http dynamic 1 MS http://HOST/mcp
     modern ready modern streamable_http dynamic 1 MS http://HOST/mcp
     events ready legacy sse dynamic 1 MS http://HOST/sse
-    child ready modern stdio dynamic 8 MS PEER --dual
+    child ready legacy stdio dynamic 8 MS PEER --dual
     away unavailable - streamable_http dynamic 0 - http://HOST/mcp
     ");
     assert_says!(embedded.stderr, @"
@@ -478,7 +478,8 @@ async fn server_list_and_test_show_era_transport_and_place() {
     server        child
     place         PEER --dual
     transport     stdio
-    era           modern (2026-07-28)
+    era           legacy (2025-11-25)
+    calls itself  stdio-peer 1.0.0
     connected     in MS
     tools         8: echo, sleep, fails, long_line, environment, stats, crash, add_tool
     ");

@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use crate::raw::{RawServer, RawTransport};
 
 const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
-const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
+const STDIO_KEYS: [&str; 7] =
+    ["command", "args", "env", "cwd", "process", "max_processes", "process_idle_timeout"];
 
 impl Planner<'_> {
     pub(super) fn endpoint(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {

@@ -1,13 +1,14 @@
 //! One entry of `toolbox.mcps`.
 
 use switchboard_model::{
-    DEFAULT_CONNECT_TIMEOUT, Era, EraChoice, LimitsOverlay, ServerName, ServerPlan, ServerSpec,
+    DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE, Era, EraChoice,
+    LimitsOverlay, ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::shown_place;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::problem::Problem;
-use crate::raw::{RawEra, RawMode, RawServer, RawToolDefaults};
+use crate::raw::{RawEra, RawMode, RawProcess, RawServer, RawToolDefaults};
 
 impl Planner<'_> {
     pub(super) fn server(&mut self, at: &At<'_>, mut raw: RawServer) -> Option<ServerPlan> {
@@ -18,6 +19,7 @@ impl Planner<'_> {
         let default_limits = defaults.map(|defaults| self.default_limits(at, defaults));
         let connect_timeout = self.duration(at, "connect_timeout", raw.connect_timeout.take());
         let poll_interval = self.duration(at, "poll_interval", raw.poll_interval.take());
+        let sharing = self.sharing(at, &mut raw);
         // Every check has its say before an incomplete entry is dropped.
         let endpoint = self.endpoint(at, &mut raw);
         Some(ServerPlan {
@@ -27,6 +29,7 @@ impl Planner<'_> {
                 endpoint: endpoint?,
                 era: era(raw.era),
                 connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+                sharing,
             },
             mode: admission_mode(raw.mode?),
             default_limits,
@@ -37,6 +40,26 @@ impl Planner<'_> {
             prompts: raw.prompts,
             poll_interval,
         })
+    }
+
+    fn sharing(&mut self, at: &At<'_>, raw: &mut RawServer) -> Sharing {
+        let idle = self.duration(at, "process_idle_timeout", raw.process_idle_timeout.take());
+        match raw.process {
+            Some(RawProcess::PerSession) => Sharing::PerSession {
+                most: raw.max_processes.unwrap_or(DEFAULT_MAX_PROCESSES),
+                idle: idle.unwrap_or(DEFAULT_PROCESS_IDLE),
+            },
+            Some(RawProcess::Shared) | None => {
+                for key in ["max_processes", "process_idle_timeout"] {
+                    if let Some(at) = at.get(key) {
+                        let help =
+                            "it belongs to `process: per_session`: add that, or remove this key";
+                        self.refuse(&at, "is of no use for a process that everybody shares", help);
+                    }
+                }
+                Sharing::Shared
+            }
+        }
     }
 
     fn check_name(&mut self, at: &At<'_>, name: Option<&str>) {

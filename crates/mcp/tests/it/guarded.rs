@@ -6,12 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use switchboard_mcp::{ConnectOptions, Connection};
+use switchboard_model::Era;
 use switchboard_test_support::peers;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::support::{
-    PATIENCE, all_gone, both_ways, guarded, helper, is_alive, open, peer, pids_in, within,
+    PATIENCE, all_gone, both_ways, guarded, helper, in_era, is_alive, open, peer, pids_in, within,
 };
 
 /// Where a scripted server writes the ids of its processes.
@@ -99,7 +100,7 @@ async fn an_opening_that_is_given_up_leaves_no_process() {
     for options in both_ways() {
         let file = PidFile::new();
         let flags = file.flags(&["--ignore-discover"]);
-        let spec = within(peer(&flags), 500);
+        let spec = within(in_era(peer(&flags), Era::Modern), 500);
         assert!(Connection::open(&spec, &options).await.is_err());
         all_gone(&pids_in(&file.path).await, PATIENCE).await;
     }
@@ -108,7 +109,7 @@ async fn an_opening_that_is_given_up_leaves_no_process() {
 #[tokio::test]
 async fn a_child_that_is_started_twice_is_left_only_once() {
     let file = PidFile::new();
-    let flags = file.flags(&["--exit-on-discover"]);
+    let flags = file.flags(&["--modern"]);
     for options in [ConnectOptions::default(), guarded()] {
         let (connection, _) = Connection::open(&peer(&flags), &options).await.unwrap();
         let pids = pids_in(&file.path).await;

@@ -4,6 +4,7 @@
 mod attached;
 mod calls;
 mod children;
+mod further_connections;
 mod limits;
 mod live;
 mod logs;
