@@ -5,6 +5,7 @@
 """
 
 import argparse
+import asyncio
 import os
 
 import mcp_types
@@ -50,6 +51,8 @@ async def talk(ctx: Context) -> str:
     """Log, report progress and return."""
     await ctx.info("working")
     await ctx.report_progress(1, 2, "half")
+    # Some clients miss progress that comes together with the result.
+    await asyncio.sleep(0.3)
     return "done"
 
 

@@ -1,6 +1,7 @@
 //! What a session's own server process sends while no call of the session runs: requests to its client, log messages.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -18,7 +19,11 @@ use crate::level::Level;
 /// Events that wait for the client.
 const WAITING_EVENTS: usize = 64;
 
-type Asked = FuturesUnordered<BoxFuture<'static, Answered>>;
+/// How long a client may take to open a stream on which it can be asked: its first call may be there before.
+const STREAM_PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+type Asked = FuturesUnordered<BoxFuture<'static, Option<Answered>>>;
 
 impl Gateway {
     /// Where the processes of a client's session send what belongs to no call.
@@ -58,19 +63,21 @@ async fn deliver(client: Weak<Client>, mut heard: Heard) {
         tokio::select! {
             event = heard.next() => {
                 let Some(event) = event else { return };
-                // A client that has left the memory is not there to be asked; what is dropped is refused.
-                let Some(client) = client.upgrade() else { continue };
                 match event {
                     AskEvent::Question { method, params, reply } => {
-                        ask(&client, &method, params.as_ref(), reply, &mut asked);
+                        asked.push(Box::pin(ask(client.clone(), method, params, reply)));
                     }
-                    AskEvent::Log(params) => tell_log(&client, &params),
+                    AskEvent::Log(params) => {
+                        if let Some(client) = client.upgrade() {
+                            tell_log(&client, &params);
+                        }
+                    }
                     // Both belong to calls.
                     AskEvent::Progress(_) | AskEvent::ElicitationComplete(_) => {}
                 }
             }
             Some(answered) = asked.next() => {
-                if let Some(client) = client.upgrade() {
+                if let (Some(client), Some(answered)) = (client.upgrade(), answered) {
                     finish(&client, answered);
                 }
             }
@@ -78,30 +85,47 @@ async fn deliver(client: Weak<Client>, mut heard: Heard) {
     }
 }
 
-fn ask(
-    client: &Client,
-    method: &str,
-    params: Option<&JsonText>,
+/// Asks the client and waits for its answer; `None` when it cannot be asked, and then the server has heard so.
+async fn ask(
+    client: Weak<Client>,
+    method: String,
+    params: Option<JsonText>,
     reply: oneshot::Sender<Reply>,
-    asked: &mut Asked,
-) {
-    let need = Need::of(method, params.map(JsonText::as_str));
-    let can_answer = need.is_some_and(|need| client.capabilities.meet(need)) && client.has_stream();
-    let Some((id, answer)) = can_answer.then(|| client.ask()).flatten() else {
-        let message = "the client of this session cannot be asked just now";
-        let refusal = match need {
-            // A server can do without roots.
-            Some(Need::Roots) => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
-            _ => {
-                Err(RpcError { code: code::METHOD_NOT_FOUND, message: message.into(), data: None })
+) -> Option<Answered> {
+    let params = params.as_ref().map(JsonText::as_str);
+    let need = Need::of(&method, params);
+    let asked = reachable(&client, need).await.and_then(|client| {
+        let (id, answer) = client.ask()?;
+        client.send(request(&id, &method, params));
+        Some((id, answer))
+    });
+    if let Some((id, answer)) = asked {
+        return Some(answered_or_withdrawn(id, answer, reply).await);
+    }
+    let message = "the client of this session cannot be asked just now";
+    // The server may have stopped waiting.
+    let _gone = reply.send(match need {
+        // A server can do without roots.
+        Some(Need::Roots) => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
+        _ => Err(RpcError { code: code::METHOD_NOT_FOUND, message: message.into(), data: None }),
+    });
+    None
+}
+
+/// The client, once it has a stream on which it can be asked for this.
+async fn reachable(client: &Weak<Client>, need: Option<Need>) -> Option<Arc<Client>> {
+    let need = need?;
+    let opened = async {
+        loop {
+            let client = client.upgrade().filter(|it| it.capabilities.meet(need))?;
+            if client.has_stream() {
+                return Some(client);
             }
-        };
-        // The server may have stopped waiting.
-        let _gone = reply.send(refusal);
-        return;
+            drop(client);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     };
-    client.send(request(&id, method, params.map(JsonText::as_str)));
-    asked.push(Box::pin(answered_or_withdrawn(id, answer, reply)));
+    tokio::time::timeout(STREAM_PATIENCE, opened).await.ok().flatten()
 }
 
 fn finish(client: &Client, answered: Answered) {
