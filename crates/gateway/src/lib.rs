@@ -33,9 +33,9 @@ mod seal;
 mod server_sets;
 mod session_calls;
 mod session_care;
+mod session_events;
 mod startup;
 mod unknown_tools;
-mod session_events;
 
 pub use body::{GatewayBody, Piece};
 pub use gateway::{ExposureRule, Gateway, GatewayError};

@@ -360,7 +360,10 @@ impl Desk {
     /// Passes a question on to whose it is, and the answer back, while the connection lives.
     fn answer_by_itself(self: &Arc<Self>, message: &Message<'_>) {
         let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
-        let whom = self.whose();
+        // Roots belong to the session and not to a call, which may end before its client has answered.
+        let is_about_roots = message.method.as_deref() == Some("roots/list");
+        let session = self.session_events().filter(|_| is_about_roots);
+        let whom = session.map_or_else(|| self.whose(), Ok);
         let Some(question) = Question::put(self, whom.as_ref().map_err(|reason| *reason), message)
         else {
             return;

@@ -25,8 +25,8 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
-use crate::list_again::{AskedByCaller, ListsRead};
 use crate::connection_pool::ConnectionPool;
+use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.

@@ -7,8 +7,8 @@
 mod agents;
 mod client;
 mod inspector;
-mod strict_lists;
 mod questions;
+mod strict_lists;
 #[path = "../it/support.rs"]
 #[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
 mod support;
