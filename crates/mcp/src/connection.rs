@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bounds::ListBounds;
+use crate::connect_progress::ConnectProgress;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::Features;
@@ -16,6 +17,7 @@ use crate::http_pool::HttpPool;
 use crate::oauth::SignIns;
 use crate::opening::process_error;
 use crate::stdio::ChildProcess;
+use crate::stdio_handshake::ProbeTimes;
 use crate::veil::Veil;
 use crate::watching::Watch;
 
@@ -29,6 +31,10 @@ pub struct ConnectOptions {
     pub guard: Option<PathBuf>,
     /// The era that the server spoke last time; saves the question.
     pub known_era: Option<Era>,
+    /// When a silent stdio child is asked in another way.
+    pub probe_times: ProbeTimes,
+    /// Told what is waited for while the connection is opened.
+    pub progress: Option<Arc<ConnectProgress>>,
     /// Shared between the connections of one board.
     pub http: HttpPool,
     /// Where the tokens of servers with `auth.oauth` are; without it those cannot be reached.

@@ -172,7 +172,7 @@ impl Desk {
         events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number();
         let Some((outlet, era)) = self.line.get() else {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
         };

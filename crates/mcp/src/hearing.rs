@@ -10,6 +10,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
+use serde::Deserialize;
+use switchboard_model::JsonText;
 use tokio::time::Instant;
 
 use crate::exchange::AskEvent;
@@ -42,6 +44,8 @@ struct State {
     bytes: usize,
     is_left: bool,
     signs: Signs,
+    /// The largest progress that was reported.
+    progress: Option<f64>,
     questions: usize,
 }
 
@@ -205,7 +209,6 @@ impl Drop for Heard {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use switchboard_model::JsonText;
 
     use super::*;
 

@@ -178,6 +178,7 @@ impl BoundedClient {
             return Ok(None);
         }
         if is_credential_fault || !is_json {
+            let headers = response.headers().clone();
             let body = read_bounded(response, QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
             return Err(self.fault(describe_answer(status, &kind, &body)));
         }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::stream::{self, BoxStream};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};

@@ -220,7 +220,7 @@ impl HttpWire {
         match &self.authorization {
             None => self.sender.send(method, headers, body, repeat).await,
             // Boxed: it is large, and few servers need it.
-            Some(authorization) => {
+            (Some(authorization), _) => {
                 let headers = headers.all();
                 Box::pin(self.dispatch_signed_in(authorization, method, headers, body, repeat))
                     .await
@@ -361,6 +361,7 @@ fn tell_again(desk: Arc<Desk>) -> BoxFuture<'static, ()> {
 /// An answer that is no MCP message, in words.
 async fn describe(answer: Answer) -> ConnectError {
     let (status, kind) = (answer.status, answer.content_type());
+    let headers = answer.headers().clone();
     let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
     describe_answer(status, &kind, &body)
 }

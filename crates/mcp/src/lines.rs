@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 use tokio_util::io::poll_read_buf;
 use tokio_util::sync::{CancellationToken, PollSender};
@@ -83,6 +83,25 @@ impl<R> TappedLines<R> {
         self.fault.set(message.clone());
         self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message.clone()));
         io::Error::other(message)
+    }
+}
+
+impl<R: AsyncRead + Unpin> TappedLines<R> {
+    /// The next line, before anybody reads the rest of them as a stream; `None` at the end. Dropping the future loses
+    /// nothing.
+    pub(crate) async fn read_line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(line) = self.split_line() {
+                return Ok(Some(line));
+            }
+            if self.unfinished.len() > MAX_MESSAGE_BYTES {
+                return Err(self.too_long());
+            }
+            self.unfinished.reserve(8 * 1024);
+            if self.inner.read_buf(&mut self.unfinished).await? == 0 {
+                return Ok(None);
+            }
+        }
     }
 }
 
@@ -215,7 +234,7 @@ impl Drop for QueuedLines {
 #[cfg(test)]
 mod tests {
     use switchboard_model::Era;
-    use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+    use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
     use tokio_util::task::TaskTracker;
 
     use super::*;

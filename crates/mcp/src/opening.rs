@@ -1,7 +1,7 @@
 //! How a connection is opened: which era, which transport, and what is said when it fails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -10,8 +10,9 @@ use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
-    serve_client_with_lifecycle_and_ct,
+    serve_client_with_lifecycle_and_ct, serve_directly_with_ct,
 };
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList, UpstreamAuth};
@@ -20,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::connect_progress::ConnectProgress;
 use crate::connection::{ConnectOptions, Connection, ServerInfo};
 use crate::desk::{Desk, Outlet};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
@@ -31,7 +33,8 @@ use crate::http_wire::HttpWire;
 use crate::oauth::Authorization;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
-use crate::stdio::{ChildProcess, CommandLine};
+use crate::stdio::{ChildProcess, ChildStreams, CommandLine};
+use crate::stdio_handshake::{FirstQuestion, Greeting, HandshakeFailure, StdioHandshake};
 use crate::veil::Veil;
 use crate::watching::{Announced, Listener};
 
@@ -77,15 +80,16 @@ impl Connection {
                 let afresh = ConnectOptions { known_era: None, ..options.clone() };
                 opened = open_in_known_era(spec, &afresh, &step).await;
             }
-            opened
         };
-        let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
-            let shown = switchboard_model::render_duration(limit);
-            let message = format!("no answer to {} within {shown}", step.get());
-            Err(ConnectError::new(ConnectErrorKind::Timeout, message)
-                .with_hint("a server that needs longer to start wants a larger `connect_timeout`"))
-        });
-        opened.map_err(|error| veil_of(spec, options).over(error))
+        let mut opened = opened.unwrap_or_else(|_| Err(progress.timed_out(spec)));
+        if let Err(error) = &mut opened
+            && error.kind == ConnectErrorKind::Protocol
+            && matches!(spec.era, EraChoice::Fixed(_))
+        {
+            let hint = "the configuration fixes `era`; without it the server is asked";
+            error.hint.get_or_insert_with(|| hint.into());
+        }
+        opened.map_err(|error| veil().over(error))
     }
 }
 
@@ -127,7 +131,7 @@ struct Opening<'a> {
     stop: CancellationToken,
 }
 
-async fn open_in_known_era(
+async fn open_once(
     spec: &ServerSpec,
     options: &ConnectOptions,
     step: &Step,
@@ -146,7 +150,7 @@ async fn open_in_known_era(
         }
     };
     let connection = opening.finish(opened).await;
-    step.set("tools/list");
+    progress.set_step("tools/list");
     match connection.list_tools().await {
         Ok(list) => {
             guard.disarm();
@@ -191,7 +195,7 @@ impl Opening<'_> {
             (EraChoice::Fixed(era), _) => Ok((era, false)),
             (EraChoice::Auto, Some(era)) => Ok((era, true)),
             (EraChoice::Auto, None) => {
-                self.step.set("server/discover");
+                self.progress.set_step("server/discover");
                 let asking = probe_era(request, authorization);
                 // Some older servers never answer what they do not know; then the old handshake is tried.
                 let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
@@ -267,27 +271,27 @@ impl Opening<'_> {
     }
 
     async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
-        self.step.set("the handshake");
-        let known = match (self.spec.era, self.options.known_era) {
-            (EraChoice::Fixed(era), _) => Some(era),
-            (EraChoice::Auto, known) => known,
+        use FirstQuestion::{Discover, Initialize, Only};
+        // Some older servers end at the first message that they do not know: start them once more, in the other way.
+        let (first, second) = match (self.spec.era, self.options.known_era) {
+            (EraChoice::Fixed(era), _) => (Only(era), None),
+            (EraChoice::Auto, Some(Era::Legacy)) => (Initialize, Some(Discover)),
+            (EraChoice::Auto, Some(Era::Modern) | None) => (Discover, Some(Only(Era::Legacy))),
         };
-        let era_is_certain = self.spec.era == EraChoice::Auto;
-        let first = known.map_or_else(ask_for_era, lifecycle);
-        let (error, child) = match self.start_child(line, first).await? {
-            Ok(opened) => return Ok(Opened { era_is_certain, ..opened }),
+        let (failure, child) = match self.start_child(line, first).await? {
+            Ok(opened) => return Ok(opened),
             Err(failed) => failed,
         };
         child.settle().await;
-        if known.is_some() || !child.ended_by_itself() {
-            return Err(child_error(&error, &child));
-        }
-        // Some older servers end at the first message that they do not know: start them anew in their way.
-        match self.start_child(line, lifecycle(Era::Legacy)).await? {
-            Ok(opened) => Ok(Opened { era_is_certain, ..opened }),
-            Err((error, child)) => {
+        let is_ended = matches!(failure, HandshakeFailure::Closed) && child.ended_by_itself();
+        let Some(second) = second.filter(|_| is_ended) else {
+            return Err(child_error(failure, &child));
+        };
+        match self.start_child(line, second).await? {
+            Ok(opened) => Ok(Opened { era_is_certain: true, ..opened }),
+            Err((failure, child)) => {
                 child.settle().await;
-                Err(child_error(&error, &child))
+                Err(child_error(failure, &child))
             }
         }
     }
@@ -296,24 +300,34 @@ impl Opening<'_> {
     async fn start_child(
         &self,
         line: &CommandLine<'_>,
-        lifecycle: ClientLifecycleMode,
+        first: FirstQuestion,
     ) -> Result<Result<Opened, Failed>, ConnectError> {
         let guard = self.options.guard.as_deref();
         let desk = self.desk();
+        self.progress.set_step("the start of the process");
         let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
-        let served = serve_client_with_lifecycle_and_ct(
-            UpstreamHandler { desk: desk.clone() },
-            streams.transport,
-            lifecycle,
-            self.stop.clone(),
-        );
-        Ok(match served.await {
-            Ok(service) => {
-                let way = Way::Tapped(Outlet::Lines(streams.lines));
-                Ok(Opened { service, desk, way, child: Some(child), era_is_certain: false })
-            }
-            Err(error) => Err((Box::new(error), child)),
-        })
+        self.progress.set_stderr(child.stderr_tail().clone());
+        let ChildStreams { mut output, input, lines } = streams;
+        let handler = UpstreamHandler { desk: desk.clone() };
+        let handshake = StdioHandshake {
+            output: &mut output,
+            input: &lines,
+            handler: &handler,
+            progress: self.progress,
+            times: self.options.probe_times.within(self.spec.connect_timeout),
+        };
+        let Greeting { info, is_certain } = match handshake.run(first).await {
+            Ok(greeting) => greeting,
+            Err(failure) => return Ok(Err((failure, child))),
+        };
+        // The bound is that of `output`, which says when it is passed.
+        let transport =
+            AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
+        let stop = self.stop.clone();
+        let service = serve_directly_with_ct(handler, transport, Some(info), stop);
+        let way = Way::Tapped(Outlet::Lines(lines));
+        let child = Some(child);
+        Ok(Ok(Opened { service, desk, way, child, era_is_certain: is_certain }))
     }
 
     async fn serve<T, E, A>(
@@ -326,7 +340,7 @@ impl Opening<'_> {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        self.step.set(match era {
+        self.progress.set_step(match era {
             Era::Legacy => "initialize",
             Era::Modern => "server/discover",
         });
@@ -389,7 +403,7 @@ impl Opening<'_> {
 }
 
 type HandshakeError = Box<ClientInitializeError>;
-type Failed = (HandshakeError, ChildProcess);
+type Failed = (HandshakeFailure, ChildProcess);
 
 fn lifecycle(era: Era) -> ClientLifecycleMode {
     match era {
@@ -397,13 +411,6 @@ fn lifecycle(era: Era) -> ClientLifecycleMode {
         Era::Modern => ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         },
-    }
-}
-
-fn ask_for_era() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
 }
 
@@ -508,8 +515,16 @@ fn credentials(
     }
 }
 
-fn child_error(error: &ClientInitializeError, child: &ChildProcess) -> ConnectError {
-    if child.is_gone() { process_error(child) } else { handshake_error(error) }
+fn child_error(failure: HandshakeFailure, child: &ChildProcess) -> ConnectError {
+    match failure {
+        // It may have ended since, when its input was closed.
+        HandshakeFailure::Refused(error) => error,
+        HandshakeFailure::Closed if child.is_gone() => process_error(child),
+        HandshakeFailure::Closed => {
+            let message = "the server closed the connection during the handshake";
+            ConnectError::new(ConnectErrorKind::Protocol, message)
+        }
+    }
 }
 
 /// What a dead child leaves: how it ended, and its last words.

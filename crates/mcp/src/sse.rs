@@ -92,7 +92,7 @@ impl SseTransport {
         let response = request.send(opening).await?;
         let kind = content_type(&response);
         if !response.status().is_success() || !kind.starts_with("text/event-stream") {
-            let status = response.status();
+            let (status, headers) = (response.status(), response.headers().clone());
             let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
             return Err(describe_answer(status, &kind, &body));
         }

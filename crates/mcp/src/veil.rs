@@ -41,7 +41,7 @@ impl Veil {
                 // A server may quote the token without its `Bearer`.
                 let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
                 let bare = bare.map(|(_, rest)| Secret::new(rest));
-                Self { sent: kept(whole.chain(bare)), given: Vec::new(), authorization }
+                Self { sent: kept(whole.chain(bare)), authorization, ..Self::default() }
             }
             Endpoint::Stdio { command, args, env, .. } => {
                 let values = kept(env.values().cloned());
@@ -49,17 +49,21 @@ impl Veil {
                 let words = std::iter::once(command).chain(args);
                 let words = words.filter(|word| !word.is_empty() && !spec.place.contains(*word));
                 let given = values.into_iter().chain(words.map(Secret::new)).collect();
-                Self { sent: Vec::new(), given, authorization }
+                Self { given, authorization, ..Self::default() }
             }
         }
     }
 
     /// Why a server could not be reached or listed.
     pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
-        let message = self.given.iter().fold(self.over_text(&error.message), |text, secret| {
-            text.replace(secret.expose(), HIDDEN)
-        });
+        let message = self.over_output(&error.message);
         ConnectError { message, ..error }
+    }
+
+    /// What a child wrote to its error output.
+    pub(crate) fn over_output(&self, text: &str) -> String {
+        let text = self.over_text(text);
+        self.given.iter().fold(text, |text, secret| text.replace(secret.expose(), HIDDEN))
     }
 
     /// Why a request has no result. The words of a child are its own: it was sent no credentials.

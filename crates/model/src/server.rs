@@ -12,6 +12,12 @@ use crate::{Secret, ServerName, redact_url};
 /// How long connecting and the first listing may take when the configuration does not say.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same for a stdio server: `npx`, `uvx` and their like may have to download it first.
+pub const DEFAULT_STDIO_CONNECT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// A stdio server that is connected has nothing to download: it may not take longer than this for a list.
+const LONGEST_STDIO_LIST: Duration = Duration::from_mins(1);
+
 /// How to reach a server. Two equal specs need no reconnect when a configuration is reloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSpec {
@@ -135,7 +141,25 @@ pub enum SigningAlgorithm {
     Rs512,
 }
 
+impl ServerSpec {
+    /// How long a later listing may take.
+    pub fn list_timeout(&self) -> Duration {
+        match self.endpoint {
+            Endpoint::Stdio { .. } => self.connect_timeout.min(LONGEST_STDIO_LIST),
+            Endpoint::StreamableHttp { .. } | Endpoint::Sse { .. } => self.connect_timeout,
+        }
+    }
+}
+
 impl Endpoint {
+    /// How long connecting and the first listing may take when the configuration does not say.
+    pub fn default_connect_timeout(&self) -> Duration {
+        match self {
+            Self::Stdio { .. } => DEFAULT_STDIO_CONNECT_TIMEOUT,
+            Self::StreamableHttp { .. } | Self::Sse { .. } => DEFAULT_CONNECT_TIMEOUT,
+        }
+    }
+
     /// The settings of OAuth, where the server wants it.
     pub fn oauth(&self) -> Option<(&Url, &OAuthSettings)> {
         match self {

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use http::HeaderMap;
 use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
@@ -19,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
 use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
+use crate::first_attempts::{grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
@@ -60,6 +59,8 @@ pub struct BoardOptions {
 pub enum StartEvent {
     /// A server is connected, or could not be.
     Attempted(Box<ServerStatus>),
+    /// A server has not been connected yet; told about every second.
+    Waiting(Box<ServerStatus>),
 }
 
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.
@@ -252,7 +253,7 @@ impl Board {
         });
         let remembered = self.store.remembered_tools().await?;
         let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
-        wait_for_all(&fresh.0, |_| {}).await;
+        wait_for_all(&plan, &fresh.0, grace_of_reload(&present, &fresh.0), |_| {}).await;
         // A server that was lost meanwhile is no reason to refuse; one that never came is.
         let failures = failures(&plan, &fresh.0, Vec::new());
         if !failures.is_empty() {
@@ -328,19 +329,6 @@ fn start_servers<'a>(
         .collect()
 }
 
-pub(crate) async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
-    let mut attempts: FuturesUnordered<_> = servers
-        .values()
-        .map(|server| async move {
-            server.attempted().await;
-            server.status()
-        })
-        .collect();
-    while let Some(status) = attempts.next().await {
-        on_event(StartEvent::Attempted(Box::new(status)));
-    }
-}
-
 pub(crate) fn failures(
     plan: &Plan,
     servers: &Servers,
@@ -365,6 +353,8 @@ pub(crate) fn warn_of_absent(plan: &Plan, servers: &Servers) {
         let Some(status) = servers.get(name).map(|server| server.status()) else { continue };
         if let Some(error) = status.error.filter(|_| status.state != ServerState::Ready) {
             tracing::warn!(server = %name, %error, "MCP server cannot be reached; going on without it");
+        } else if let Some(waiting) = status.waiting {
+            tracing::warn!(server = %name, "MCP server is not connected yet ({waiting}); going on without it");
         }
     }
 }

@@ -11,6 +11,7 @@ mod call;
 mod call_errors;
 mod conductor;
 mod config_source;
+mod first_attempts;
 mod ledger;
 mod list_again;
 mod local;
@@ -33,6 +34,7 @@ pub use call::{
     ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
+pub use first_attempts::Waiting;
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use reload::{ReloadOutcome, watch_config};

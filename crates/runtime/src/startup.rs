@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 
-use crate::board::{Board, StartEvent, failures, wait_for_all, warn_of_absent};
+use crate::board::{Board, StartEvent, failures, warn_of_absent};
 use crate::conductor::{Conductor, Order};
+use crate::first_attempts::{grace_of_start, wait_for_all};
 use crate::start_error::StartError;
 
 /// The stages of a start.
@@ -87,8 +88,9 @@ impl StartingBoard {
         let plan = board.plan();
         let servers = conductor.servers.clone();
         let around = &board.around;
+        let grace = grace_of_start(conductor.memory);
         {
-            let mut connecting = pin!(wait_for_all(&servers, on_event));
+            let mut connecting = pin!(wait_for_all(&plan, &servers, grace, on_event));
             let startup = &board.startup;
             loop {
                 tokio::select! {

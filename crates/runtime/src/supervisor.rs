@@ -5,13 +5,15 @@
 //! whole changes nothing: the last known one stays.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use switchboard_mcp::{
-    ConnectError, ConnectErrorKind as Kind, ConnectOptions, Connection, News, ServerInfo,
+    ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection, News,
+    ServerInfo,
 };
 use switchboard_model::{
     Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList,
@@ -25,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
+use crate::first_attempts::Waiting;
 use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
@@ -40,6 +43,8 @@ const LASTING: Duration = Duration::from_secs(30);
 const SIGN_IN_PAUSE: Duration = Duration::from_mins(1);
 /// How long a burst of change notifications may last before its one listing.
 const SETTLE: Duration = Duration::from_millis(50);
+/// How often the log says what a server that does not connect is waited for.
+const STILL_WAITING: Duration = Duration::from_secs(10);
 /// An era that was learned longer ago is asked for again.
 const ERA_MEMORY_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// How long a server that was removed, or a connection that was given up, may take to finish its calls.
@@ -64,6 +69,8 @@ pub struct ServerStatus {
     pub stderr: Option<String>,
     /// When its tools were last listed, in this run.
     pub listed_at_ms: Option<i64>,
+    /// What is waited for, while it is being connected.
+    pub waiting: Option<Waiting>,
 }
 
 /// What the conductor needs to know of a server.
@@ -88,6 +95,8 @@ struct Condition {
     error: Option<ConnectError>,
     connect_time: Option<Duration>,
     listed_at_ms: Option<i64>,
+    /// The attempt to connect that goes on, and since when.
+    attempt: Option<(Instant, Arc<ConnectProgress>)>,
 }
 
 /// One configured server: its connection, while it has one, and how it is doing.
@@ -104,6 +113,8 @@ pub(crate) struct Server {
     pub(crate) lists_read: watch::Sender<ListsRead>,
     pub(crate) asked_by_caller: Mutex<AskedByCaller>,
     attempted: CancellationToken,
+    /// Whether the board went on before the first attempt had ended, so that nobody else tells how it ended.
+    is_left_behind: AtomicBool,
     stop: CancellationToken,
     pub(crate) offers: ArcSwap<Offers>,
     /// Resources whose updates somebody wants to hear of.
@@ -166,6 +177,7 @@ impl Server {
                 error: None,
                 connect_time: None,
                 listed_at_ms: None,
+                attempt: None,
             }),
             open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
@@ -173,6 +185,7 @@ impl Server {
             lists_read: watch::Sender::default(),
             asked_by_caller: Mutex::default(),
             attempted: CancellationToken::new(),
+            is_left_behind: AtomicBool::new(false),
             stop: around.stop.child_token(),
             offers: ArcSwap::default(),
             watched: Mutex::default(),
@@ -195,6 +208,15 @@ impl Server {
     /// Returns when the first attempt to connect has ended, one way or the other.
     pub(crate) async fn attempted(&self) {
         self.attempted.cancelled().await;
+    }
+
+    pub(crate) fn is_attempted(&self) -> bool {
+        self.attempted.is_cancelled()
+    }
+
+    /// Has the supervisor tell how the first attempt ends: the board does not wait for it.
+    pub(crate) fn leave_behind(&self) {
+        self.is_left_behind.store(true, Ordering::Relaxed);
     }
 
     /// Keeps the server from being retired until the token is dropped; `None` when it already was.
@@ -260,6 +282,12 @@ impl Server {
             connect_time: condition.connect_time,
             stderr,
             listed_at_ms: condition.listed_at_ms,
+            waiting: condition.attempt.as_ref().map(|(start, progress)| Waiting {
+                step: progress.step(),
+                elapsed: start.elapsed(),
+                limit: self.spec.connect_timeout,
+                output: progress.last_output(),
+            }),
         }
     }
 
@@ -343,7 +371,9 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
                 let is_news = server.condition().error.as_ref() != Some(&error);
                 // The first failure of a configured server is told by whoever starts the board.
                 let is_untold = match around.audience {
-                    Audience::Everybody => server.attempted.is_cancelled(),
+                    Audience::Everybody => {
+                        server.is_attempted() || server.is_left_behind.load(Ordering::Relaxed)
+                    }
                     Audience::Owner => true,
                 };
                 if is_news && is_untold {
@@ -412,10 +442,25 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         }
         Audience::Owner => None,
     };
-    let options = ConnectOptions { known_era, ..around.options.clone() };
+    let progress = Arc::new(ConnectProgress::default());
+    let options =
+        ConnectOptions { known_era, progress: Some(progress.clone()), ..around.options.clone() };
     let start = Instant::now();
     tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.place);
-    let (connection, list) = Connection::open(&server.spec, &options).await?;
+    let (connection, list) = {
+        let _attempt = Attempt::begin(server, start, progress);
+        let mut opening = std::pin::pin!(Connection::open(&server.spec, &options));
+        loop {
+            tokio::select! {
+                opened = &mut opening => break opened?,
+                () = tokio::time::sleep(STILL_WAITING) => {
+                    if let Some(waiting) = server.status().waiting {
+                        tracing::info!("MCP server '{name}' is not connected yet: {waiting}");
+                    }
+                }
+            }
+        }
+    };
     let took = start.elapsed();
     tracing::info!("MCP server '{name}' returned {} tools", list.tools.len());
     if around.memory == Memory::Keep
@@ -437,6 +482,22 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
     server.take_list(list);
     server.resume().await;
     Ok(connection)
+}
+
+/// Marks that an attempt to connect goes on.
+struct Attempt<'a>(&'a Server);
+
+impl<'a> Attempt<'a> {
+    fn begin(server: &'a Server, start: Instant, progress: Arc<ConnectProgress>) -> Self {
+        server.condition().attempt = Some((start, progress));
+        Self(server)
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.0.condition().attempt = None;
+    }
 }
 
 async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
@@ -466,7 +527,7 @@ async fn attend(
             () = server.suspect.notified() => {}
             () = tokio::time::sleep(server.pause_between_lists()) => {}
         }
-        let limit = server.spec.connect_timeout;
+        let limit = server.spec.list_timeout();
         let mut listed = tokio::time::timeout(limit, connection.list_tools()).await;
         // One answer that was lost says little of a server whose calls are answered, and to give it up stops them all.
         if matches!(&listed, Ok(Err(error)) if error.kind == Kind::Unreachable)

@@ -77,7 +77,7 @@ fn config_show_tells_every_value_and_its_origin() {
             required: true  # default
             toolset: files  # default
             era: auto  # default
-            connect_timeout: 30s  # default
+            connect_timeout: 5m  # default
       toolsets: []  # default
       gateway:
         naming: prefixed  # default

@@ -98,7 +98,7 @@ async fn closing_ends_a_child_that_ignores_every_request_to_end() {
 async fn an_opening_that_is_given_up_leaves_no_process() {
     for options in both_ways() {
         let file = PidFile::new();
-        let flags = file.flags(&["--ignore-discover"]);
+        let flags = file.flags(&["--start-after", "60000"]);
         let spec = within(peer(&flags), 500);
         assert!(Connection::open(&spec, &options).await.is_err());
         all_gone(&pids_in(&file.path).await, PATIENCE).await;

@@ -8,6 +8,7 @@ mod guarded;
 mod http_eras;
 mod http_faults;
 mod oauth;
+mod slow_start;
 mod stdio;
 mod support;
 mod talker;

@@ -95,7 +95,7 @@ async fn a_child_that_cannot_be_used_is_described() {
         ),
         (
             "dies while it lists",
-            says("read a; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32601,\"message\":\"?\"}}'; read a; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}'; read a; read a; echo gone >&2; exit 6"),
+            says("id() { id=${a#*\\\"id\\\":\\\"}; id=${id%%\\\"*}; }; read a; id; echo '{\"jsonrpc\":\"2.0\",\"id\":\"'$id'\",\"error\":{\"code\":-32601,\"message\":\"?\"}}'; read a; id; echo '{\"jsonrpc\":\"2.0\",\"id\":\"'$id'\",\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}'; read a; read a; echo gone >&2; exit 6"),
             format!("process: the process ended (exit status: 6); it said:\ngone -> {BY_HAND}"),
         ),
         (
@@ -124,14 +124,11 @@ async fn a_child_that_cannot_be_used_is_described() {
 
 #[tokio::test]
 async fn a_child_that_never_answers_runs_into_the_timeout() {
-    let late = |limit: &str| {
-        format!(
-            "timeout: no answer to the handshake within {limit} \
-             -> a server that needs longer to start wants a larger `connect_timeout`"
-        )
-    };
     let spec = within(command("sleep", &["1000"]), 300);
-    assert_eq!(failure(open(&spec).await), late("300ms"));
+    let expected = "timeout: no answer to server/discover or initialize within 300ms \
+        -> the process runs and does not answer: check that the command serves MCP on its standard output, \
+        or set a larger `connect_timeout` if it needs longer to start";
+    assert_eq!(failure(open(&spec).await), expected);
 }
 
 #[tokio::test]

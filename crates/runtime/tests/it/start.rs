@@ -251,7 +251,7 @@ async fn each_server_is_reported_once_while_the_board_starts() {
     let mut seen = Vec::new();
     let config = yaml(&[], &[dynamic("a", &a), dynamic("b", &b), gone]);
     let board = Board::start(plan(&config), options().await, |event| {
-        let StartEvent::Attempted(status) = event;
+        let StartEvent::Attempted(status) = event else { return };
         seen.push((status.name.to_string(), status.state, status.offered));
     });
     let board = started(board.await);

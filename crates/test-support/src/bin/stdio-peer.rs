@@ -28,6 +28,9 @@ switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
   --exit-at-once        exit with code 3 before reading anything
   --exit-on-discover    exit with code 4 on any message before initialize
   --ignore-discover     never answer server/discover
+  --ignore-ping         never answer ping
+  --start-after MS      read nothing for so long, as a launcher that downloads
+  --start-log PATH      append a line to this file at every start
   --garbage-stdout      write lines that are no JSON before every message
   --long-line MB        size of the answer of the tool long_line (default 1)
   --long-list MB        answer tools/list with one line of that size
@@ -57,6 +60,7 @@ enum Flaw {
     ExitAtOnce,
     ExitOnDiscover,
     IgnoreDiscover,
+    IgnorePing,
     GarbageStdout,
     SpawnGrandchild,
     IgnoreSigterm,
@@ -101,7 +105,12 @@ async fn main() {
     let _sigterm = options
         .has(&Flaw::IgnoreSigterm)
         .then(|| signal(SignalKind::terminate()).expect("a signal handler can be set"));
+    if let Some(path) = &options.start_log {
+        let log = fs::OpenOptions::new().create(true).append(true).open(path);
+        writeln!(log.expect("the start log can be opened"), "{}", process::id()).ok();
+    }
     start_grandchildren(&options);
+    thread::sleep(options.start_after);
     flood_stderr(options.flood_stderr);
     let peer = Arc::new(Peer { options, state: Mutex::default() });
     tokio::task::spawn_blocking(move || read_messages(&peer))
@@ -119,6 +128,8 @@ impl Options {
             long_list: None,
             flood_stderr: 0,
             pid_file: None,
+            start_after: Duration::ZERO,
+            start_log: None,
             exit_after_calls: None,
         };
         while let Some(flag) = arguments.next() {
@@ -129,6 +140,11 @@ impl Options {
                 "--long-line" => options.long_line = number(&flag, &value()) * MEGABYTE,
                 "--long-list" => options.long_list = Some(number(&flag, &value()) * MEGABYTE),
                 "--flood-stderr" => options.flood_stderr = number(&flag, &value()) * MEGABYTE,
+                "--start-after" => {
+                    let milliseconds = number(&flag, &value()).try_into().unwrap_or(u64::MAX);
+                    options.start_after = Duration::from_millis(milliseconds);
+                }
+                "--start-log" => options.start_log = Some(value().into()),
                 "--pid-file" => options.pid_file = Some(value().into()),
                 "--exit-after-calls" => {
                     options.exit_after_calls = Some(number(&flag, &value()));
@@ -151,6 +167,7 @@ fn flaw(flag: &str) -> Flaw {
         "--exit-at-once" => Flaw::ExitAtOnce,
         "--exit-on-discover" => Flaw::ExitOnDiscover,
         "--ignore-discover" => Flaw::IgnoreDiscover,
+        "--ignore-ping" => Flaw::IgnorePing,
         "--garbage-stdout" => Flaw::GarbageStdout,
         "--spawn-grandchild" => Flaw::SpawnGrandchild,
         "--ignore-sigterm" => Flaw::IgnoreSigterm,
@@ -253,6 +270,7 @@ impl Peer {
             }
             _ if id.is_null() => {}
             ("server/discover", _) if self.options.has(&Flaw::IgnoreDiscover) => {}
+            ("ping", _) if self.options.has(&Flaw::IgnorePing) => {}
             ("tools/list" | "server/discover" | "subscriptions/listen", Era::Modern)
                 if !is_modern(params) =>
             {
