@@ -65,10 +65,11 @@ impl Expander<'_> {
         };
         let expanded = template::expand(file.unwrap_or(text), lookup)
             .map_err(|fault| Box::new(describe(&fault, path)))?;
-        match file {
-            None => Ok(Some(expanded)),
-            Some(_) => self.read(text, &expanded.text, path).map(Some),
+        if file.is_none() {
+            return Ok(Some((expanded, None)));
         }
+        let file = self.directory.join(&expanded.text);
+        self.read(text, &expanded.text, path).map(|read| Some((read, Some(file))))
     }
 
     fn read(&self, written: &str, file: &str, path: &Path) -> Result<template::Expanded, Refused> {

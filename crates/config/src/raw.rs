@@ -49,6 +49,8 @@ pub(crate) struct RawToolbox {
     pub(crate) tools: Option<Vec<RawTool>>,
     /// The MCP servers, in the order in which they are registered.
     pub(crate) mcps: Option<Vec<RawServer>>,
+    /// What holds for every server of `mcps` that does not say otherwise.
+    pub(crate) defaults: Option<RawServerDefaults>,
     /// The built-in tools to register: `all`, or a list of names. Without this key, those that `tools`
     /// names.
     pub(crate) local_tools: Option<RawLocalTools>,
@@ -66,7 +68,7 @@ pub(crate) struct RawTool {
     /// How many calls of this tool run at the same time.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run.
+    /// How long one call may run, and, when it reports progress, how long after the last of it.
     pub(crate) timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
@@ -139,7 +141,7 @@ pub(crate) struct RawServer {
     /// `default_tool_config`.
     #[schemars(required)]
     pub(crate) mode: Option<RawMode>,
-    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`.
+    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`, here or in `toolbox.defaults`.
     pub(crate) default_tool_config: Option<RawToolDefaults>,
     /// With a list, only tools that match one of these patterns exist.
     #[schemars(extend("examples" = [["get_*"]]))]
@@ -147,7 +149,8 @@ pub(crate) struct RawServer {
     /// Tools that match one of these patterns do not exist.
     #[schemars(extend("examples" = [["delete_*"]]))]
     pub(crate) tool_denylist: Option<Vec<String>>,
-    /// Whether the start fails when the server cannot be reached.
+    /// Whether the start fails when the server cannot be reached. With `false` the board starts without it, and its
+    /// tools come when it does.
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
     /// The toolset that its tools belong to; servers that name the same one share it. Default: the name
@@ -161,11 +164,26 @@ pub(crate) struct RawServer {
     /// Which protocol era to speak: `auto` asks the server.
     #[schemars(extend("default" = "auto"))]
     pub(crate) era: Option<RawEra>,
-    /// How long connecting and the first listing may take.
-    #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECT_TIMEOUT)))]
+    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server, which may have
+    /// to be downloaded first.
     pub(crate) connect_timeout: Option<RawDuration>,
     /// How often to ask for the tools again when the server does not say when to.
     pub(crate) poll_interval: Option<RawDuration>,
+}
+
+/// What holds for every server that does not say otherwise.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ServerDefaults")]
+pub(crate) struct RawServerDefaults {
+    /// Whether the start fails when a server cannot be reached.
+    #[schemars(extend("default" = true))]
+    pub(crate) required: Option<bool>,
+    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server.
+    pub(crate) connect_timeout: Option<RawDuration>,
+    /// Limits of tools that are not in `tools`. What a server writes in its own `default_tool_config` goes before, field
+    /// by field.
+    pub(crate) default_tool_config: Option<RawToolDefaults>,
 }
 
 /// How to be let in by a server.
@@ -229,7 +247,7 @@ pub(crate) struct RawToolDefaults {
         extend("examples" = [10], "default" = BUILT_IN_LIMITS.max_instances)
     )]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run.
+    /// How long one call may run, and, when it reports progress, how long after the last of it.
     #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.timeout)))]
     pub(crate) timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.

@@ -4,9 +4,9 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
-    LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan,
-    ToolEntry, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan,
+    JwksSource, LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan,
+    ServerPlan, ToolEntry, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
 };
 
 use crate::emit::Doc;
@@ -32,7 +32,9 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
     let tools = tools.map(|(at, tool)| tool_entry(tool, at, source)).collect();
     fields.put_list("tools", tools);
     let servers = items("mcps").into_iter().zip(&plan.servers);
-    let servers = servers.map(|(at, server)| server_entry(server, at, source)).collect();
+    let defaults = toolbox.as_ref().and_then(|toolbox| toolbox.get("defaults"));
+    let servers =
+        servers.map(|(at, server)| server_entry(server, at, defaults.clone(), source)).collect();
     fields.put_list("mcps", servers);
     let mut whole = Fields::new(Some(config.clone()), source);
     whole.out.push(("toolbox".into(), fields.done()));
@@ -145,16 +147,26 @@ fn argument(spec: &ArgumentSpec, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.done()
 }
 
-fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+/// What is inherited from `toolbox.defaults` is shown with every server, with its place there.
+fn server_entry<'a>(
+    server: &ServerPlan,
+    at: At<'a>,
+    inherited: Option<At<'a>>,
+    source: &'a Source<'a>,
+) -> Doc {
     let defaults = at.get("default_tool_config");
+    let is_used = defaults.is_some() || server.mode == AdmissionMode::Dynamic;
+    let inherited_limits = inherited.as_ref().and_then(|at| at.get("default_tool_config"));
     let spec = &server.spec;
     let mut fields = Fields::new(Some(at), source);
+    fields.inherited = inherited;
     fields.put("name", json!(spec.name.as_str()));
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
     put_endpoint(&mut fields, &spec.endpoint);
     fields.put("mode", json!(server.mode.as_str()));
-    if let Some(limits) = server.default_limits {
+    if let Some(limits) = server.default_limits.filter(|_| is_used) {
         let mut below = Fields::new(defaults, source);
+        below.inherited = inherited_limits;
         below.put_limits(&LimitsOverlay {
             max_instances: limits.max_instances.or(Some(BUILT_IN_LIMITS.max_instances)),
             timeout: limits.timeout.or(Some(BUILT_IN_LIMITS.timeout)),
@@ -249,13 +261,15 @@ fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
 /// The fields of one map, each looked up in the tree for its origin.
 struct Fields<'a> {
     at: Option<At<'a>>,
+    /// Where a value comes from that is not written in `at`.
+    inherited: Option<At<'a>>,
     source: &'a Source<'a>,
     out: Vec<(String, Doc)>,
 }
 
 impl<'a> Fields<'a> {
     fn new(at: Option<At<'a>>, source: &'a Source<'a>) -> Self {
-        Self { at, source, out: Vec::new() }
+        Self { at, inherited: None, source, out: Vec::new() }
     }
 
     fn written(&self, key: &str) -> Option<At<'a>> {
@@ -267,7 +281,8 @@ impl<'a> Fields<'a> {
     }
 
     fn put(&mut self, key: &str, value: Json) {
-        let doc = self.value(self.written(key).as_ref(), value);
+        let inherited = || self.inherited.as_ref().and_then(|at| at.get(key));
+        let doc = self.value(self.written(key).or_else(inherited).as_ref(), value);
         self.out.push((key.into(), doc));
     }
 

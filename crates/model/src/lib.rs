@@ -35,8 +35,8 @@ pub use limits::{
 };
 pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
 pub use plan::{
-    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, Plan, RootKey, ServerPlan,
-    ToolEntry,
+    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, Plan, RequiredOrigin, RootKey,
+    ServerPlan, ToolEntry,
 };
 pub use provider::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,

@@ -40,6 +40,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
         tool_allowlist: None,
         tool_denylist: vec![],
         required: true,
+        required_origin: switchboard_model::RequiredOrigin::Nowhere,
         toolset: None,
         prompts: None,
         poll_interval: None,

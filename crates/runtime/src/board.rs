@@ -340,6 +340,7 @@ pub(crate) fn failures(
         Some(StartFailure::Connect {
             server: plan.spec.name.clone(),
             place: plan.spec.place.clone(),
+            required: plan.required_origin.clone(),
             error,
         })
     });

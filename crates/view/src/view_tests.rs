@@ -87,6 +87,7 @@ pub(super) fn server(name: &str) -> ServerPlan {
         tool_allowlist: None,
         tool_denylist: Vec::new(),
         required: false,
+        required_origin: switchboard_model::RequiredOrigin::Nowhere,
         toolset: None,
         prompts: None,
         poll_interval: None,

@@ -159,6 +159,7 @@ async fn a_refused_connection_ends_the_start() {
     error: Failed to connect to MCP server 'customers' at http://HOST/mcp
     Error: cannot connect: Connection refused (os error 111)
     Hint: check host and port of `url`, and whether the server runs
+    Hint: to start without it, add `required: false` to the server at switchboard.yaml:6
 
     The application cannot start without connecting to all configured MCP servers.
     ");

@@ -59,6 +59,8 @@ impl ImportedServer {
             ];
             entries.push(("default_tool_config".into(), Doc::Map(defaults)));
         }
+        // The other program starts without a server that is broken, and so does the board.
+        entries.push(("required".into(), Doc::Value(json!(false), None)));
         Doc::Map(entries)
     }
 }

@@ -108,9 +108,10 @@ impl Planner<'_> {
         self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
         let local_tools = local_tools(&json["local_tools"]);
         let members = toolset::members(&servers, &local_tools);
+        let defaults = self.server_defaults(&toolbox, json);
         let servers: Vec<_> = servers
             .into_iter()
-            .filter_map(|(at, raw)| Some((self.server(&at, raw)?, at)))
+            .filter_map(|(at, raw)| Some((self.server(&at, raw, &defaults)?, at)))
             .collect();
 
         self.warn(&tools, &servers);

@@ -77,6 +77,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
       - name: My-API
         transport: streamable_http
         url: https://api.example.com/mcp
@@ -88,6 +89,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
       - name: old
         transport: sse
         url: http://localhost:1/sse
@@ -97,6 +99,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
 "#
     );
     insta::with_settings!({omit_expression => true}, {

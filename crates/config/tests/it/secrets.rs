@@ -44,6 +44,7 @@ fn a_valid_file_shows_none() {
     else {
         panic!("http")
     };
+    assert_eq!(path, Path::new("/etc/switchboard/token.txt"), "so that it can be read again");
     assert_eq!(headers["X-Api-Key"].expose(), API_KEY);
     assert_eq!(bearer.expose(), BEARER);
     let printed = printed(&loaded);
