@@ -216,14 +216,16 @@ impl Conversation {
             }
             tokio::select! {
                 biased;
-                Some(event) = next_event(&mut self.events) => {
-                    let last = self.hear(event);
-                    self.end(last);
-                }
+                // Before the events: a server that never stops talking must not keep the limits of the call from
+                // being looked at. What it said before the answer is told before the answer all the same.
                 done = next_done(&mut self.work) => {
                     self.work = None;
                     self.hear_the_rest();
                     let last = self.finish(done);
+                    self.end(last);
+                }
+                Some(event) = next_event(&mut self.events) => {
+                    let last = self.hear(event);
                     self.end(last);
                 }
                 () = until(self.park_at), if self.park_at.is_some() => {

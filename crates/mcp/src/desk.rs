@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard_model::{Era, JsonText};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +20,7 @@ use crate::envelope::{
 };
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
+use crate::flow_limit::FlowLimit;
 use crate::hearing::{Ear, Waits};
 use crate::http_faults::CLOSED;
 use crate::http_wire::HttpWire;
@@ -71,6 +73,7 @@ pub(crate) struct Kept {
 pub(crate) struct Desk {
     next: AtomicU64,
     floor: Mutex<Floor>,
+    flow: Mutex<Unasked>,
     kept: Mutex<Kept>,
     news: mpsc::Sender<News>,
     unread: Mutex<Option<mpsc::Receiver<News>>>,
@@ -84,6 +87,13 @@ pub(crate) struct Desk {
     cancelling: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+/// What comes over the one pipe or stream of a connection without being an answer.
+#[derive(Debug)]
+struct Unasked {
+    limit: FlowLimit,
+    read_on: Option<Instant>,
 }
 
 /// The requests in flight, oldest first.
@@ -109,6 +119,7 @@ impl Desk {
         Self {
             next: AtomicU64::new(1),
             floor: Mutex::default(),
+            flow: Mutex::new(Unasked { limit: FlowLimit::messages(), read_on: None }),
             kept: Mutex::default(),
             news,
             unread: Mutex::new(Some(unread)),
@@ -245,6 +256,7 @@ impl Desk {
             }
             return true;
         }
+        self.count_unasked();
         match (message.id, message.method.as_deref()) {
             (None, Some("notifications/progress")) => {
                 let Some(number) = message.progress_of() else { return false };
@@ -272,6 +284,17 @@ impl Desk {
             }
             _ => false,
         }
+    }
+
+    /// Counts a message that answers nothing.
+    fn count_unasked(&self) {
+        let mut flow = self.flow.lock().unwrap_or_else(PoisonError::into_inner);
+        flow.read_on = flow.limit.take(1);
+    }
+
+    /// When to read on from a server that sends faster than it may, if that is not now.
+    pub(crate) fn read_on(&self) -> Option<Instant> {
+        self.flow.lock().unwrap_or_else(PoisonError::into_inner).read_on.take()
     }
 
     /// A notification that belongs to no request.

@@ -170,7 +170,10 @@ impl Heard {
     /// The next event; `None` once nothing more can come. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<AskEvent> {
         std::future::poll_fn(|context| {
+            // A server that never stops talking must not keep its listener from everything else.
+            let budget = std::task::ready!(tokio::task::coop::poll_proceed(context));
             if let Some(event) = self.next_now() {
+                budget.made_progress();
                 return Poll::Ready(Some(event));
             }
             self.0.waker.register(context.waker());

@@ -154,7 +154,7 @@ impl BoundedClient {
         }
         let session = header_text(&response, HEADER_SESSION_ID);
         if status.is_success() && content_type(&response).starts_with(EVENT_STREAM) {
-            let events = bounded_events(response.bytes_stream(), max_event);
+            let events = slowed_events(bounded_events(response.bytes_stream(), max_event));
             let events = events.map(move |event| readable(event, awaited.as_ref())).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
@@ -269,7 +269,7 @@ impl StreamableHttpClient for BoundedClient {
             _ => {
                 let (events, desk) =
                     (bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES), self.desk.clone());
-                Ok(events.map(move |event| Ok(without_ours(&desk, event?))).boxed())
+                Ok(slowed_events(events).map(move |event| Ok(without_ours(&desk, event?))).boxed())
             }
         }
     }
@@ -364,7 +364,7 @@ where
 {
     let mut since_event = 0usize;
     let mut last_was_newline = false;
-    let bounded = bytes.map(move |chunk| {
+    let bounded = slowed_bytes(bytes).map(move |chunk| {
         let chunk = chunk.map_err(EventFault::Lost)?;
         for byte in chunk.as_ref() {
             since_event += 1;

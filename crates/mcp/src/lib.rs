@@ -17,6 +17,7 @@ mod egress;
 mod envelope;
 mod error;
 mod exchange;
+mod flow_limit;
 mod guard;
 mod handler;
 mod hearing;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
+use tokio::time::Sleep;
 use tokio_util::io::poll_read_buf;
 use tokio_util::sync::{CancellationToken, PollSender};
 
@@ -47,6 +48,8 @@ pub(crate) struct TappedLines<R> {
     /// A line on its way to rmcp.
     passing: Bytes,
     is_at_end: bool,
+    /// The server sends faster than it may.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R> TappedLines<R> {
@@ -59,21 +62,37 @@ impl<R> TappedLines<R> {
             searched: 0,
             passing: Bytes::new(),
             is_at_end: false,
+            pause: None,
         }
     }
 
-    /// The next whole line for rmcp, if there is one already.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// The next whole line, if there is one already.
+    fn split_line(&mut self) -> Option<Bytes> {
+        let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
+        let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.unfinished.len();
+            return None;
+        };
+        let line = self.unfinished.split_to(self.searched + at + 1).freeze();
+        self.searched = 0;
+        Some(line)
+    }
+
+    /// The next whole line for rmcp, if there is one already and no pause is due.
     fn next_line(&mut self) -> Option<Bytes> {
         loop {
-            let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
-            let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
-                self.searched = self.unfinished.len();
-                return None;
-            };
-            let line = self.unfinished.split_to(self.searched + at + 1).freeze();
-            self.searched = 0;
-            if !self.desk.take(&line) {
+            let line = self.split_line()?;
+            let is_ours = self.desk.take(&line);
+            self.pause = self.desk.read_on().map(|at| Box::pin(tokio::time::sleep_until(at)));
+            if !is_ours {
                 return Some(line);
+            }
+            if self.pause.is_some() {
+                return None;
             }
         }
     }
@@ -113,6 +132,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
+            if let Some(pause) = &mut this.pause {
+                ready!(pause.as_mut().poll(context));
+                this.pause = None;
+            }
             if !this.passing.is_empty() {
                 let length = this.passing.len().min(buffer.remaining());
                 buffer.put_slice(&this.passing.split_to(length));
@@ -120,6 +143,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
             }
             if let Some(line) = this.next_line() {
                 this.passing = line;
+                continue;
+            }
+            if this.pause.is_some() {
                 continue;
             }
             if this.unfinished.len() > MAX_MESSAGE_BYTES {

@@ -110,7 +110,16 @@ impl SseTransport {
         let ending = Ending(desk.clone());
         let incoming = events
             .take_while(|event| std::future::ready(event.is_ok()))
-            .filter_map(move |event| std::future::ready(for_rmcp(&ending.0, event.ok())))
+            .filter_map(move |event| {
+                let message = for_rmcp(&ending.0, event.ok());
+                let read_on = ending.0.read_on();
+                async move {
+                    if let Some(at) = read_on {
+                        tokio::time::sleep_until(at).await;
+                    }
+                    message
+                }
+            })
             .boxed();
         Ok(Self { posts: Posts { request: Arc::new(request), messages }, incoming })
     }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bounds::KEPT_STDERR_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
+use crate::flow_limit::FlowLimit;
 use crate::guard::GUARD_FAILED;
 use crate::lines::{LineFault, QueuedLines, TappedLines, queued_lines};
 
@@ -265,6 +266,7 @@ pub(crate) struct StderrTail {
 impl StderrTail {
     async fn fill(self, mut stderr: ChildStderr) {
         let mut buffer = [0; 4096];
+        let mut limit = FlowLimit::bytes();
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
             limit.pass(length).await;
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,7 @@
 mod attached;
 mod calls;
 mod children;
+mod floods;
 mod limits;
 mod live;
 mod logs;

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 const HELP: &str = "\
 switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
@@ -40,7 +41,8 @@ switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
   --ignore-sigterm      survive SIGTERM and the end of stdin
   --close-stdin         close stdin once tools/list has been answered; stay alive
   --exit-after-calls N  exit with code 7 once N calls have been answered
-Tools: echo, sleep {ms, every_ms}, fails, long_line, environment, stats, crash, add_tool {name}";
+Tools: echo, sleep {ms, every_ms, flood}, fails, long_line, environment, stats, crash, add_tool {name}
+`sleep` with `flood: logs` or `flood: progress` writes notifications all the time instead of sleeping.";
 
 const MODERN_VERSION: &str = "2026-07-28";
 const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -374,6 +376,9 @@ impl Peer {
         let total = arguments["ms"].as_u64().unwrap_or(100);
         let every = arguments["every_ms"].as_u64().unwrap_or(u64::MAX);
         let token = &params["_meta"]["progressToken"];
+        if let Some(flood) = arguments["flood"].as_str() {
+            return self.flood(flood, id, token, Duration::from_millis(total));
+        }
         let (mut slept, mut next) = (0, every);
         while slept < total {
             let step = STEP.min(total - slept);
@@ -387,6 +392,25 @@ impl Peer {
                 let params = json!({"progressToken": token, "progress": slept, "total": total});
                 let method = "notifications/progress";
                 self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+            }
+        }
+        true
+    }
+
+    /// Whether the flood came to its end without being cancelled.
+    fn flood(&self, kind: &str, id: &Value, token: &Value, length: Duration) -> bool {
+        let (method, params) = match kind {
+            "logs" => ("notifications/message", json!({"level": "info", "data": "x"})),
+            _ => ("notifications/progress", json!({"progressToken": token, "progress": 1})),
+        };
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let start = Instant::now();
+        while start.elapsed() < length {
+            for _ in 0..100 {
+                self.write(&message);
+            }
+            if self.state.lock().unwrap().cancelled.contains(id) {
+                return false;
             }
         }
         true
