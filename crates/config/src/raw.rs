@@ -70,6 +70,8 @@ pub(crate) struct RawTool {
     pub(crate) max_instances: Option<u32>,
     /// How long one call may run, and, when it reports progress, how long after the last of it.
     pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    pub(crate) max_timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
     /// How long a running call may stay silent. Without it, for the whole of `timeout`.
@@ -250,6 +252,9 @@ pub(crate) struct RawToolDefaults {
     /// How long one call may run, and, when it reports progress, how long after the last of it.
     #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.timeout)))]
     pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.max_timeout)))]
+    pub(crate) max_timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
     /// How long a running call may stay silent. Without it, for the whole of `timeout`.

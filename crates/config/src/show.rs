@@ -170,6 +170,7 @@ fn server_entry<'a>(
         below.put_limits(&LimitsOverlay {
             max_instances: limits.max_instances.or(Some(BUILT_IN_LIMITS.max_instances)),
             timeout: limits.timeout.or(Some(BUILT_IN_LIMITS.timeout)),
+            max_timeout: Some(limits.resolve().max_timeout),
             max_result_bytes: limits.max_result_bytes.or(Some(BUILT_IN_LIMITS.max_result_bytes)),
             ..limits
         });
@@ -319,6 +320,7 @@ impl<'a> Fields<'a> {
         self.put_written("max_instances", limits.max_instances.map(|n| json!(n)));
         let durations = [
             ("timeout", limits.timeout),
+            ("max_timeout", limits.max_timeout),
             ("queue_timeout", limits.queue_timeout),
             ("inactivity_timeout", limits.inactivity_timeout),
         ];

@@ -150,6 +150,7 @@ fn limits(limits: &ToolLimits) -> LimitsView {
     LimitsView {
         max_instances: limits.max_instances,
         timeout: render_duration(limits.timeout),
+        max_timeout: render_duration(limits.max_timeout),
         queue_timeout: render_duration(limits.queue_timeout),
         inactivity_timeout: limits.inactivity_timeout.map(render_duration),
         max_result_bytes: limits.max_result_bytes,

@@ -30,8 +30,8 @@ pub use gateway::{
 };
 pub use json_text::{JsonText, json_length};
 pub use limits::{
-    BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, LimitsOverlay, ToolLimits,
-    render_duration,
+    BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, DEFAULT_MAX_TIMEOUT,
+    LimitsOverlay, ToolLimits, render_duration,
 };
 pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
 pub use plan::{

@@ -22,7 +22,9 @@ use tracing::Instrument;
 
 use crate::arguments::check_arguments;
 use crate::board::Board;
-use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool};
+use crate::call_errors::{
+    described, fell_silent, ran_longest, stalled, timed_out, unavailable, unknown_tool,
+};
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
@@ -458,7 +460,7 @@ fn ask_for(
         meta: passing.meta,
         capabilities: passing.capabilities,
         log_level: passing.log_level,
-        wants_progress: passing.wants_progress || tool.limits.inactivity_timeout.is_some(),
+        wants_progress: passing.wants_progress || tool.limits.depend_on_progress(),
         mirrored: compiled.mirrored(arguments),
         origin: passing.origin,
     }
@@ -477,12 +479,18 @@ async fn run_upstream(
     let ear = events.unwrap_or_else(Ear::deaf);
     let call = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
     let limits = &tool.limits;
-    let running = Running { total: limits.timeout, silence: limits.inactivity_timeout };
+    let running = Running {
+        total: limits.timeout,
+        longest: limits.max_timeout,
+        silence: limits.inactivity_timeout,
+    };
     let answer = running.watch(call, &ear).await.map_err(|overdue| {
         // It may be the tool alone, or the whole server: a look at its list tells.
         server.suspect();
         match overdue {
             Overdue::Total => timed_out(tool),
+            Overdue::Stalled => stalled(tool),
+            Overdue::Longest => ran_longest(tool),
             Overdue::Silent(limit) => fell_silent(tool, limit),
         }
     })?;

@@ -42,6 +42,27 @@ pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
         .with_hint("a tool that needs longer wants a larger `timeout`")
 }
 
+/// It reported progress, and then no more.
+pub(crate) fn stalled(tool: &CatalogTool) -> CallError {
+    let limit = render_duration(tool.limits.timeout);
+    let message = format!(
+        "{} was running and reported no further progress for its timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::Timeout, message)
+        .with_hint("a tool that needs longer between two reports wants a larger `timeout`")
+}
+
+pub(crate) fn ran_longest(tool: &CatalogTool) -> CallError {
+    let limit = render_duration(tool.limits.max_timeout);
+    let message = format!(
+        "{} was running, with progress, longer than its max_timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::Timeout, message)
+        .with_hint("a tool that needs longer wants a larger `max_timeout`")
+}
+
 pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
     let limit = render_duration(silence);
     let message = format!(

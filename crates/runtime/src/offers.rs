@@ -164,7 +164,7 @@ impl Board {
         };
         let ear = events.unwrap_or_else(Ear::deaf);
         let asking = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
-        let running = Running { total: REQUEST_LIMIT, silence: None };
+        let running = Running { total: REQUEST_LIMIT, longest: REQUEST_LIMIT, silence: None };
         match running.watch(asking, &ear).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(failure)) => {
@@ -173,7 +173,7 @@ impl Board {
                 }
                 Err(PassFailure::Server(failure))
             }
-            Err(Overdue::Total | Overdue::Silent(_)) => {
+            Err(Overdue::Total | Overdue::Longest | Overdue::Stalled | Overdue::Silent(_)) => {
                 held.0.suspect();
                 let limit = switchboard_model::render_duration(REQUEST_LIMIT);
                 let message =

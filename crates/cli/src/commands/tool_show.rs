@@ -44,6 +44,7 @@ fn show(tool: &ToolView, output: Output) {
     output.data(&format!("configured     {}", tool.configured));
     output.data(&format!("max_instances  {}", limits.max_instances));
     output.data(&format!("timeout        {} (queue {})", limits.timeout, limits.queue_timeout));
+    output.data(&format!("max_timeout    {} (with progress)", limits.max_timeout));
     if let Some(inactivity) = &limits.inactivity_timeout {
         output.data(&format!("inactivity     {inactivity}"));
     }

@@ -84,7 +84,7 @@ async fn f5_a_client_that_takes_nothing_does_not_stop_the_clock_of_its_call() {
         let slow = Tool::new("slow").sleeps(25_000).progress_every(20);
         let upstream = builder.tools([slow]).start().await;
         let entry = format!(
-            "{{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 1, timeout: 2s}}}}",
+            "{{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 1, timeout: 2s, max_timeout: 2s}}}}",
             upstream.url()
         );
         let serve = Home::new(config(&[entry], &[])).serve().await;

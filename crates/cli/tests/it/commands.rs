@@ -58,6 +58,7 @@ fn config_show_tells_every_value_and_its_origin() {
             default_tool_config:
               max_instances: 7  # environment variable SWITCHBOARD__TOOLBOX__MCPS__0__DEFAULT_TOOL_CONFIG__MAX_INSTANCES
               timeout: 30s  # default
+              max_timeout: 10m  # default
               max_result_bytes: 1048576  # default
             tool_denylist: []  # default
             required: true  # default
@@ -547,6 +548,7 @@ async fn tools_are_listed_shown_and_called_here_and_there() {
     configured     merged
     max_instances  10
     timeout        30s (queue 30s)
+    max_timeout    10m (with progress)
     inactivity     4s
     max_result     1048576 bytes
 
