@@ -243,7 +243,9 @@ fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
 fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
     match auth {
         UpstreamAuth::None => {}
-        UpstreamAuth::Bearer(_) => fields.put_secrets("auth", std::iter::once("bearer")),
+        UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
+            fields.put_secrets("auth", std::iter::once("bearer"));
+        }
         UpstreamAuth::OAuth(_) => {
             let below = fields.written("auth");
             let oauth = below.as_ref().and_then(|auth| auth.get("oauth"));

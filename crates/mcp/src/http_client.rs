@@ -25,6 +25,7 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use switchboard_protocol::is_too_deep;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
 use crate::envelope::too_deep;
@@ -56,6 +57,7 @@ pub(crate) struct BoundedClient {
     desk: Arc<Desk>,
     session: Arc<SessionSlot>,
     authorization: Option<Arc<Authorization>>,
+    bearer: Option<Arc<BearerToken>>,
 }
 
 impl BoundedClient {
@@ -65,9 +67,11 @@ impl BoundedClient {
         url: &Url,
         desk: Arc<Desk>,
         authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
     ) -> Result<Self, ConnectError> {
         Ok(Self {
             authorization,
+            bearer,
             http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
@@ -114,10 +118,13 @@ impl BoundedClient {
         &self,
         request: RequestBuilder,
     ) -> Result<Response, StreamableHttpError<HttpFault>> {
-        let sent = match &self.authorization {
+        let sent = match (&self.authorization, &self.bearer) {
             // Boxed: it is large, and few servers need it.
-            Some(authorization) => Box::pin(authorization.send(request)).await,
-            None => request.send().await.map_err(|error| describe_failure(&error)),
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
         };
         sent.map_err(|error| self.fault(error))
     }

@@ -205,6 +205,22 @@ pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_server_with_oauth_metadata_is_signed_in_at() {
+        let hint = |status: StatusCode, challenge: &'static str| {
+            let headers = HeaderMap::from_iter([(
+                header::WWW_AUTHENTICATE,
+                http::HeaderValue::from_static(challenge),
+            )]);
+            with_oauth_hint(describe_answer(status, "", b""), &headers).hint.unwrap_or_default()
+        };
+        let metadata =
+            r#"Bearer Resource_Metadata="https://h/.well-known/oauth-protected-resource""#;
+        assert!(hint(StatusCode::UNAUTHORIZED, metadata).contains("`auth: {oauth: {}}`"));
+        assert!(hint(StatusCode::UNAUTHORIZED, "Bearer").contains("`auth.bearer`"));
+        assert!(!hint(StatusCode::NOT_FOUND, metadata).contains("oauth"));
+    }
+
     fn shown(error: &ConnectError) -> String {
         let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
         format!("{:?}: {error}{hint}", error.kind)

@@ -20,6 +20,7 @@ use switchboard_near::Repeat;
 use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::Semaphore;
 
+use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::{
     Desk, ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on,
@@ -83,6 +84,8 @@ pub(crate) struct HttpWire {
     fixed: HeaderMap,
     /// Whose token each request carries, where a sign-in gives one.
     authorization: Option<Arc<Authorization>>,
+    /// The token that each request carries, where it may be replaced.
+    bearer: Option<Arc<BearerToken>>,
     session: Arc<SessionSlot>,
     /// The headers of the session of the moment.
     prepared: Mutex<Option<Prepared>>,
@@ -106,6 +109,7 @@ impl HttpWire {
         sender: HttpSender,
         credentials: HeaderMap,
         authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
         session: Arc<SessionSlot>,
     ) -> Self {
         let mut fixed = credentials;
@@ -120,7 +124,7 @@ impl HttpWire {
         }
         let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
         let prepared = Mutex::default();
-        Self { era, sender, fixed, authorization, session, prepared, peer, healing }
+        Self { era, sender, fixed, authorization, bearer, session, prepared, peer, healing }
     }
 
     pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
@@ -217,8 +221,12 @@ impl HttpWire {
         body: Bytes,
         repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
-        match &self.authorization {
-            None => self.sender.send(method, headers, body, repeat).await,
+        match (&self.authorization, &self.bearer) {
+            (None, None) => self.sender.send(method, headers, body, repeat).await,
+            (None, Some(bearer)) => {
+                let headers = headers.all();
+                Box::pin(self.dispatch_with_token(bearer, method, headers, body, repeat)).await
+            }
             // Boxed: it is large, and few servers need it.
             (Some(authorization), _) => {
                 let headers = headers.all();
@@ -226,6 +234,30 @@ impl HttpWire {
                     .await
             }
         }
+    }
+
+    /// Sends with the token that was read last, and once more with another one if the server refuses it and there is one.
+    async fn dispatch_with_token(
+        &self,
+        bearer: &BearerToken,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+        repeat: Repeat,
+    ) -> Result<Answer, ConnectError> {
+        let used = bearer.current();
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let first = headers.clone().into();
+        let answer = self.sender.send(method.clone(), &first, body.clone(), repeat).await?;
+        if answer.status != StatusCode::UNAUTHORIZED || !bearer.renew(&used).await {
+            return Ok(answer);
+        }
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        self.sender.send(method, &headers.into(), body, repeat).await
     }
 
     /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may

@@ -8,6 +8,7 @@
 //! (`listing`), where a server may be that the configuration does not name (`egress`), and what of its words is not
 //! told (`veil`).
 
+mod bearer;
 mod bounds;
 mod connect_progress;
 mod connection;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::connect_progress::ConnectProgress;
 use crate::connection::{ConnectOptions, Connection, ServerInfo};
@@ -55,30 +56,20 @@ impl Connection {
         spec: &ServerSpec,
         options: &ConnectOptions,
     ) -> Result<(Arc<Self>, ToolList), ConnectError> {
-        let (step, limit) = (Step::default(), spec.connect_timeout);
-        let opening = async {
-            // With a remembered era half of the time is left for the question, should it no longer hold. Without
-            // one the limit of the whole comes first.
-            let share =
-                if options.known_era.is_some() { limit / 2 } else { limit.saturating_mul(2) };
-            let attempt = open_in_known_era(spec, options, &step);
-            let mut opened = tokio::time::timeout(share, attempt).await.unwrap_or_else(|_| {
-                let message = format!("no answer to {}", step.get());
-                Err(ConnectError::new(ConnectErrorKind::Timeout, message))
-            });
-            if let Err(error) = &mut opened
-                && error.kind == ConnectErrorKind::Protocol
-                && matches!(spec.era, EraChoice::Fixed(_))
-            {
-                let hint = "the configuration fixes `era`; without it the server is asked";
-                error.hint.get_or_insert_with(|| hint.into());
+        let limit = spec.connect_timeout;
+        let progress = options.progress.clone().unwrap_or_default();
+        let bearer = BearerToken::read(&spec.endpoint).await;
+        let veil = || veil_of(spec, options, bearer.clone());
+        progress.begin(veil());
+        let opened = match &spec.endpoint {
+            // One process is started once and waited for; what was remembered says only what it is asked first.
+            Endpoint::Stdio { .. } => {
+                tokio::time::timeout(limit, open_once(spec, options, bearer.as_ref(), &progress))
+                    .await
             }
-            let is_refused =
-                opened.as_ref().is_err_and(|error| error.kind == ConnectErrorKind::SignIn);
-            if opened.is_err() && !is_refused && options.known_era.is_some() {
-                // What we remember may be out of date: ask again before giving up.
-                let afresh = ConnectOptions { known_era: None, ..options.clone() };
-                opened = open_in_known_era(spec, &afresh, &step).await;
+            Endpoint::StreamableHttp { .. } | Endpoint::Sse { .. } => {
+                let opening = open_or_ask_again(spec, options, bearer.as_ref(), &progress);
+                tokio::time::timeout(limit, opening).await
             }
         };
         let mut opened = opened.unwrap_or_else(|_| Err(progress.timed_out(spec)));
@@ -93,17 +84,26 @@ impl Connection {
     }
 }
 
-/// What is being waited for, so that a timeout can say so.
-#[derive(Debug, Default)]
-struct Step(Mutex<Option<&'static str>>);
-
-impl Step {
-    fn set(&self, step: &'static str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(step);
+/// Tries the era that is remembered, and asks for the era if that fails.
+async fn open_or_ask_again(
+    spec: &ServerSpec,
+    options: &ConnectOptions,
+    bearer: Option<&Arc<BearerToken>>,
+    progress: &ConnectProgress,
+) -> Result<(Arc<Connection>, ToolList), ConnectError> {
+    if options.known_era.is_none() {
+        return open_once(spec, options, bearer, progress).await;
     }
-
-    fn get(&self) -> &'static str {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or("the connection")
+    // Half of the time is left for the question, should the memory be out of date.
+    let attempt = open_once(spec, options, bearer, progress);
+    let opened = tokio::time::timeout(spec.connect_timeout / 2, attempt).await;
+    match opened {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(error)) if error.kind == ConnectErrorKind::SignIn => Err(error),
+        Ok(Err(_)) | Err(_) => {
+            let afresh = ConnectOptions { known_era: None, ..options.clone() };
+            open_once(spec, &afresh, bearer, progress).await
+        }
     }
 }
 
@@ -126,7 +126,8 @@ enum Way {
 struct Opening<'a> {
     spec: &'a ServerSpec,
     options: &'a ConnectOptions,
-    step: &'a Step,
+    bearer: Option<Arc<BearerToken>>,
+    progress: &'a ConnectProgress,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -134,12 +135,14 @@ struct Opening<'a> {
 async fn open_once(
     spec: &ServerSpec,
     options: &ConnectOptions,
-    step: &Step,
+    bearer: Option<&Arc<BearerToken>>,
+    progress: &ConnectProgress,
 ) -> Result<(Arc<Connection>, ToolList), ConnectError> {
     let stop = CancellationToken::new();
     // An opening that is given up must not leave a service behind.
     let guard = stop.clone().drop_guard();
-    let opening = Opening { spec, options, step, tasks: TaskTracker::new(), stop };
+    let bearer = bearer.cloned();
+    let opening = Opening { spec, options, bearer, progress, tasks: TaskTracker::new(), stop };
     let opened = match &spec.endpoint {
         Endpoint::StreamableHttp { url, headers, auth } => {
             opening.streamable_http(url, headers, auth).await?
@@ -172,7 +175,9 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Option<Arc<Authorization>>, ConnectError> {
         match auth {
-            UpstreamAuth::None | UpstreamAuth::Bearer(_) => Ok(None),
+            UpstreamAuth::None | UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
+                Ok(None)
+            }
             UpstreamAuth::OAuth(_) => {
                 let sign_ins = self.options.sign_ins.as_ref();
                 let found = sign_ins.and_then(|all| all.authorization(self.spec));
@@ -183,6 +188,11 @@ impl Opening<'_> {
                 })
             }
         }
+    }
+
+    /// The token of the server, where it may be replaced.
+    fn bearer_in_file(&self) -> Option<Arc<BearerToken>> {
+        self.bearer.clone().filter(|bearer| bearer.is_in_file())
     }
 
     /// The era to speak, and whether it may be remembered.
@@ -217,18 +227,25 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
         let desk = self.desk();
-        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth));
+        let authorization = self.authorization(auth)?;
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let http = &self.options.http;
-        let client = BoundedClient::new(http, url, desk.clone(), authorization.clone())?;
+        let client = BoundedClient::new(
+            http,
+            url,
+            desk.clone(),
+            authorization.clone(),
+            self.bearer_in_file(),
+        )?;
         let headers = header_map(headers)?;
-        let question = credentials(client.http().post(url.clone()), &headers, bearer);
+        let question = credentials(client.http().post(url.clone()), &headers, bearer.as_ref());
         let (era, era_is_certain) = self.era(question, authorization.as_ref()).await?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .max_concurrent_requests(MAX_REQUESTS_IN_FLIGHT)
             .max_sse_event_size(MAX_MESSAGE_BYTES)
             .reinit_on_expired_session(true)
             .custom_headers(headers.clone());
-        if let Some(bearer) = bearer {
+        if let Some(bearer) = &bearer {
             config = config.auth_header(bearer.expose());
         }
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
@@ -242,8 +259,10 @@ impl Opening<'_> {
                 stop.run_until_cancelled(lines.tidy()).await;
             });
         }
-        let own = own_headers(headers, bearer)?;
-        let wire = HttpWire::new(era, sender, own, authorization, client.session().clone());
+        let own = own_headers(headers, bearer.as_ref())?;
+        let session = client.session().clone();
+        let bearer = self.bearer_in_file();
+        let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
         let way = Way::Http(Arc::new(wire));
         Ok(Opened { service, desk, way, child: None, era_is_certain })
     }
@@ -255,14 +274,15 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
         let desk = self.desk();
-        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth).cloned());
+        let authorization = self.authorization(auth)?;
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let client = self.options.http.client_for(url)?;
         let headers = header_map(headers)?;
         let make = Box::new(move |method, url| {
             credentials(client.request(method, url), &headers, bearer.as_ref())
         });
-        let request = RequestTo { make, authorization };
-        self.step.set("the opening of the event stream");
+        let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
+        self.progress.set_step("the opening of the event stream");
         let transport = SseTransport::open(url, request, desk.clone()).await?;
         let way = Way::Tapped(Outlet::Posts(transport.posts().clone()));
         let served = self.serve(transport, Era::Legacy, &desk).await;
@@ -378,7 +398,7 @@ impl Opening<'_> {
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
-            veil: veil_of(self.spec, self.options),
+            veil: veil_of(self.spec, self.options, self.bearer.clone()),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -455,15 +475,9 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
     Described { info, era, features, announced }
 }
 
-fn veil_of(spec: &ServerSpec, options: &ConnectOptions) -> Veil {
-    Veil::of(spec, options.sign_ins.as_ref().and_then(|all| all.authorization(spec)))
-}
-
-fn fixed_bearer(auth: &UpstreamAuth) -> Option<&Secret> {
-    match auth {
-        UpstreamAuth::Bearer(bearer) => Some(bearer),
-        UpstreamAuth::None | UpstreamAuth::OAuth(_) => None,
-    }
+fn veil_of(spec: &ServerSpec, options: &ConnectOptions, bearer: Option<Arc<BearerToken>>) -> Veil {
+    let authorization = options.sign_ins.as_ref().and_then(|all| all.authorization(spec));
+    Veil::of(spec, authorization).with_bearer(bearer)
 }
 
 fn header_map(

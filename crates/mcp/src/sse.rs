@@ -15,6 +15,7 @@ use rmcp::transport::Transport;
 use sse_stream::Sse;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
@@ -27,13 +28,18 @@ pub(crate) struct RequestTo {
     pub(crate) make: Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>,
     /// Whose token they carry, where a sign-in gives one.
     pub(crate) authorization: Option<Arc<Authorization>>,
+    /// The token that they carry, where it may be replaced.
+    pub(crate) bearer: Option<Arc<BearerToken>>,
 }
 
 impl RequestTo {
     async fn send(&self, request: RequestBuilder) -> Result<Response, ConnectError> {
-        match &self.authorization {
-            Some(authorization) => Box::pin(authorization.send(request)).await,
-            None => request.send().await.map_err(|error| describe_failure(&error)),
+        match (&self.authorization, &self.bearer) {
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
         }
     }
 }

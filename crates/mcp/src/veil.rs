@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 
+use crate::bearer::BearerToken;
 use crate::envelope::Failure;
 use crate::error::ConnectError;
 use crate::exchange::RpcError;
@@ -25,6 +26,8 @@ pub(crate) struct Veil {
     given: Vec<Secret>,
     /// Where the token of the moment is, if somebody signs in.
     authorization: Option<Arc<Authorization>>,
+    /// The token that was read last.
+    bearer: Option<Arc<BearerToken>>,
 }
 
 impl Veil {
@@ -34,7 +37,9 @@ impl Veil {
             | Endpoint::Sse { headers, auth, .. } => {
                 let own = match auth {
                     UpstreamAuth::None => None,
-                    UpstreamAuth::Bearer(bearer) => Some(bearer),
+                    UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => {
+                        Some(token)
+                    }
                     UpstreamAuth::OAuth(settings) => settings.grant.secret(),
                 };
                 let whole = headers.values().chain(own).cloned();
@@ -52,6 +57,11 @@ impl Veil {
                 Self { given, authorization, ..Self::default() }
             }
         }
+    }
+
+    /// Hides this token, too, whatever it is by then.
+    pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
+        Self { bearer, ..self }
     }
 
     /// Why a server could not be reached or listed.
@@ -106,7 +116,9 @@ impl Veil {
     fn over_text(&self, text: &str) -> String {
         let grant = self.authorization.as_ref().and_then(|it| it.remembered());
         let token = grant.as_ref().map(|grant| grant.access_token.as_str());
-        let secrets = self.sent.iter().map(Secret::expose).chain(token);
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = bearer.as_ref().map(Secret::expose).filter(|token| token.len() >= SHORTEST);
+        let secrets = self.sent.iter().map(Secret::expose).chain(token).chain(bearer);
         secrets.fold(text.to_owned(), |text, secret| without(&text, secret))
     }
 }

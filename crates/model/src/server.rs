@@ -57,6 +57,9 @@ pub enum UpstreamAuth {
     None,
     /// With a token that somebody wrote down.
     Bearer(Secret),
+    /// With a token that is kept in a file, where it may be replaced; `token` is what was there when the configuration
+    /// was read.
+    BearerFile { path: PathBuf, token: Secret },
     /// With tokens of an authorization server.
     OAuth(OAuthSettings),
 }

@@ -80,7 +80,14 @@ impl Planner<'_> {
         }
         let auth = match (bearer, oauth) {
             (None, None) => UpstreamAuth::None,
-            (Some(bearer), None) => UpstreamAuth::Bearer(Secret::new(bearer)),
+            (Some(bearer), None) => {
+                let token = Secret::new(bearer);
+                let file = at.get("auth").and_then(|auth| auth.get("bearer")?.node.file.clone());
+                match file {
+                    Some(path) => UpstreamAuth::BearerFile { path, token },
+                    None => UpstreamAuth::Bearer(token),
+                }
+            }
             (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)?),
             (Some(_), Some(_)) => {
                 let message = format!("{}.auth has both `bearer` and `oauth`", at.path);

@@ -113,7 +113,11 @@ fn a_claude_file() {
 #[test]
 fn a_vs_code_file() {
     let imported = import(CODE);
-    assert!(imported.to_yaml(Strict).contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n"));
+    assert!(
+        imported
+            .to_yaml(Strict)
+            .contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n        required: false\n")
+    );
     assert_eq!(
         imported.notes,
         [

@@ -66,11 +66,14 @@ mod tests {
     #[test]
     fn an_endpoint_is_as_safe_as_its_server() {
         let rows = [
-            ("https://h/mcp", "https://as/authorize", true),
-            ("https://h/mcp", "http://as/authorize", false),
-            ("http://127.0.0.1/mcp", "http://127.0.0.1/authorize", true),
-            ("http://127.0.0.1/mcp", "file:///etc/passwd", false),
-            ("http://127.0.0.1/mcp", "/authorize", false),
+            ("https://as/authorize", true),
+            ("http://as/authorize", false),
+            ("http://10.0.0.1/authorize", false),
+            ("http://127.0.0.1/authorize", true),
+            ("http://localhost:8080/authorize", true),
+            ("http://[::1]/authorize", true),
+            ("file:///etc/passwd", false),
+            ("/authorize", false),
         ];
         for (server, endpoint, is_safe) in rows {
             let server = Url::parse(server).unwrap();

@@ -1,6 +1,7 @@
 //! Connections to real sockets and real children, most of which misbehave.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
+mod bearer_file;
 mod calls;
 mod changes;
 mod exchange;

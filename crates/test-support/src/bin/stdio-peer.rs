@@ -77,6 +77,8 @@ struct Options {
     long_list: Option<usize>,
     flood_stderr: usize,
     pid_file: Option<PathBuf>,
+    start_after: Duration,
+    start_log: Option<PathBuf>,
     exit_after_calls: Option<usize>,
 }
 
