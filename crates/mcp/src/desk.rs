@@ -15,15 +15,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::{
-    Failure, Message, Outcome, cancellation_text, our_id, request_text, response_text,
-};
+use crate::envelope::{Failure, Message, Outcome, cancellation_text, request_text, response_text};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
 use crate::flow_limit::FlowLimit;
 use crate::hearing::{Ear, Waits};
 use crate::http_faults::CLOSED;
 use crate::http_wire::HttpWire;
+use crate::request_ids::RequestIds;
 use crate::sse::Posts;
 
 /// News that wait for their reader. Nobody reads more slowly than a server can shout; the rest is lost.
@@ -72,6 +71,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct Desk {
     next: AtomicU64,
+    ids: RequestIds,
     floor: Mutex<Floor>,
     flow: Mutex<Unasked>,
     kept: Mutex<Kept>,
@@ -118,6 +118,7 @@ impl Desk {
         let (news, unread) = mpsc::channel(KEPT_NEWS);
         Self {
             next: AtomicU64::new(1),
+            ids: RequestIds::default(),
             floor: Mutex::default(),
             flow: Mutex::new(Unasked { limit: FlowLimit::messages(), read_on: None }),
             kept: Mutex::default(),
@@ -137,6 +138,16 @@ impl Desk {
     pub(crate) fn connect(&self, outlet: Outlet, era: Era) {
         // There is one handshake per connection.
         let _once = self.line.set((outlet, era));
+    }
+
+    /// The ids of this connection's requests.
+    pub(crate) fn ids(&self) -> &RequestIds {
+        &self.ids
+    }
+
+    /// The number of a new request.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn changed(&self) -> &Arc<Notify> {
@@ -192,7 +203,7 @@ impl Desk {
         }
         let (answer, mut answered) = oneshot::channel();
         let caller = Caller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
-        let text = request_text(ask, &our_id(number), *era);
+        let text = request_text(ask, &self.ids.id(number), *era);
         let seat = self.enter(number, caller)?;
         let sending = outlet.send(text);
         let outcome = tokio::select! {
@@ -248,8 +259,11 @@ impl Desk {
 
     /// Takes a message that is for us or for a caller. `false` leaves it to rmcp.
     pub(crate) fn take(self: &Arc<Self>, whole: &Bytes) -> bool {
-        let Ok(message) = Message::read(whole) else { return false };
-        if let Some(number) = message.answers() {
+        let Ok(message) = Message::read(whole) else {
+            self.count_unasked();
+            return false;
+        };
+        if let Some(number) = message.answers(&self.ids) {
             let caller = self.floor(|floor| floor.open.remove(&number));
             if let Some(answer) = caller.and_then(|caller| caller.answer) {
                 let _no_longer_wanted = answer.send(message.outcome(whole));
@@ -259,7 +273,7 @@ impl Desk {
         self.count_unasked();
         match (message.id, message.method.as_deref()) {
             (None, Some("notifications/progress")) => {
-                let Some(number) = message.progress_of() else { return false };
+                let Some(number) = message.progress_of(&self.ids) else { return false };
                 let events = self.floor(|floor| floor.open.get(&number)?.events.clone());
                 pass_on(events.as_ref(), message.kept_params().map(AskEvent::Progress));
                 true
@@ -499,7 +513,7 @@ impl Drop for Seat {
         if self.is_left {
             return;
         }
-        let (desk, text) = (self.desk.clone(), cancellation_text(&our_id(self.number)));
+        let (desk, text) = (self.desk.clone(), cancellation_text(&self.desk.ids.id(self.number)));
         self.desk.cancelling.spawn(async move {
             if let Some((outlet, _)) = desk.line.get() {
                 // A server that is gone needs no cancellation, and one that is stuck takes none.

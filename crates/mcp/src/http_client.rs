@@ -30,7 +30,10 @@ use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
 use crate::envelope::too_deep;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_faults::{describe_answer, describe_failure, describe_non_rpc, too_large};
+use crate::flow_limit::{slowed_bytes, slowed_events};
+use crate::http_faults::{
+    describe_answer, describe_failure, describe_non_rpc, too_large, with_oauth_hint,
+};
 use crate::http_pool::HttpPool;
 use crate::http_wire::{Session, SessionSlot, VERSION};
 use crate::oauth::Authorization;
@@ -187,7 +190,8 @@ impl BoundedClient {
         if is_credential_fault || !is_json {
             let headers = response.headers().clone();
             let body = read_bounded(response, QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
-            return Err(self.fault(describe_answer(status, &kind, &body)));
+            let described = describe_answer(status, &kind, &body);
+            return Err(self.fault(with_oauth_hint(described, &headers)));
         }
         let body = read_bounded(response, MAX_MESSAGE_BYTES)
             .await

@@ -1,6 +1,6 @@
 //! What went wrong over HTTP, in plain words.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -165,6 +165,20 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
         }
         _ => ConnectError::new(Protocol, said),
     }
+}
+
+/// A server that says where its OAuth metadata is wants a sign-in rather than a fixed token.
+pub(crate) fn with_oauth_hint(error: ConnectError, headers: &HeaderMap) -> ConnectError {
+    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let names_metadata = challenges
+        .filter_map(|challenge| challenge.to_str().ok())
+        .any(|challenge| challenge.to_ascii_lowercase().contains("resource_metadata="));
+    if error.kind != ConnectErrorKind::Unauthorized || !names_metadata {
+        return error;
+    }
+    error.with_hint(
+        "the server offers OAuth: write `auth: {oauth: {}}` in its entry, then run `switchboard auth login` with its name",
+    )
 }
 
 pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {

@@ -25,15 +25,13 @@ use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::{
     Desk, ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on,
 };
-use crate::envelope::{
-    Message, Outcome, our_id, read_error, request_text, response_text, too_deep,
-};
+use crate::envelope::{Message, Outcome, read_error, request_text, response_text, too_deep};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, RpcError};
 use crate::hearing::Ear;
 use crate::http_client::{ACCEPTED, EVENT_STREAM};
 use crate::http_faults::{
-    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault,
+    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
 };
 use crate::http_pool::USER_AGENT;
 use crate::http_sender::{Answer, Headers, HttpSender};
@@ -140,7 +138,7 @@ impl HttpWire {
         events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
-        let id = our_id(number);
+        let id = desk.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
         // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
         let seat = match self.era {
@@ -395,7 +393,7 @@ async fn describe(answer: Answer) -> ConnectError {
     let (status, kind) = (answer.status, answer.content_type());
     let headers = answer.headers().clone();
     let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
-    describe_answer(status, &kind, &body)
+    with_oauth_hint(describe_answer(status, &kind, &body), &headers)
 }
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
@@ -439,7 +437,7 @@ impl<'a> Reading<'a> {
         };
         // What merely has a member of that name, as web frameworks write it, is no error of JSON-RPC.
         let error = message.error.filter(|error| error.get().starts_with('{'));
-        match (message.answers(), error) {
+        match (message.answers(self.desk.ids()), error) {
             (Some(number), error)
                 if number == self.number && (error.is_some() || status.is_success()) =>
             {
@@ -511,7 +509,7 @@ impl<'a> Reading<'a> {
         let whole = Bytes::from(data);
         // Keep-alives and other noise.
         let Ok(message) = Message::read(&whole) else { return Step::On };
-        if message.answers() == Some(self.number) {
+        if message.answers(self.desk.ids()) == Some(self.number) {
             return Step::Done(message.outcome(&whole));
         }
         match (message.id, message.method.as_deref()) {

@@ -32,6 +32,7 @@ mod listing;
 mod oauth;
 mod opening;
 mod probe;
+mod request_ids;
 mod sse;
 mod stdio;
 mod stdio_handshake;

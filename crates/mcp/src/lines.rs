@@ -305,10 +305,11 @@ mod tests {
         let Tap { desk, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
         let asking = ask(&desk);
         let serving = async {
-            assert!(line(&mut said).await.contains(r#""id":"sb-1""#));
+            let id = desk.ids().id(1);
+            assert!(line(&mut said).await.contains(&format!(r#""id":"{id}""#)));
             for part in [
                 "noise\n{\"id\":1,\"resu",
-                "lt\":{}}\n{\"id\":\"sb-1\",",
+                &format!("lt\":{{}}}}\n{{\"id\":\"{id}\","),
                 "\"result\":{\"a\": 1}}\n{\"id\":2}\nend",
             ] {
                 server.write_all(part.as_bytes()).await.unwrap();
@@ -360,7 +361,7 @@ mod tests {
             lines = writing => lines,
             answer = asking => panic!("{answer:?}"),
         };
-        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1""#), "{first}");
+        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1-"#), "{first}");
         assert_eq!(second, "{\"half\":true}\n");
     }
 
@@ -372,6 +373,6 @@ mod tests {
         assert!(line(&mut said).await.contains("tools/call"));
         let cancelled = line(&mut said).await;
         assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
-        assert!(cancelled.contains(r#""requestId":"sb-1""#), "{cancelled}");
+        assert!(cancelled.contains(r#""requestId":"sb-1-"#), "{cancelled}");
     }
 }

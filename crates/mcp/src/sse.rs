@@ -20,7 +20,7 @@ use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
-use crate::http_faults::{CLOSED, describe_answer, describe_failure};
+use crate::http_faults::{CLOSED, describe_answer, describe_failure, with_oauth_hint};
 use crate::oauth::Authorization;
 
 /// Makes requests with the server's credentials to addresses of that server, and sends them.
@@ -100,7 +100,7 @@ impl SseTransport {
         if !response.status().is_success() || !kind.starts_with("text/event-stream") {
             let (status, headers) = (response.status(), response.headers().clone());
             let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
-            return Err(describe_answer(status, &kind, &body));
+            return Err(with_oauth_hint(describe_answer(status, &kind, &body), &headers));
         }
         let mut events = bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES);
         let messages = loop {

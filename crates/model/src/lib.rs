@@ -44,8 +44,8 @@ pub use provider::{
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    ClientProof, DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings,
-    OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm, TransportKind,
-    UpstreamAuth, is_on_this_machine,
+    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_STDIO_CONNECT_TIMEOUT, Endpoint, Era, EraChoice,
+    OAuthGrant, OAuthSettings, OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm,
+    TransportKind, UpstreamAuth, is_on_this_machine,
 };
 pub use tool::{QuarantinedTool, ToolDescriptor, ToolList};
