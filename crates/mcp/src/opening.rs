@@ -292,11 +292,10 @@ impl Opening<'_> {
 
     async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
         use FirstQuestion::{Discover, Initialize, Only};
-        // Some older servers end at the first message that they do not know: start them once more, in the other way.
-        let (first, second) = match (self.spec.era, self.options.known_era) {
-            (EraChoice::Fixed(era), _) => (Only(era), None),
-            (EraChoice::Auto, Some(Era::Legacy)) => (Initialize, Some(Discover)),
-            (EraChoice::Auto, Some(Era::Modern) | None) => (Discover, Some(Only(Era::Legacy))),
+        // Some servers end at the first message that they do not know: start them once more, in the other way.
+        let (first, second) = match self.spec.era {
+            EraChoice::Fixed(era) => (Only(era), None),
+            EraChoice::Auto => (Initialize, Some(Discover)),
         };
         let (failure, child) = match self.start_child(line, first).await? {
             Ok(opened) => return Ok(opened),

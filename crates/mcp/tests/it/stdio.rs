@@ -125,7 +125,7 @@ async fn a_child_that_cannot_be_used_is_described() {
 #[tokio::test]
 async fn a_child_that_never_answers_runs_into_the_timeout() {
     let spec = within(command("sleep", &["1000"]), 300);
-    let expected = "timeout: no answer to server/discover or initialize within 300ms \
+    let expected = "timeout: no answer to initialize within 300ms \
         -> the process runs and does not answer: check that the command serves MCP on its standard output, \
         or set a larger `connect_timeout` if it needs longer to start";
     assert_eq!(failure(open(&spec).await), expected);
