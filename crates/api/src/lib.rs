@@ -15,7 +15,7 @@ pub use rendering::{
     NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
     TokenCost,
 };
-pub use server::{Readiness, ServerList, ServerView};
+pub use server::{Readiness, ServerList, ServerView, StoreTrouble};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
     RevisionEvent, SessionChange, SessionEvent, SessionList, SessionTool, SessionTools,

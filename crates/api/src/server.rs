@@ -55,7 +55,7 @@ pub struct ServerList {
 /// What `/readyz` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
-    /// `ready`, or `degraded` while a server is away.
+    /// `ready`, or `degraded` while a server is away or the store takes no writes.
     pub status: String,
     /// The revision of the catalog.
     pub revision: u64,
@@ -63,4 +63,19 @@ pub struct Readiness {
     pub tools: usize,
     /// Servers that cannot be reached just now, as far as who asks may know of them.
     pub unavailable: Vec<String>,
+    /// Why the store takes no writes; absent while it does. Tools can be listed and called meanwhile, and what would
+    /// change something is answered with 503.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreTrouble>,
+}
+
+/// A store that takes no writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StoreTrouble {
+    /// Why, such as `no space is left on the disk of its data directory`.
+    pub reason: String,
+    /// For how many seconds.
+    pub seconds: u64,
+    /// How many writes it did not take.
+    pub failed_writes: u64,
 }

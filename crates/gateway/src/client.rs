@@ -324,6 +324,11 @@ impl Client {
         self.state().log_level = Some(level);
     }
 
+    /// Takes back a level that could not be stored.
+    pub(crate) fn restore_log_level(&self, level: Option<Level>) {
+        self.state().log_level = level;
+    }
+
     pub(crate) fn subscriptions(&self) -> BTreeSet<String> {
         self.state().subscriptions.clone()
     }

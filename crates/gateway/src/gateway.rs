@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews, StartupStage};
-use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
+use switchboard_sessions::{Look, Session, SessionError, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
@@ -139,7 +139,7 @@ impl Gateway {
         self.stop.cancel();
         let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
         for client in clients {
-            self.sessions.keeper.put_client(snapshot_of(&client));
+            self.sessions.keeper.note_client(snapshot_of(&client));
             client.end();
         }
         self.parked.clear();
@@ -224,18 +224,32 @@ impl Gateway {
         self.watch_soon();
     }
 
-    /// Ends a session; its clients are told that it is gone.
-    pub async fn end_session(&self, session: &Arc<Session>) {
+    /// Ends a session; its clients are told that it is gone. Where that cannot be stored, nothing has ended.
+    pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         let clients: Vec<_> = self.clients().values().cloned().collect();
-        for client in clients.iter().filter(|client| Arc::ptr_eq(&client.session, session)) {
-            self.forget(client);
+        let of_it = |client: &&Arc<Client>| Arc::ptr_eq(&client.session, session);
+        let clients: Vec<_> = clients.iter().filter(of_it).collect();
+        let ids = clients.iter().map(|client| client.id.to_string()).collect();
+        self.sessions.end(session, ids).await?;
+        for client in clients {
+            self.drop_client(client);
         }
         self.listeners.end_of(session);
-        self.sessions.end(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
         }
-        self.sessions.keeper.flush().await;
+        Ok(())
+    }
+
+    /// Ends a client that wants to end, with its session where that is its own.
+    pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
+        if client.session.kind == SessionKind::Client {
+            self.sessions.end(&client.session, vec![client.id.to_string()]).await?;
+        } else {
+            self.sessions.keeper.delete_client(&client.id).await?;
+        }
+        self.drop_client(client);
+        Ok(())
     }
 
     /// Has clients compare what they see with what they saw.
@@ -565,7 +579,7 @@ impl Gateway {
                 round.touch_client(&client.id, unused);
             }
             if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
-                self.sessions.keeper.put_client(snapshot_of(&client));
+                self.sessions.keeper.note_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             }
         }
@@ -586,13 +600,18 @@ impl Gateway {
         }
     }
 
-    /// Ends a client for good.
+    /// Ends a client for good; the store forgets it when it can.
     pub(crate) fn forget(&self, client: &Client) {
-        self.clients().remove(&client.id);
-        self.sessions.keeper.delete_client(&client.id);
+        self.sessions.keeper.note_client_gone(&client.id);
         if client.session.kind == SessionKind::Client {
-            self.sessions.end(&client.session.id);
+            self.sessions.expire(&client.session);
         }
+        self.drop_client(client);
+    }
+
+    /// Lets go of a client and its streams.
+    fn drop_client(&self, client: &Client) {
+        self.clients().remove(&client.id);
         client.end();
         if !client.subscriptions().is_empty() {
             self.watch_soon();

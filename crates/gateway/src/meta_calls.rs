@@ -76,7 +76,7 @@ impl Gateway {
         };
         let relist = asker.client.as_ref().and_then(Relist::expected);
         let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
-        let answer = switched.map_err(|error| error.to_string()).map(|switched| {
+        let answer = switched.await.map_err(|error| error.to_string()).map(|switched| {
             self.session_changed(session);
             view.switched_text(&switched, definitions)
         });
@@ -87,14 +87,12 @@ impl Gateway {
                 before
                     .extend(client.take_owed().methods().map(|method| notification(method, None)));
             }
-            self.sessions.keeper.put_client(snapshot_of(client));
+            self.sessions.keeper.note_client(snapshot_of(client));
         }
-        if answer.is_ok() {
-            // What was acknowledged is not lost.
-            self.sessions.keeper.flush().await;
-            if let Some(relist) = relist {
-                relist.done().await;
-            }
+        if answer.is_ok()
+            && let Some(relist) = relist
+        {
+            relist.done().await;
         }
         Replying::Now(before, structured(era, answer))
     }

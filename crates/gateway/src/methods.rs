@@ -323,8 +323,12 @@ impl Gateway {
             let message = format!("`level` must be one of {}", Level::words());
             return Replying::error(code::INVALID_PARAMS, message);
         };
+        let before = client.log_level();
         client.set_log_level(level);
-        self.sessions.keeper.put_client(snapshot_of(client));
+        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+            client.restore_log_level(before);
+            return Replying::error(code::INTERNAL_ERROR, failure.to_string());
+        }
         self.hear_from(level, None).await;
         Replying::now(Outcome::text("{}"))
     }
@@ -337,10 +341,16 @@ impl Gateway {
         if is_wanted && server.is_none() {
             return Replying::now(not_found(asker.era(), &uri));
         }
+        let has_changed = client.is_subscribed(&uri) != is_wanted;
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
-        self.sessions.keeper.put_client(snapshot_of(client));
+        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+            if has_changed {
+                client.subscribe(&uri, !is_wanted);
+            }
+            return Replying::error(code::INTERNAL_ERROR, failure.to_string());
+        }
         self.watch_resources_of(&server.into_iter().collect()).await;
         Replying::now(Outcome::text("{}"))
     }

@@ -9,7 +9,7 @@ use switchboard_protocol::{
     Capabilities, ErrorBody, LEGACY_VERSIONS, Members, Meta, ModernFault, SUPPORTED_VERSIONS,
     check_headers, check_version, code,
 };
-use switchboard_sessions::Session;
+use switchboard_sessions::{Session, SessionError};
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
@@ -62,16 +62,16 @@ impl Gateway {
         endpoint: Option<Arc<Session>>,
         meta: &Meta<'_>,
         can_stream: bool,
-    ) -> Asker {
+    ) -> Result<Asker, SessionError> {
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
-                Some(Box::pin(self.sessions.for_principal(principal)).await)
+                Some(Box::pin(self.sessions.for_principal(principal)).await?)
             }
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");
-        Asker {
+        Ok(Asker {
             principal: principal.clone(),
             client: None,
             session,
@@ -81,7 +81,7 @@ impl Gateway {
             capabilities_text: (capabilities != "{}").then(|| capabilities.into()),
             log_level: meta.log_level.as_deref().and_then(Level::read),
             can_stream,
-        }
+        })
     }
 
     fn shares_by_principal(&self) -> bool {

@@ -113,16 +113,16 @@ impl Gateway {
                 return SessionReply::Meta(meta, ToolResult::error(text));
             }
         };
-        let switch = |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
+        let switch = async |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
             let switched =
                 self.sessions.switch(session, &session.scope, |view| decide(view, &arguments));
-            let switched = switched.map_err(|error| error.to_string())?;
+            let switched = switched.await.map_err(|error| error.to_string())?;
             self.session_changed(session);
             Ok(view.switched_text(&switched, Some(ListEra::Modern)))
         };
         let answer = match meta {
-            MetaTool::EnableToolset => switch(View::enable),
-            MetaTool::DisableToolset => switch(View::disable),
+            MetaTool::EnableToolset => switch(View::enable).await,
+            MetaTool::DisableToolset => switch(View::disable).await,
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
             MetaTool::DescribeToolset => view.toolset_text(&arguments),
             MetaTool::SearchTools => view.search_text(&arguments),
@@ -139,10 +139,6 @@ impl Gateway {
                 }
             }
         };
-        if answer.is_ok() && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset) {
-            // What was acknowledged is not lost.
-            self.sessions.keeper.flush().await;
-        }
         SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
     }
 }

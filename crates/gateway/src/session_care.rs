@@ -31,7 +31,9 @@ impl Gateway {
         }
         let session = self.sessions.create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
-            self.end_session(&session).await;
+            if let Err(error) = self.end_session(&session).await {
+                tracing::warn!("a session that was not made whole could not be removed: {error}");
+            }
             return Err(error);
         }
         Ok(session)
@@ -64,7 +66,7 @@ impl Gateway {
         let servers = change.own_servers.clone();
         let before = session.now().draft.servers;
         self.attach(&session.id, &servers).await?;
-        if let Err(error) = self.sessions.change(session, expected, change) {
+        if let Err(error) = self.sessions.change(session, expected, change).await {
             self.put_back(session, &servers, &before).await;
             return Err(error);
         }
@@ -74,8 +76,6 @@ impl Gateway {
             self.wait_until(|| self.has_seen_catalog()).await;
         }
         self.session_changed(session);
-        // What was acknowledged is not lost.
-        self.sessions.keeper.flush().await;
         Ok(())
     }
 

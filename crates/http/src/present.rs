@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchboard_api::{
     CallView, LimitsView, ProviderList, ProviderView, QuarantinedToolView, Readiness, RecordView,
-    ServerList, ServerView, ToolList, ToolView,
+    ServerList, ServerView, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
     CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
@@ -22,11 +22,18 @@ pub fn readiness(board: &Board) -> Readiness {
         .filter(|(_, status)| status.state != ServerState::Ready)
         .map(|(_, status)| status.name.to_string())
         .collect();
+    let store = board.store().outage().map(|outage| StoreTrouble {
+        reason: outage.reason.into(),
+        seconds: outage.since.elapsed().as_secs(),
+        failed_writes: outage.failed_writes,
+    });
+    let is_ready = unavailable.is_empty() && store.is_none();
     Readiness {
-        status: if unavailable.is_empty() { "ready" } else { "degraded" }.into(),
+        status: if is_ready { "ready" } else { "degraded" }.into(),
         revision: catalog.revision(),
         tools: catalog.tools().len(),
         unavailable,
+        store,
     }
 }
 

@@ -308,10 +308,11 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: Meant) -> Json<Registry
         StoreFailed,
     )
 )]
-pub(crate) async fn end(meant: Meant) -> StatusCode {
-    meant.turns.forget(&meant.session.id).await;
-    meant.gateway.end_session(&meant.session).await;
-    StatusCode::NO_CONTENT
+pub(crate) async fn end(meant: Meant) -> Result<StatusCode, ProblemResponse> {
+    meant.turns.end_of(&meant.session.id).await?;
+    meant.gateway.end_session(&meant.session).await?;
+    meant.turns.forget(&meant.session.id);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// When a running turn sees a change.
@@ -429,12 +430,8 @@ impl From<SessionError> for ProblemResponse {
                 ("bad_request", StatusCode::UNPROCESSABLE_ENTITY)
             }
             SessionError::TooMany => ("too_many_sessions", StatusCode::TOO_MANY_REQUESTS),
-            SessionError::Store(_) => ("store", StatusCode::INTERNAL_SERVER_ERROR),
+            SessionError::Store(failure) => return failure.clone().into(),
         };
-        if let SessionError::Store(error) = &error {
-            tracing::error!(%error, "the store failed");
-            return Self::new(kind, status, "the store failed; the log says why");
-        }
         Self::new(kind, status, error.to_string())
     }
 }

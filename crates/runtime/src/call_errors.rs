@@ -52,7 +52,15 @@ pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
 }
 
 pub(crate) fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
-    let message =
-        format!("the result of {} is too large and could not be kept: {error}", described(tool));
+    let message = format!(
+        "{} has run, but its result is too large to be answered and could not be kept: the store failed: {}",
+        described(tool),
+        error.reason()
+    );
+    if error.is_outage() {
+        let hint = "`GET /readyz` and the log say how the store is doing; do not repeat a call that changes something";
+        return CallError::new(CallErrorKind::Unavailable, message).with_hint(hint);
+    }
+    tracing::error!(error = error.in_full(), "a result could not be kept");
     CallError::new(CallErrorKind::Internal, message)
 }

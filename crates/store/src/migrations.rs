@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("0004_oauth", include_str!("../migrations/sqlite/0004_oauth.sql")),
     ("0005_sessions", include_str!("../migrations/sqlite/0005_sessions.sql")),
     ("0006_calls_by_id", include_str!("../migrations/sqlite/0006_calls_by_id.sql")),
+    ("0007_write_probe", include_str!("../migrations/sqlite/0007_write_probe.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

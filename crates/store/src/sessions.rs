@@ -49,12 +49,8 @@ impl Store {
             return Ok(());
         }
         let mut write = self.write("keep sessions").await?;
-        for snapshot in snapshots {
-            put_snapshot(write.on(), snapshot).await.map_err(|error| write.fault(error))?;
-        }
-        for some in sessions.chunks(ROWS_AT_ONCE) {
-            put_rows(write.on(), some).await.map_err(|error| write.fault(error))?;
-        }
+        let put = put_sessions(write.on(), sessions, snapshots).await;
+        put.map_err(|error| write.fault(error))?;
         write.commit().await
     }
 
@@ -110,17 +106,8 @@ impl Store {
             return Ok(0);
         }
         let mut write = self.write("forget sessions").await?;
-        let mut deleted = 0;
-        for some in ids.chunks(ROWS_AT_ONCE) {
-            let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
-            let mut listed = delete.separated(", ");
-            for id in some {
-                listed.push_bind(id);
-            }
-            delete.push(")");
-            let done = delete.build().execute(write.on()).await;
-            deleted += done.map_err(|error| write.fault(error))?.rows_affected();
-        }
+        let deleted = delete_sessions(write.on(), ids).await;
+        let deleted = deleted.map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(deleted)
     }
@@ -239,6 +226,37 @@ async fn put_messages(
         .await?;
     }
     Ok(())
+}
+
+pub(crate) async fn put_sessions(
+    on: &mut SqliteConnection,
+    sessions: &[StoredSession],
+    snapshots: &[SessionSnapshot],
+) -> Result<(), sqlx::Error> {
+    for snapshot in snapshots {
+        put_snapshot(&mut *on, snapshot).await?;
+    }
+    for some in sessions.chunks(ROWS_AT_ONCE) {
+        put_rows(&mut *on, some).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn delete_sessions(
+    on: &mut SqliteConnection,
+    ids: &[String],
+) -> Result<u64, sqlx::Error> {
+    let mut deleted = 0;
+    for some in ids.chunks(ROWS_AT_ONCE) {
+        let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
+        let mut listed = delete.separated(", ");
+        for id in some {
+            listed.push_bind(id);
+        }
+        delete.push(")");
+        deleted += delete.build().execute(&mut *on).await?.rows_affected();
+    }
+    Ok(deleted)
 }
 
 async fn put_snapshot(

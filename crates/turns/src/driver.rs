@@ -207,6 +207,10 @@ impl Driver {
 
     /// The store does not take the conversation: nothing goes on without it.
     async fn give_up(&mut self, error: &TurnError, calls: &mut JoinSet<Called>) {
+        if let TurnError::NotStored(failure) = error {
+            let error = &failure.in_full;
+            tracing::warn!(error, session = &*self.session.id, "a conversation cannot be kept");
+        }
         if matches!(error, TurnError::Store(_) | TurnError::Damaged { .. }) {
             tracing::error!(%error, session = &*self.session.id, "a conversation cannot be kept");
         }
