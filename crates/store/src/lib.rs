@@ -16,6 +16,7 @@ mod era;
 mod error;
 mod health;
 mod keys;
+mod messages;
 mod migrations;
 mod oauth;
 mod open;

@@ -18,6 +18,7 @@ const FILES: &[(&str, &str)] = &[
     ("0005_sessions", include_str!("../migrations/sqlite/0005_sessions.sql")),
     ("0006_calls_by_id", include_str!("../migrations/sqlite/0006_calls_by_id.sql")),
     ("0007_write_probe", include_str!("../migrations/sqlite/0007_write_probe.sql")),
+    ("0008_call_results", include_str!("../migrations/sqlite/0008_call_results.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

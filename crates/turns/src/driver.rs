@@ -155,6 +155,11 @@ impl Driver {
                         return self.give_up(&error, calls).await;
                     }
                 }
+                Action::KeepResult(result) => {
+                    if let Err(error) = self.conversation.keep_result(&result).await {
+                        return self.give_up(&error, calls).await;
+                    }
+                }
                 Action::Ask => match self.prepare() {
                     Ok(()) => {}
                     Err(fault) => self.turn.on(Input::Model(ModelEvent::Failed(fault))),
