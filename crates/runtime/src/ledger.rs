@@ -88,6 +88,10 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    pub(crate) fn face(&self) -> Face {
+        self.face
+    }
+
     pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
         let (outcome, message) = match &result {
             Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, None),

@@ -10,6 +10,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
+use crate::results::KEPT_RESULTS;
+
 /// Records that wait to be taken by the writer, and as many that it could not write yet. Those that come when both are
 /// full are dropped and counted.
 const WAITING_RECORDS: usize = 8192;
@@ -178,7 +180,7 @@ async fn prune(store: &Store) {
         calls_older_than_ms: now - 30 * DAY_MS,
         max_calls: 100_000,
         results_older_than_ms: now - DAY_MS,
-        max_result_bytes_total: 256 << 20,
+        max_result_bytes_total: KEPT_RESULTS.total_bytes,
     };
     if let Err(error) = store.prune(&retention).await {
         tracing::warn!(error = error.in_full(), "old call records could not be removed");

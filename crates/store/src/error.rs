@@ -98,6 +98,16 @@ pub enum StoreError {
         /// The name.
         name: String,
     },
+    /// A result that is larger than what is kept of one owner.
+    #[error("a result of {bytes} bytes is more than the {most} that are kept in the database {}", file.display())]
+    TooLarge {
+        /// The database.
+        file: PathBuf,
+        /// How large it is.
+        bytes: u64,
+        /// How large it may be.
+        most: u64,
+    },
     /// The system gave no random bytes.
     #[error("cannot get random bytes from the system")]
     NoRandomness {
@@ -153,6 +163,9 @@ impl StoreError {
                 Some("a newer version may have written it: update this one".into())
             }
             Self::NameTaken { .. } => Some("choose another name, or revoke that key first".into()),
+            Self::TooLarge { .. } => {
+                Some("ask the tool for less, or raise `max_result_bytes` of the tool".into())
+            }
             Self::NoRandomness { .. } | Self::Closed { .. } | Self::Query { .. } => None,
         }
     }
@@ -168,6 +181,7 @@ impl StoreError {
             Self::Disk { .. } => "the disk of its data directory reports errors",
             Self::Closed { .. } => "it is closed, the board is about to stop",
             Self::NameTaken { .. } => "the name is taken",
+            Self::TooLarge { .. } => "it is larger than what is kept of one caller",
             Self::NoRandomness { .. } => "the system gives no random bytes",
             Self::Newer { .. }
             | Self::Migration { .. }
@@ -187,6 +201,7 @@ impl StoreError {
             Self::Disk { .. } => "disk",
             Self::Closed { .. } => "closed",
             Self::NameTaken { .. } => "name_taken",
+            Self::TooLarge { .. } => "too_large",
             Self::NoRandomness { .. } => "no_randomness",
             Self::Newer { .. } | Self::Migration { .. } => "layout",
             Self::Unreadable { .. } => "unreadable",
@@ -207,6 +222,7 @@ impl StoreError {
             | Self::Migration { .. }
             | Self::Unreadable { .. }
             | Self::NameTaken { .. }
+            | Self::TooLarge { .. }
             | Self::NoRandomness { .. }
             | Self::Closed { .. }
             | Self::Query { .. } => false,

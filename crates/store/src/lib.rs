@@ -35,7 +35,7 @@ pub use clients::StoredClient;
 pub use error::{StoreError, StoreFailure};
 pub use health::StoreOutage;
 pub use keys::StoredKey;
-pub use results::ResultSlice;
+pub use results::{NewResult, ResultBounds, ResultSlice};
 pub use retention::{Pruned, Retention};
 pub use session_batch::SessionBatch;
 pub use sessions::{SessionSnapshot, StoredSession};

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("0006_calls_by_id", include_str!("../migrations/sqlite/0006_calls_by_id.sql")),
     ("0007_write_probe", include_str!("../migrations/sqlite/0007_write_probe.sql")),
     ("0008_call_results", include_str!("../migrations/sqlite/0008_call_results.sql")),
+    ("0009_results_by_owner", include_str!("../migrations/sqlite/0009_results_by_owner.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -18,6 +18,19 @@ mod sessions;
 use std::time::Duration;
 
 use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName};
+use switchboard_store::{NewResult, ResultBounds};
+
+const NO_BOUNDS: ResultBounds =
+    ResultBounds { total_bytes: u64::MAX, owner_bytes: u64::MAX, count: u64::MAX };
+
+fn kept<'a>(
+    handle: &'a str,
+    call: &'a CallId,
+    body: &'a (impl AsRef<[u8]> + ?Sized),
+    now_ms: i64,
+) -> NewResult<'a> {
+    NewResult { handle, call, owner: "me", body: body.as_ref(), now_ms }
+}
 
 /// An ordinary call; the larger `n`, the newer.
 fn record(n: i64) -> CallRecord {

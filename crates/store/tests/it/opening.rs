@@ -16,7 +16,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::record;
+use crate::{NO_BOUNDS, kept, record};
 
 async fn raw(directory: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(directory.join("switchboard.db"));
@@ -31,7 +31,7 @@ async fn reopening_finds_everything() {
     store.remember_tools(&crm, &[ToolDescriptor::named("find")], 1).await.unwrap();
     store.remember_era(&crm, "f", Era::Modern, 1).await.unwrap();
     store.record_calls(&[record(1)]).await.unwrap();
-    store.keep_result("h", &CallId("c".into()), b"body", 1).await.unwrap();
+    store.keep_result(&kept("h", &CallId("c".into()), b"body", 1), &NO_BOUNDS).await.unwrap();
     assert_eq!(store.revision_for("a").await.unwrap(), 1);
     store.close().await;
     assert!(!directory.path().join("switchboard.db-wal").exists(), "the log is folded in");
