@@ -227,14 +227,14 @@ impl Gateway {
             }
         };
         let principal = &request.principal.id;
-        let asker =
-            match self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await {
-                Ok(asker) => asker,
-                Err(error) => {
-                    let status = StatusCode::SERVICE_UNAVAILABLE;
-                    return refuse(status, Some(id), code::INTERNAL_ERROR, error.to_string());
-                }
-            };
+        let asker = match self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await
+        {
+            Ok(asker) => asker,
+            Err(error) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return refuse(status, Some(id), code::INTERNAL_ERROR, error.to_string());
+            }
+        };
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         let listener = (method == "subscriptions/listen").then(|| asker.clone());
         let replying = self.respond(asker, incoming).await;
@@ -263,18 +263,18 @@ impl Gateway {
         let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
         let owner = &request.principal.id;
         let promise = Promise::Survives;
-        let (client, result) =
-            match self.initialize(&params, owner, scope, endpoint, promise).await {
-                Ok(made) => made,
-                Err(why) => {
-                    let message = match why {
-                        NotAdmitted::Full => TOO_MANY_SESSIONS.to_owned(),
-                        NotAdmitted::Store(error) => error.to_string(),
-                    };
-                    let status = StatusCode::SERVICE_UNAVAILABLE;
-                    return refuse(status, Some(id), code::INTERNAL_ERROR, message);
-                }
-            };
+        let (client, result) = match self.initialize(&params, owner, scope, endpoint, promise).await
+        {
+            Ok(made) => made,
+            Err(why) => {
+                let message = match why {
+                    NotAdmitted::Full => TOO_MANY_SESSIONS.to_owned(),
+                    NotAdmitted::Store(error) => error.to_string(),
+                };
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return refuse(status, Some(id), code::INTERNAL_ERROR, message);
+            }
+        };
         let mut answer = written(id, Outcome::text(result), accepts, false);
         if let Ok(id) = HeaderValue::try_from(&*client.id) {
             answer.headers_mut().insert(Headers::SESSION, id);

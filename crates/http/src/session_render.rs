@@ -1,7 +1,7 @@
 //! The tools of a session as a provider gets them.
 
 use axum::Json;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::RenderingAnswer;

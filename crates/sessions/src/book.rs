@@ -319,8 +319,7 @@ impl Sessions {
         let (answer, next, is_renewed) = session.prepare(&stage, expected, decide)?;
         match next {
             Some(next) => {
-                let write =
-                    Acknowledged::Change { session: session.clone(), next: Box::new(next) };
+                let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
                 self.keeper.write(write, Box::new(turn)).await?;
             }
             None if is_renewed => self.keeper.note_session(session),

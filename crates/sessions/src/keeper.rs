@@ -54,12 +54,21 @@ pub(crate) struct Wanted {
 /// What is written before somebody is told that it was done.
 pub(crate) enum Acknowledged {
     /// A session that nobody has seen yet, and the client that it belongs to.
-    Begin { session: Arc<Session>, client: Option<StoredClient> },
+    Begin {
+        session: Arc<Session>,
+        client: Option<StoredClient>,
+    },
     /// What a session is to be; it comes into force when it is stored.
-    Change { session: Arc<Session>, next: Box<Now> },
+    Change {
+        session: Arc<Session>,
+        next: Box<Now>,
+    },
     Client(StoredClient),
     /// A session, or only clients of one, that are to be gone.
-    End { session: Option<Arc<Session>>, clients: Vec<String> },
+    End {
+        session: Option<Arc<Session>>,
+        clients: Vec<String>,
+    },
 }
 
 /// Hands writes to the task that makes them.

@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use switchboard_store::{
-    SessionBatch, Store, StoreError, StoreFailure, StoredClient,
-};
+use switchboard_store::{SessionBatch, Store, StoreError, StoreFailure, StoredClient};
 use tokio::sync::mpsc;
 
 use crate::keeper::{Acknowledged, Changed, Note, Wanted, lock};

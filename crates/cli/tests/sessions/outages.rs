@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Executor};
 
 use crate::board::two_servers;
-use crate::chat::{Api, Answer};
+use crate::chat::{Answer, Api};
 use crate::peer::{Era, Peer};
 use crate::restarts::everything;
 use crate::support::Serve;
