@@ -349,7 +349,7 @@ impl Gateway {
         let owed = client.take_owed_before(method, accepts.events);
         let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
         if !owed.is_empty() {
-            self.sessions.keeper.put_client(snapshot_of(client));
+            self.sessions.keeper.note_client(snapshot_of(client));
         }
         let replying = self.respond(asker, incoming).await;
         self.answer(replying, id, accepts, Some(running), owed).await

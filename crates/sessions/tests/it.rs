@@ -309,7 +309,7 @@ async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
     );
     for refused in [made.map(drop), change, end] {
         let Err(SessionError::Store(failure)) = refused else { panic!("{refused:?}") };
-        assert_eq!(failure.reason, "its database is locked by another process");
+        assert_eq!(failure.reason, "its database was locked for too long");
     }
     // A step of the catalog is nobody's request; it is written when that can be done.
     sessions.set_stage(stage(&["crm.a", "crm.b", "crm.c"]));

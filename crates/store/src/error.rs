@@ -176,7 +176,7 @@ impl StoreError {
             Self::Inaccessible { .. } => "its database cannot be opened",
             Self::ReadOnly { .. } => "its database cannot be written to",
             Self::Damaged { .. } => "its database is damaged",
-            Self::Busy { .. } => "its database is locked by another process",
+            Self::Busy { .. } => "its database was locked for too long",
             Self::Full { .. } => "no space is left on the disk of its data directory",
             Self::Disk { .. } => "the disk of its data directory reports errors",
             Self::Closed { .. } => "it is closed, the board is about to stop",

@@ -97,7 +97,7 @@ async fn a_locked_database_is_waited_for_within_a_bound() {
     assert_eq!(failed, 16);
     let waited = begun.elapsed();
     assert!(waited < Duration::from_secs(15), "sixteen writes waited for {waited:?}");
-    assert_eq!(store.outage().unwrap().reason, "its database is locked by another process");
+    assert_eq!(store.outage().unwrap().reason, "its database was locked for too long");
     assert_eq!(store.sessions(None).await.unwrap(), [], "reading goes on, and nothing was written");
 
     other.execute("ROLLBACK").await.unwrap();

@@ -127,15 +127,16 @@ impl Home {
 
     /// Starts `serve` so that a limit on the size of its files is an error of writing and not a signal that ends it.
     pub(crate) async fn serve_on_a_small_disk(&self) -> Serve {
-        let mut command = self.command::<&str>(&[]);
-        let program = command.get_program().to_owned();
+        let command = self.command::<&str>(&[]);
         let mut shell = Command::new("sh");
-        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(program).args(SERVE);
+        shell
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(SERVE);
         shell.env_clear().current_dir(self.path());
         shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command = shell;
-        let mut serve = self.started(command);
+        let mut serve = self.started(shell);
         serve.ready().await;
         serve
     }

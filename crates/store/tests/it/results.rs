@@ -43,12 +43,14 @@ async fn an_unknown_handle_has_nothing_and_a_second_keep_replaces() {
     assert_eq!(slice, Some(ResultSlice { bytes: vec![0, 255], total: 2 }));
 }
 
+/// Owner and size of each result in order, and which of them are left at the end.
+type Row = (&'static [(&'static str, usize)], &'static [usize]);
+
 #[tokio::test]
 async fn older_results_make_room_when_one_is_written() {
     let bounds = ResultBounds { total_bytes: 1000, owner_bytes: 400, count: 6 };
     let call = CallId("c".into());
-    // Owner and size of each result in order, and which of them are left at the end.
-    let rows: [(&[(&str, usize)], &[usize]); 6] = [
+    let rows: [Row; 6] = [
         (&[("a", 100), ("a", 100), ("b", 100)], &[0, 1, 2]),
         (&[("a", 300), ("b", 100), ("a", 200)], &[1, 2]),
         (&[("b", 10), ("a", 200), ("a", 200), ("a", 1)], &[0, 2, 3]),
