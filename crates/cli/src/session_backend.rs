@@ -137,7 +137,7 @@ impl SessionBackend {
         match self {
             Self::Remote(remote) => remote.delete(&["sessions", id]).await,
             Self::Embedded(_, gateway, _) => {
-                gateway.end_session(&found(gateway, id).await?).await;
+                gateway.end_session(&found(gateway, id).await?).await?;
                 Ok(())
             }
         }

@@ -113,7 +113,8 @@ async fn nothing_is_acknowledged_that_is_not_stored() {
 
 /// Every path of the API that writes says why it cannot.
 async fn api_refuses(fault: Fault, api: &Api, kept: &Chat, doomed: &Chat) {
-    let said = json!({"version": 1, "messages": [{"role": "user", "content": "hello"}]});
+    let hello = json!({"role": "user", "content": [{"type": "text", "text": "hello"}]});
+    let said = json!({"version": 1, "messages": [hello]});
     let turn = kept.path("/turns");
     let answers: [Answer; 6] = tokio::join!(
         api.send(Method::POST, "/sessions", Some(json!({"id": "new"}))),
