@@ -57,6 +57,8 @@ impl Store {
             .connect_lazy_with(options.clone());
         let store = Self::new(pool, &file);
         store.prepare_when_free(&options).await?;
+        let anchor = anchored(&options).await.map_err(|error| store.fault("open", error))?;
+        *store.anchor.lock().await = Some(anchor);
         Ok(store)
     }
 
@@ -114,6 +116,13 @@ impl Store {
             .map_err(|error| StoreError::from_migration(&self.file, known, error))?;
         write.commit().await
     }
+}
+
+/// A connection that has read, and so holds the write-ahead log open.
+async fn anchored(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let mut connection = SqliteConnection::connect_with(options).await?;
+    sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(&mut connection).await?;
+    Ok(connection)
 }
 
 /// Whether a connection may be used again. `SQLite` may roll back by itself when the disk is full; the rollback that

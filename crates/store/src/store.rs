@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePool};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use sqlx::{Connection, Transaction};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::StoreError;
 use crate::health::SharedHealth;
@@ -25,6 +25,9 @@ pub struct Store {
     /// first come first served, and without taking the connections that readers need.
     writer: Arc<Semaphore>,
     pub(crate) health: SharedHealth,
+    /// A connection that only stays open. Without any, the next one would have to make the write-ahead log and its index
+    /// anew, which a full disk has no room for, and nothing could be read.
+    pub(crate) anchor: Arc<Mutex<Option<SqliteConnection>>>,
 }
 
 impl Store {
@@ -34,6 +37,7 @@ impl Store {
             file: file.into(),
             writer: Arc::new(Semaphore::new(1)),
             health: SharedHealth::default(),
+            anchor: Arc::default(),
         }
     }
 
@@ -45,6 +49,12 @@ impl Store {
     /// Waits for what is under way, then closes every connection; the last one of all processes folds the
     /// write-ahead log into the file. Whatever is asked of any clone afterwards answers [`StoreError::Closed`].
     pub async fn close(&self) {
+        let anchor = self.anchor.lock().await.take();
+        if let Some(anchor) = anchor
+            && let Err(error) = anchor.close().await
+        {
+            tracing::debug!(%error, "a connection to the database could not be closed");
+        }
         self.pool.close().await;
     }
 
