@@ -24,6 +24,10 @@ build: ## Build the release binary
 test: ## Everything: format, lints, documentation, unit, integration, end-to-end and browser tests
 	@scripts/test
 
+.PHONY: faults
+faults: ## Ten minutes of crashes, full disks, locks, reloads and floods under load (SECONDS_LONG=600, FAULT_DISK=a small file system)
+	@FAULT_SECONDS="$(or $(SECONDS_LONG),600)" cargo test --quiet --package switchboard-cli --test faults -- --nocapture
+
 .PHONY: fuzz
 fuzz: ## Try many more names, schemas, streams, histories and edits than `make test` does, and others each time (CASES=20000)
 	@PROPTEST_CASES="$(or $(CASES),20000)" cargo test --quiet --workspace --lib

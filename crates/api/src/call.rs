@@ -62,7 +62,7 @@ pub struct RecordView {
     #[serde(default)]
     #[schema(required)]
     pub session: Option<String>,
-    /// Through which face it came: `cli`, `http` or `mcp`.
+    /// Through which face it came: `cli`, `http`, `mcp` or `turn`.
     pub face: String,
     /// The name that the caller used.
     pub requested: String,
@@ -74,7 +74,7 @@ pub struct RecordView {
     pub argument_digest: String,
     /// `ok`, `tool_error`, or the word of the problem that it ended with.
     pub outcome: String,
-    /// Why it has no result.
+    /// Why it has no result, or what the tool says about its error.
     #[schema(required)]
     pub message: Option<String>,
     pub wait_ms: f64,
@@ -83,6 +83,14 @@ pub struct RecordView {
     /// Names the whole result when it was too large to be answered.
     #[schema(required)]
     pub result_handle: Option<String>,
+    /// Who made it: `local`, `key:` and the id of a key, or `jwt:` and the subject of a token.
+    #[serde(default)]
+    #[schema(required)]
+    pub principal: Option<String>,
+    /// The name that the MCP client gives itself.
+    #[serde(default)]
+    #[schema(required)]
+    pub client: Option<String>,
 }
 
 /// The newest records, newest first.

@@ -15,10 +15,10 @@ pub use rendering::{
     NotShownView, RenderedToolView, RenderingAnswer, RenderingView, RewriteView, TokenBasis,
     TokenCost,
 };
-pub use server::{Readiness, ServerList, ServerView};
+pub use server::{Readiness, ServerList, ServerView, SessionProcesses, StoreTrouble};
 pub use session::{
     Bindings, NewSession, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RevisionEvent, SessionChange, SessionEvent, SessionList, SessionTool, SessionTools,
-    SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
+    RevisionEvent, SessionChange, SessionClientView, SessionEvent, SessionList, SessionTool,
+    SessionTools, SessionToolset, SessionToolsets, SessionView, Switch, ToolsetList, ToolsetView,
 };
 pub use tool::{LimitsView, QuarantinedToolView, ToolList, ToolView};

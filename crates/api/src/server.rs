@@ -44,6 +44,18 @@ pub struct ServerView {
     /// The last of its error output, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// Where each session has a process of its own (`process: per_session`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_processes: Option<SessionProcesses>,
+}
+
+/// The processes that sessions have of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionProcesses {
+    /// How many there are now, without the one that lists the tools.
+    pub running: usize,
+    /// How many there may be (`max_processes`).
+    pub most: u32,
 }
 
 /// All servers, in the order of the configuration.
@@ -55,7 +67,7 @@ pub struct ServerList {
 /// What `/readyz` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
-    /// `ready`, or `degraded` while a server is away.
+    /// `ready`, or `degraded` while a server is away or the store takes no writes.
     pub status: String,
     /// The revision of the catalog.
     pub revision: u64,
@@ -63,4 +75,19 @@ pub struct Readiness {
     pub tools: usize,
     /// Servers that cannot be reached just now, as far as who asks may know of them.
     pub unavailable: Vec<String>,
+    /// Why the store takes no writes; absent while it does. Tools can be listed and called meanwhile, and what would
+    /// change something is answered with 503.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreTrouble>,
+}
+
+/// A store that takes no writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StoreTrouble {
+    /// Why, such as `no space is left on the disk of its data directory`.
+    pub reason: String,
+    /// For how many seconds.
+    pub seconds: u64,
+    /// How many writes it did not take.
+    pub failed_writes: u64,
 }

@@ -127,6 +127,12 @@ pub struct OwnServerView {
     pub transport: OwnTransport,
     /// The names of the headers that are sent to it.
     pub headers: Vec<String>,
+    /// `connecting`, `ready` or `unavailable`; nothing while the session is not in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why it cannot be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The servers that a session is bound to.
@@ -181,10 +187,24 @@ pub struct SessionView {
     pub own_servers: BTreeMap<String, OwnServerView>,
     /// Grows with every change of its tools.
     pub tools_revision: u64,
+    /// Its MCP clients of the session era, connected or expected back. Not repeated in the answer to a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<SessionClientView>>,
     /// When it was made, in milliseconds since 1970.
     pub created_at_ms: i64,
     /// When it last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
+}
+
+/// An MCP client of a session, as it describes itself.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SessionClientView {
+    #[schema(required)]
+    pub name: Option<String>,
+    #[schema(required)]
+    pub version: Option<String>,
+    /// The version of MCP that was agreed on.
+    pub protocol_version: String,
 }
 
 /// All sessions that the asker may see.
@@ -285,6 +305,14 @@ pub struct ToolsetView {
     pub description: String,
     /// How many tools it has.
     pub tools: usize,
+    /// When a model should switch it on.
+    #[serde(default)]
+    #[schema(required)]
+    pub when_to_use: Option<String>,
+    /// The canonical names of its tools.
+    #[serde(default)]
+    #[schema(required)]
+    pub members: Vec<String>,
 }
 
 /// All toolsets, and what MCP clients see at first.

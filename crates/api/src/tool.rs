@@ -60,6 +60,8 @@ pub struct LimitsView {
     pub max_instances: u32,
     /// A duration as a person writes it, such as `30s`.
     pub timeout: String,
+    /// How long a call may run that reports progress.
+    pub max_timeout: String,
     /// How long a call may wait for its slots.
     pub queue_timeout: String,
     /// How long a running call may stay silent.

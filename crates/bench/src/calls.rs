@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use switchboard_config::{Input, SourceFile, load};
-use switchboard_model::Face;
+use switchboard_model::{Caller, Face};
 use switchboard_runtime::{Board, BoardOptions, CallRequest, LocalTools, Memory};
 use switchboard_store::Store;
 use tokio::time::Instant;
@@ -54,9 +54,11 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
 
 async fn call(board: &Board) -> anyhow::Result<()> {
     let request = CallRequest {
+        check: None,
         tool: "sum_numbers".to_owned().into(),
         arguments: json!({"a": 1, "b": 2}),
         face: Face::Cli,
+        caller: Caller::default(),
         session: None,
         progress: None,
     };

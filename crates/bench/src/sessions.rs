@@ -55,7 +55,7 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     for session in kept.iter().take(DIFFERENT as usize) {
         let tool = format!("market.{}", one.name.tool());
         let allow = BTreeMap::from([("openai".to_owned(), Some(vec![tool]))]);
-        sessions.change(session, None, Change { allow, ..Change::default() })?;
+        sessions.change(session, None, Change { allow, ..Change::default() }).await?;
     }
     let changed = start.elapsed() / DIFFERENT;
     Ok(vec![

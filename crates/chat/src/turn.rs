@@ -64,6 +64,9 @@ pub enum Action {
     StopCalls,
     /// Store the messages that are new before anything else happens.
     Keep,
+    /// Store the result of a call before anything else happens, while other calls of the same reply still run. It
+    /// becomes a message with theirs, at the next [`Action::Keep`].
+    KeepResult(Box<ToolReturn>),
     /// Tell who watches.
     Emit(TurnEvent),
     /// The turn is over.
@@ -303,18 +306,31 @@ impl Turn {
 
     fn run(&mut self, calls: Vec<ToolCall>) {
         self.rounds += 1;
-        let mut slots = Vec::with_capacity(calls.len());
-        for call in calls {
-            self.emit(TurnEvent::called(&call));
-            let refused = self.refusal(&call).map(|text| ToolReturn::failed(&call, text));
-            match &refused {
-                Some(result) => self.emit(TurnEvent::returned(result)),
+        let slots: Vec<_> = calls
+            .into_iter()
+            .map(|call| {
+                let refused = self.refusal(&call).map(|text| ToolReturn::failed(&call, text));
+                (call, refused)
+            })
+            .collect();
+        let some_run = slots.iter().any(|(_, refused)| refused.is_none());
+        for (call, refused) in &slots {
+            self.emit(TurnEvent::called(call));
+            match refused {
+                Some(result) => {
+                    if some_run {
+                        self.act([Action::KeepResult(Box::new(result.clone()))]);
+                    }
+                    self.emit(TurnEvent::returned(result));
+                }
                 None => self.act([Action::Call(call.clone())]),
             }
-            slots.push((call, refused));
         }
         self.phase = Phase::Calling(slots);
-        self.go_on_when_answered();
+        if !some_run {
+            self.keep_results();
+            self.next_round();
+        }
     }
 
     /// Why a call is answered without being run.
@@ -356,20 +372,24 @@ impl Turn {
         }
         given.1 += 1;
         let event = TurnEvent::returned(&result);
-        *slot = Some(result);
-        self.emit(event);
-        self.go_on_when_answered();
+        *slot = Some(result.clone());
+        // A result is stored before it is told, so that it is not lost however long the other calls take.
+        if slots.iter().any(|(_, slot)| slot.is_none()) {
+            self.act([Action::KeepResult(Box::new(result))]);
+            self.emit(event);
+        } else {
+            self.keep_results();
+            self.emit(event);
+            self.next_round();
+        }
     }
 
-    fn go_on_when_answered(&mut self) {
+    /// Makes messages of the results of a reply, all of which are there.
+    fn keep_results(&mut self) {
         let Phase::Calling(slots) = &mut self.phase else { return };
-        if slots.iter().any(|(_, slot)| slot.is_none()) {
-            return;
-        }
         let results = std::mem::take(slots).into_iter().filter_map(|(_, result)| result);
         self.messages.extend(results.map(Message::Tool));
         self.act([Action::Keep]);
-        self.next_round();
     }
 
     fn next_round(&mut self) {

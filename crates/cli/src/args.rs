@@ -4,13 +4,15 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_auth::Role;
 use switchboard_config::Client;
-use switchboard_model::AdmissionMode;
+use switchboard_model::{AdmissionMode, CallOutcome};
 use switchboard_telemetry::LogFormat;
 
 use crate::exposure::ExposureArguments;
+use crate::listen_address::listen_address;
 
 /// One board between models and tools.
 #[derive(Debug, Parser)]
@@ -24,6 +26,9 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// Options of every command come behind the command's own.
+const GLOBAL_HEADING: &str = "Global options";
+
 #[derive(Debug, Args)]
 pub(crate) struct Globals {
     /// The configuration file
@@ -31,6 +36,7 @@ pub(crate) struct Globals {
         long,
         short,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "FILE",
         help = "The configuration file [default: $SWITCHBOARD_CONFIG, ./switchboard.yaml, or the user's \
                 configuration directory]"
@@ -40,6 +46,7 @@ pub(crate) struct Globals {
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "DIR",
         env = "SWITCHBOARD_DATA_DIR",
         hide_env_values = true
@@ -49,22 +56,23 @@ pub(crate) struct Globals {
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL_HEADING,
         value_name = "URL",
         env = "SWITCHBOARD_URL",
         hide_env_values = true
     )]
     pub(crate) url: Option<String>,
     /// Print one JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub(crate) json: bool,
     /// Log more; twice for details, three times for everything
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Log less
-    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "verbose")]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING, action = clap::ArgAction::Count, conflicts_with = "verbose")]
     quiet: u8,
     /// How log lines look
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormatArgument,
 }
 
@@ -111,6 +119,9 @@ pub(crate) enum Command {
     /// Look at tools and call them
     #[command(subcommand)]
     Tool(ToolCommand),
+    /// Look at toolsets, and propose some
+    #[command(subcommand)]
+    Toolset(ToolsetCommand),
     /// Make, show and switch sessions: each has its own view of the tools
     #[command(subcommand)]
     Session(SessionCommand),
@@ -149,8 +160,13 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420")]
+    /// Where to listen: an address, `localhost:PORT` or a port of this machine; port 0 takes a free one
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8420",
+        value_parser = listen_address
+    )]
     pub(crate) listen: SocketAddr,
     /// How many seconds running calls may take to finish at the end
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
@@ -182,8 +198,12 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// A file with `mcpServers` (Claude Desktop, Cursor, .mcp.json) or `servers` (VS Code)
+    /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), or the
+    /// `config.toml` of Codex
     pub(crate) file: PathBuf,
+    /// Of a file with servers of projects, such as ~/.claude.json, only those of this one [default: of all]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
     /// Add the servers to this configuration file instead of printing one; it is made when missing
     #[arg(long, value_name = "FILE")]
     pub(crate) merge: Option<PathBuf>,
@@ -203,6 +223,9 @@ pub(crate) struct ConnectArguments {
     /// Replace another entry of the same name
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
+    /// Take over the client's other servers: they go to the configuration file and leave the client's
+    #[arg(long = "move", requires = "write")]
+    pub(crate) take_over: bool,
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "switchboard")]
     pub(crate) name: String,
@@ -282,6 +305,30 @@ pub(crate) enum ToolCommand {
     Call(ToolCallArguments),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsetCommand {
+    /// All toolsets, and what MCP clients see at first
+    List,
+    /// One toolset and its tools
+    Show { name: String },
+    /// Propose toolsets for a server, as YAML for the configuration file
+    Draft(ToolsetDraftArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Sets come from the server's own `list_toolsets`, where it has that tool, then from the names \
+                        of its tools and from what it says about reading and writing."
+)]
+pub(crate) struct ToolsetDraftArguments {
+    /// The server whose tools are to be grouped
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: String,
+    /// Take the server's own grouping from this JSON file, such as an answer of `list_toolsets`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ToolCallArguments {
     /// `tool` or `server.tool`
@@ -321,10 +368,46 @@ pub(crate) enum SessionCommand {
     Enable(SessionSwitchArguments),
     /// Switch toolsets or tools off
     Disable(SessionSwitchArguments),
+    /// Give a session an MCP server of its own, which nobody else sees
+    Attach(SessionAttachArguments),
+    /// Take a server of its own from a session
+    Detach {
+        id: String,
+        /// The name that the session gave it
+        #[arg(value_name = "SERVER")]
+        server: String,
+        /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+        #[arg(long)]
+        now: bool,
+    },
     /// Show what was said in a session, write it to a file, or read it from one
     History(SessionHistoryArguments),
     /// End a session
     Delete { id: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionAttachArguments {
+    pub(crate) id: String,
+    /// What the session calls it; its tools are shown as `SERVER__tool`
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Where it is, such as `https://example.com/mcp`
+    // Not `url`: clap would take it for the global option of that name.
+    #[arg(value_name = "URL")]
+    pub(crate) address: String,
+    /// Send this header with every request, such as `Authorization: Bearer ...`; may be repeated
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// It speaks the older HTTP+SSE transport
+    #[arg(long)]
+    pub(crate) sse: bool,
+    /// Do not wait until it has connected or failed
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+    #[arg(long)]
+    pub(crate) now: bool,
 }
 
 #[derive(Debug, Args)]
@@ -439,12 +522,37 @@ pub(crate) struct CallsArguments {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Only calls that ended so, such as `ok`, `tool_error` or `timeout`
-    #[arg(long)]
-    pub(crate) outcome: Option<String>,
+    /// Only calls of tools of this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Only calls that were made in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only calls that ended so
+    #[arg(long, value_parser = outcome_parser())]
+    pub(crate) outcome: Option<CallOutcome>,
+    /// Only calls since then: a duration such as `15m` or `2d`, or a timestamp such as `2026-11-17T08:00:00Z`
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Also show the session, and why a call failed; implied by an outcome that is a failure
+    #[arg(long, short)]
+    pub(crate) long: bool,
+    /// Go on and show calls as they end, until interrupted; with --json one line each
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
     /// Print the large result that was kept under this handle
-    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["tool", "outcome"])]
+    #[arg(
+        long,
+        value_name = "HANDLE",
+        conflicts_with_all = ["tool", "server", "session", "outcome", "since", "follow"]
+    )]
     pub(crate) result: Option<String>,
+}
+
+/// Takes the words of outcomes and names them where another one is given.
+fn outcome_parser() -> impl TypedValueParser<Value = CallOutcome> {
+    PossibleValuesParser::new(CallOutcome::ALL.map(CallOutcome::as_str))
+        .try_map(|word| CallOutcome::from_word(&word).ok_or("is not an outcome"))
 }
 
 #[derive(Debug, Subcommand)]
@@ -511,7 +619,12 @@ impl From<RoleArgument> for Role {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Where to listen for HTTP; the server answers at /mcp
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8421")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8421",
+        value_parser = listen_address
+    )]
     pub(crate) listen: SocketAddr,
     /// Speak over standard input and output instead
     #[arg(long, conflicts_with = "listen")]

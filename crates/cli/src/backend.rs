@@ -12,6 +12,7 @@ use crate::embedded::{end_board, load_config, open_store, start_board};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
+use crate::session_backend::local_caller;
 
 /// Answers commands.
 pub(crate) enum Backend {
@@ -94,9 +95,11 @@ impl Backend {
             Self::Remote(remote) => remote.call(name, &body).await,
             Self::Embedded(board) => {
                 let request = CallRequest {
+                    check: None,
                     tool: name.to_owned().into(),
                     arguments: body.arguments,
                     face: Face::Cli,
+                    caller: local_caller(),
                     session: None,
                     progress: None,
                 };

@@ -2,10 +2,13 @@
 
 mod auth;
 mod calls;
+mod calls_follow;
+mod calls_source;
 mod chat;
 mod check;
 mod config;
 mod connect;
+mod connect_move;
 mod demo_server;
 mod doctor;
 mod import;
@@ -22,6 +25,8 @@ mod stdio_bridge;
 mod tool_call;
 mod tool_list;
 mod tool_show;
+mod toolset;
+mod toolset_draft;
 
 use std::process::ExitCode;
 
@@ -52,6 +57,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         }
         Command::Tool(ToolCommand::Show { name }) => tool_show::run(globals, &name, output).await,
         Command::Tool(ToolCommand::Call(wanted)) => tool_call::run(globals, &wanted, output).await,
+        Command::Toolset(wanted) => toolset::run(globals, wanted, output).await,
         Command::Session(wanted) => session::run(globals, wanted, output).await,
         Command::Chat(wanted) => chat::run(globals, &wanted, output).await,
         Command::Provider(ProviderCommand::List) => provider_list::run(globals, output).await,

@@ -8,7 +8,9 @@ mod data_dir;
 mod embedded;
 mod exposure;
 mod failure;
+mod file_limit;
 mod history_text;
+mod listen_address;
 mod output;
 mod progress;
 mod remote;
@@ -40,7 +42,9 @@ fn main() -> ExitCode {
     // Dropped last: it sends what a collector has not got yet.
     let _tracing =
         init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
-    let output = Output::new(arguments.globals.json);
+    let log_format = arguments.globals.log_format.into();
+    let is_service = arguments.command.tells_the_news();
+    let output = Output::new(arguments.globals.json).with_log(is_service, log_format);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output.fail(&failure::Failure::start(error.to_string())),

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize;
 use serde::Serialize;
+use serde_json::{Value, json};
+use switchboard_telemetry::LogFormat;
 
 use crate::failure::Failure;
 
@@ -16,12 +18,19 @@ const NARROWEST: u16 = 40;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     is_json: bool,
+    /// Words for people are lines of a log that programs read.
+    logs_json: bool,
 }
 
 #[expect(clippy::unused_self, reason = "only who was handed the output may write")]
 impl Output {
     pub(crate) fn new(is_json: bool) -> Self {
-        Self { is_json }
+        Self { is_json, logs_json: false }
+    }
+
+    /// The same for a command that runs on and logs: where its log is JSON, so is everything else on standard error.
+    pub(crate) fn with_log(self, is_service: bool, format: LogFormat) -> Self {
+        Self { logs_json: is_service && format == LogFormat::Json, ..self }
     }
 
     /// Whether one JSON document is wanted on standard output.
@@ -70,6 +79,9 @@ impl Output {
 
     /// A line for people, beside the data.
     pub(crate) fn note(self, text: &str) {
+        if self.logs_json {
+            return log_line("WARN", json!({ "message": text }));
+        }
         let _nobody_listens = writeln!(anstream::stderr(), "{text}");
     }
 
@@ -85,7 +97,7 @@ impl Output {
         } else {
             ContentArrangement::Disabled
         });
-        table.set_header(header.iter().map(|name| Cell::new(name.to_uppercase())));
+        table.set_header(header.iter().map(|name| cell(name.to_uppercase())));
         table.add_rows(rows);
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
@@ -99,6 +111,8 @@ impl Output {
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
         if self.is_json {
             self.json(&failure.json());
+        } else if self.logs_json {
+            log_line("ERROR", failure.json()["error"].take());
         } else {
             let text = failure.text();
             let text = match text.strip_prefix("error: ") {
@@ -111,10 +125,43 @@ impl Output {
     }
 }
 
-/// Foreign text without control characters, so that it cannot move the cursor, recolour or write elsewhere.
+/// One line on standard error in the shape of the JSON log.
+fn log_line(level: &str, fields: Value) {
+    let mut line = json!({"timestamp": jiff::Timestamp::now().to_string(), "level": level});
+    if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
+        line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    let _nobody_listens = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Foreign text without control characters, so that it cannot move the cursor, recolour or write elsewhere, and without
+/// characters that change the direction of writing.
 pub(crate) fn harmless(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns_direction(c);
+    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A cell of a table. What could steer a terminal is written as an escape, so that it can be seen.
+#[expect(clippy::disallowed_methods, reason = "every other cell is made by this function")]
+#[allow(clippy::needless_pass_by_value, reason = "callers hand over texts and numbers alike")]
+pub(crate) fn cell(content: impl ToString) -> Cell {
+    let mut shown = String::new();
+    for c in content.to_string().chars() {
+        match c {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            c if c.is_control() || turns_direction(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    Cell::new(shown)
+}
+
+/// Characters that change the direction of the text around them, or break lines unseen.
+fn turns_direction(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    )
 }
 
 /// A state word, coloured by what it means.
@@ -124,5 +171,17 @@ pub(crate) fn state_cell(state: &str) -> Cell {
         "unavailable" => Color::Red,
         _ => Color::Yellow,
     };
-    Cell::new(state).fg(color)
+    cell(state).fg(color)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_shows_what_could_steer_a_terminal() {
+        let text = "a\u{1b}[31mb\u{202e}c\u{2066}d\u{9b}e\nf\tg";
+        assert_eq!(cell(text).content(), r"a\u{1b}[31mb\u{202e}c\u{2066}d\u{9b}e f g");
+        assert_eq!(harmless("a\u{1b}b\u{202e}c\nd"), "a\u{fffd}b\u{fffd}c\nd");
+    }
 }

@@ -1,19 +1,31 @@
-//! Shows how far the connecting is, on a terminal only.
+//! Shows how far the connecting is: a line that changes on a terminal, and now and then a line elsewhere.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use switchboard_model::ServerState;
 use switchboard_runtime::StartEvent;
 
-/// A line that counts connected servers; nothing at all where nobody looks.
-pub(crate) struct ConnectProgress(Option<ProgressBar>);
+/// How often a line says what a server is waited for, where there is no terminal.
+const BETWEEN_LINES: u64 = 10;
+
+/// A line that counts connected servers.
+pub(crate) enum ConnectProgress {
+    Bar(ProgressBar),
+    /// No terminal: only what takes long is told.
+    Lines,
+    /// Somebody else tells.
+    Silent,
+}
 
 impl ConnectProgress {
     pub(crate) fn start(servers: usize) -> Self {
-        if servers == 0 || !std::io::stderr().is_terminal() {
-            return Self(None);
+        if servers == 0 {
+            return Self::Silent;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines;
         }
         let bar = ProgressBar::new(servers as u64);
         if let Ok(style) =
@@ -22,19 +34,36 @@ impl ConnectProgress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self(Some(bar))
+        Self::Bar(bar)
     }
 
     pub(crate) fn note(&self, event: &StartEvent) {
-        let StartEvent::Attempted(status) = event;
-        let Some(bar) = &self.0 else { return };
-        bar.inc(1);
-        let mark = if status.state == ServerState::Ready { "✓" } else { "✗" };
-        bar.set_message(format!("{mark} {}", status.name));
+        match (self, event) {
+            (Self::Bar(bar), StartEvent::Attempted(status)) => {
+                bar.inc(1);
+                let mark = if status.state == ServerState::Ready { "✓" } else { "✗" };
+                bar.set_message(format!("{mark} {}", status.name));
+            }
+            (Self::Bar(bar), StartEvent::Waiting(status)) => {
+                if let Some(waiting) = &status.waiting {
+                    bar.set_message(format!("{}: {waiting}", status.name));
+                }
+            }
+            (Self::Lines, StartEvent::Waiting(status)) => {
+                let is_due = |seconds: u64| seconds > 0 && seconds.is_multiple_of(BETWEEN_LINES);
+                if let Some(waiting) = &status.waiting
+                    && is_due(waiting.elapsed.as_secs())
+                {
+                    let name = &status.name;
+                    let _nobody_listens = writeln!(anstream::stderr(), "{name}: {waiting}");
+                }
+            }
+            (Self::Lines, StartEvent::Attempted(_)) | (Self::Silent, _) => {}
+        }
     }
 
     pub(crate) fn finish(self) {
-        if let Some(bar) = self.0 {
+        if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
     }

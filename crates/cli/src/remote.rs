@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use reqwest::header::ACCEPT;
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use switchboard_api::{CallBody, CallView, Problem, RecordList, ServerList, ToolList, ToolView};
+use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 
 use switchboard_config::API_KEY_VARIABLE;
 use switchboard_model::{Secret, is_on_this_machine};
 
-use crate::args::CallsArguments;
 use crate::failure::Failure;
 
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
@@ -32,6 +31,7 @@ impl Remote {
         let base = reqwest::Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .map(instance_address)
             .ok_or_else(|| Failure::usage(format!("'{url}' is not an http or https URL")))?;
         let (http, key) = connection(&base)?;
         Ok(Self { http, base, key })
@@ -51,17 +51,6 @@ impl Remote {
 
     pub(crate) async fn call(&self, name: &str, body: &CallBody) -> Result<CallView, Failure> {
         self.read(self.http.post(self.at(&["tools", name, "call"])).json(body)).await
-    }
-
-    pub(crate) async fn calls(&self, wanted: &CallsArguments) -> Result<RecordList, Failure> {
-        let mut url = self.at(&["calls"]);
-        url.query_pairs_mut().append_pair("limit", &wanted.limit.to_string());
-        for (key, value) in [("tool", &wanted.tool), ("outcome", &wanted.outcome)] {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(key, value);
-            }
-        }
-        self.read(self.http.get(url)).await
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(
@@ -166,8 +155,9 @@ impl Remote {
         if status.is_success() {
             return Ok(response);
         }
+        let hint = (status == StatusCode::UNAUTHORIZED).then(|| key_hint(self.key.is_some()));
         match response.json::<Problem>().await {
-            Ok(problem) => Err(problem.into()),
+            Ok(problem) => Err(Failure::from(problem).with_hint(hint)),
             Err(_) => Err(Failure::unreachable(format!(
                 "{} answered HTTP {status}; is it a Switchboard?",
                 self.base
@@ -185,6 +175,35 @@ impl Remote {
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         Failure::unreachable(format!("cannot reach {}: {}", self.base, cause(error)))
             .with_hint(Some(IS_IT_RUNNING.into()))
+    }
+}
+
+/// The address of an instance, given its own or that of one of its MCP endpoints.
+fn instance_address(mut url: reqwest::Url) -> reqwest::Url {
+    let segments: Vec<_> = url.path().split('/').collect();
+    let endpoint = segments.iter().rposition(|segment| *segment == "mcp").filter(|place| {
+        let next = segments.get(place + 1).copied().unwrap_or_default();
+        matches!(next, "" | "servers" | "toolsets" | "sessions")
+    });
+    if let Some(place) = endpoint {
+        let path = segments.iter().take(place).copied().collect::<Vec<_>>().join("/");
+        url.set_path(&path);
+        url.set_query(None);
+    }
+    url.set_fragment(None);
+    url
+}
+
+/// The way out for who is not let in.
+pub(crate) fn key_hint(has_key: bool) -> String {
+    if has_key {
+        format!(
+            "the key in {API_KEY_VARIABLE} is not valid there; `switchboard key list` on that machine shows its keys"
+        )
+    } else {
+        format!(
+            "set {API_KEY_VARIABLE} to an API key; `switchboard key add NAME` on that machine makes one"
+        )
     }
 }
 
@@ -212,4 +231,24 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_found_by_its_address_and_by_those_of_its_endpoints() {
+        #[track_caller]
+        fn check(given: &str, expected: &str) {
+            assert_eq!(instance_address(given.parse().unwrap()).as_str(), expected, "{given}");
+        }
+        check("http://h:8420", "http://h:8420/");
+        check("http://h:8420/mcp", "http://h:8420/");
+        check("http://h:8420/mcp/", "http://h:8420/");
+        check("http://h/mcp/toolsets/a,b?toolsets=a#x", "http://h/");
+        check("https://h/tools/mcp/servers/crm", "https://h/tools");
+        check("https://h/tools", "https://h/tools");
+        check("https://h/mcp-board", "https://h/mcp-board");
+    }
 }

@@ -7,9 +7,9 @@ use switchboard_api::{
     CallView, NewSession, Problem, RenderingView, SessionCallBody, SessionChange, SessionList,
     SessionTools, SessionToolsets, SessionView,
 };
-use switchboard_gateway::Gateway;
+use switchboard_gateway::{ATTACH_WAIT, Gateway};
 use switchboard_http::{present_sessions as present, session_call};
-use switchboard_model::{Face, LocalToolChoice};
+use switchboard_model::{Caller, Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
 use switchboard_sessions::{Session, SessionError, Summary};
@@ -23,7 +23,12 @@ use crate::output::Output;
 use crate::remote::Remote;
 
 /// Whose the sessions are that are made without a server.
-const LOCAL_OWNER: &str = "local";
+pub(crate) const LOCAL_OWNER: &str = "local";
+
+/// Who makes the calls of a command that works without a server.
+pub(crate) fn local_caller() -> Caller {
+    Caller::of(LOCAL_OWNER.into())
+}
 
 /// Answers commands about sessions.
 pub(crate) enum SessionBackend {
@@ -36,6 +41,13 @@ pub(crate) enum SessionBackend {
 pub(crate) enum Apply {
     NextTurn,
     Now,
+}
+
+/// Whether a change waits for the servers that it attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    UntilConnected,
+    No,
 }
 
 impl SessionBackend {
@@ -80,8 +92,9 @@ impl SessionBackend {
             Self::Embedded(_, gateway, _) => {
                 let id = wanted.id.clone();
                 let beginning = present::beginning(wanted);
-                let session = gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning).await?;
-                Ok(present::session(Summary::of(&session)))
+                let session =
+                    gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning, ATTACH_WAIT).await?;
+                Ok(present::session(gateway, Summary::of(&session)))
             }
         }
     }
@@ -91,8 +104,8 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let sessions = gateway.sessions().list(None).await?;
-                let sessions = sessions.into_iter().map(present::session).collect();
-                Ok(SessionList { sessions })
+                let clients = gateway.session_clients(None).await?;
+                Ok(present::sessions(gateway, sessions, &clients))
             }
         }
     }
@@ -102,7 +115,9 @@ impl SessionBackend {
             Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
             Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
-                Ok(present::session(Summary::of(&session)))
+                let clients = gateway.session_clients(Some(&session.owner)).await?;
+                let view = present::session(gateway, Summary::of(&session));
+                Ok(present::with_clients(view, &clients))
             }
         }
     }
@@ -112,23 +127,27 @@ impl SessionBackend {
         id: &str,
         wanted: SessionChange,
         apply: Apply,
+        wait: Wait,
     ) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => {
-                let query = match apply {
-                    Apply::NextTurn => Vec::new(),
-                    Apply::Now => vec![("apply", "now".to_owned())],
-                };
+                let mut query = Vec::new();
+                query.extend((apply == Apply::Now).then(|| ("apply", "now".to_owned())));
+                query.extend((wait == Wait::No).then(|| ("wait", "0".to_owned())));
                 remote.patch(&["sessions", id], &query, &wanted).await
             }
             Self::Embedded(_, gateway, turns) => {
                 let session = found(gateway, id).await?;
                 let (expected, change) = present::change(wanted);
-                gateway.change_session(&session, expected, change).await?;
+                let wait = match wait {
+                    Wait::UntilConnected => ATTACH_WAIT,
+                    Wait::No => Duration::ZERO,
+                };
+                gateway.change_session(&session, expected, change, wait).await?;
                 if apply == Apply::Now {
                     turns.apply_now(&session.id);
                 }
-                Ok(present::session(Summary::of(&session)))
+                Ok(present::session(gateway, Summary::of(&session)))
             }
         }
     }
@@ -137,8 +156,7 @@ impl SessionBackend {
         match self {
             Self::Remote(remote) => remote.delete(&["sessions", id]).await,
             Self::Embedded(_, gateway, _) => {
-                gateway.end_session(&found(gateway, id).await?).await;
-                Ok(())
+                Ok(gateway.end_session(&found(gateway, id).await?).await?)
             }
         }
     }
@@ -197,8 +215,15 @@ impl SessionBackend {
             }
             Self::Embedded(_, gateway, _) => {
                 let session = found(gateway, id).await?;
-                let called =
-                    session_call::call(gateway, &session, tool.to_owned(), body, Face::Cli).await;
+                let called = session_call::call(
+                    gateway,
+                    &session,
+                    tool.to_owned(),
+                    body,
+                    Face::Cli,
+                    local_caller(),
+                )
+                .await;
                 called.map_err(Failure::from)
             }
         }

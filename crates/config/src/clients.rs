@@ -71,6 +71,19 @@ impl Client {
         self != Self::ClaudeDesktop
     }
 
+    /// The text of a file of this client without these servers. Whatever else stands there stays as it is.
+    pub fn without_servers(self, text: &str, names: &[&str]) -> Result<String, Unwritable> {
+        if names.is_empty() || text.trim().is_empty() {
+            return Ok(text.to_owned());
+        }
+        match self {
+            Self::Codex => toml_file::remove(self.list_key(), text, names),
+            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor | Self::VsCode | Self::Gemini => {
+                json_file::remove(self.list_key(), text, names)
+            }
+        }
+    }
+
     /// The key of the server list.
     fn list_key(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 //! Everything is expanded once. What comes out is never looked at again: a token that happens to hold
 //! `${` or to start with `file:` stays as it is.
 
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 
 use crate::path::Path;
 use crate::place::Origin;
@@ -37,7 +37,8 @@ impl Expander<'_> {
                 }
             }
             Value::Text(text) => match self.expand_text(text, path) {
-                Ok(Some(expanded)) => {
+                Ok(Some((expanded, file))) => {
+                    node.file = file;
                     node.loose = true;
                     node.sensitive |= expanded.substituted;
                     let written = std::mem::replace(text, expanded.text);
@@ -55,7 +56,11 @@ impl Expander<'_> {
     }
 
     /// `None` when there is nothing to expand.
-    fn expand_text(&self, text: &str, path: &Path) -> Result<Option<template::Expanded>, Refused> {
+    fn expand_text(
+        &self,
+        text: &str,
+        path: &Path,
+    ) -> Result<Option<(template::Expanded, Option<PathBuf>)>, Refused> {
         let file = path.is_secret().then(|| text.strip_prefix("file:")).flatten();
         if file.is_none() && !text.contains("${") {
             return Ok(None);
@@ -65,10 +70,11 @@ impl Expander<'_> {
         };
         let expanded = template::expand(file.unwrap_or(text), lookup)
             .map_err(|fault| Box::new(describe(&fault, path)))?;
-        match file {
-            None => Ok(Some(expanded)),
-            Some(_) => self.read(text, &expanded.text, path).map(Some),
+        if file.is_none() {
+            return Ok(Some((expanded, None)));
         }
+        let file = self.directory.join(&expanded.text);
+        self.read(text, &expanded.text, path).map(|read| Some((read, Some(file))))
     }
 
     fn read(&self, written: &str, file: &str, path: &Path) -> Result<template::Expanded, Refused> {

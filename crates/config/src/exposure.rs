@@ -24,7 +24,8 @@ impl ExposureSource {
         alias: Option<&str>,
     ) -> Result<Self, String> {
         let is_given = |text: &&str| !text.trim().is_empty();
-        let is_alias = tool_sets.filter(is_given).is_none() && alias.filter(is_given).is_some();
+        let is_alias = tool_sets.as_ref().is_none_or(|value| !is_given(value))
+            && alias.as_ref().is_some_and(is_given);
         let tool_sets = if is_alias { alias } else { tool_sets };
         let dynamic = dynamic.filter(|text| !text.trim().is_empty()).map(parse_flag).transpose();
         Ok(Self {

@@ -28,6 +28,7 @@ mod shape_words;
 mod show;
 mod source;
 mod template;
+mod toolset_draft;
 mod tree;
 mod yaml;
 
@@ -37,9 +38,10 @@ pub use clients::{
 };
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
-pub use import::{Imported, ImportedServer, import_servers};
+pub use import::{ImportScope, Imported, ImportedServer, import_servers};
 pub use load::{Input, SourceFile, load};
 pub use merge::{Merged, merge_into};
 pub use place::Place;
 pub use problem::{Problem, Problems, Severity, Snippet};
 pub use schema::json_schema;
+pub use toolset_draft::{DraftSet, DraftTool, ToolsetDraft};

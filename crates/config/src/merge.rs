@@ -20,6 +20,9 @@ pub struct Merged {
     pub text: String,
     /// What was left out and why.
     pub notes: Vec<String>,
+    /// Names of imported servers that the file has now: those that were added, and those that it had before with the
+    /// same command or address.
+    pub held: Vec<String>,
 }
 
 /// Leaves the text out, which may hold secrets.
@@ -51,8 +54,16 @@ pub fn merge_into(
         .iter()
         .map(|server| format!("{}: left out, a server of this name is already there", server.name))
         .collect();
+    let same = known.iter().filter(|server| {
+        root.as_ref().and_then(|root| server_node(root, &server.name)).is_some_and(|node| {
+            ["command", "args", "url"]
+                .iter()
+                .all(|key| texts_of(node.get(key)) == server.texts(key))
+        })
+    });
+    let held = same.chain(&added).map(|server| server.name.clone()).collect();
     if added.is_empty() {
-        return Ok(Merged { text: existing_text.into(), notes });
+        return Ok(Merged { text: existing_text.into(), notes, held });
     }
 
     let edit = Edit { source: &source, text: existing_text, mode, added: &added };
@@ -64,11 +75,33 @@ pub fn merge_into(
     if found.as_ref() != Some(&expected) {
         return Err(edit.give_up(&Origin::Nowhere).into());
     }
-    Ok(Merged { text, notes })
+    Ok(Merged { text, notes, held })
 }
 
 fn root_entry(document: &Node) -> Option<&Entry> {
     [RootKey::Switchboard, RootKey::Myai].iter().find_map(|key| document.entry(key.as_str()))
+}
+
+/// The server of this name.
+fn server_node<'a>(document: &'a Node, name: &str) -> Option<&'a Node> {
+    let mcps = root_entry(document)?.node.get("toolbox")?.get("mcps")?;
+    mcps.items().iter().find(|server| texts_of(server.get("name")) == [name])
+}
+
+/// A text, or a list of texts; nothing where there is neither.
+fn texts_of(node: Option<&Node>) -> Vec<&str> {
+    fn text(node: &Node) -> Option<&str> {
+        match &node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+    match node {
+        Some(node) if matches!(node.value, Value::List(_)) => {
+            node.items().iter().filter_map(text).collect()
+        }
+        node => node.and_then(text).into_iter().collect(),
+    }
 }
 
 /// The names of the servers that are there, in their order.

@@ -16,7 +16,7 @@ enum Segment {
 const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
 /// The keys of a provider entry that hold no secret. All others do: its credentials stand beside them, and whoever misspells
 /// `api_key` has still written a key.
-const PROVIDER_PLAIN: [&str; 14] = [
+const PROVIDER_PLAIN: [&str; 15] = [
     "name",
     "kind",
     "base_url",
@@ -29,6 +29,7 @@ const PROVIDER_PLAIN: [&str; 14] = [
     "show_thinking",
     "account",
     "project",
+    "tool_schema",
     "idle_timeout",
     "total_timeout",
 ];

@@ -49,6 +49,8 @@ pub(crate) struct RawToolbox {
     pub(crate) tools: Option<Vec<RawTool>>,
     /// The MCP servers, in the order in which they are registered.
     pub(crate) mcps: Option<Vec<RawServer>>,
+    /// What holds for every server of `mcps` that does not say otherwise.
+    pub(crate) defaults: Option<RawServerDefaults>,
     /// The built-in tools to register: `all`, or a list of names. Without this key, those that `tools`
     /// names.
     pub(crate) local_tools: Option<RawLocalTools>,
@@ -66,8 +68,10 @@ pub(crate) struct RawTool {
     /// How many calls of this tool run at the same time.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run.
+    /// How long one call may run, and, when it reports progress, how long after the last of it.
     pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    pub(crate) max_timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
     /// How long a running call may stay silent. Without it, for the whole of `timeout`.
@@ -135,11 +139,22 @@ pub(crate) struct RawServer {
     pub(crate) env: Option<BTreeMap<String, String>>,
     /// The directory that the program starts in; relative to this file.
     pub(crate) cwd: Option<String>,
+    /// `shared`: one process of a `stdio` server serves everybody. `per_session`: each session has a process of its own,
+    /// started by its first call, with its own state, questions and roots.
+    #[schemars(extend("default" = "shared"))]
+    pub(crate) process: Option<RawProcess>,
+    /// With `process: per_session`: how many sessions may have a process at the same time. Calls of further sessions are
+    /// refused.
+    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_PROCESSES))]
+    pub(crate) max_processes: Option<u32>,
+    /// With `process: per_session`: how long a process is kept without a call. The next call starts another one.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROCESS_IDLE)))]
+    pub(crate) process_idle_timeout: Option<RawDuration>,
     /// `strict`: every tool of the server must be in `toolbox.tools`. `dynamic`: other tools run under
     /// `default_tool_config`.
     #[schemars(required)]
     pub(crate) mode: Option<RawMode>,
-    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`.
+    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`, here or in `toolbox.defaults`.
     pub(crate) default_tool_config: Option<RawToolDefaults>,
     /// With a list, only tools that match one of these patterns exist.
     #[schemars(extend("examples" = [["get_*"]]))]
@@ -147,11 +162,12 @@ pub(crate) struct RawServer {
     /// Tools that match one of these patterns do not exist.
     #[schemars(extend("examples" = [["delete_*"]]))]
     pub(crate) tool_denylist: Option<Vec<String>>,
-    /// Whether the start fails when the server cannot be reached.
+    /// Whether the start fails when the server cannot be reached. With `false` the board starts without it, and its
+    /// tools come when it does.
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
     /// The toolset that its tools belong to; servers that name the same one share it. Default: the name
-    /// of the server.
+    /// of the server. `none` makes no set: then its tools are only in the sets of `toolsets` that name them.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub(crate) toolset: Option<String>,
     /// The prompts of the server that are passed on: names or patterns. Without this key all of them,
@@ -161,11 +177,26 @@ pub(crate) struct RawServer {
     /// Which protocol era to speak: `auto` asks the server.
     #[schemars(extend("default" = "auto"))]
     pub(crate) era: Option<RawEra>,
-    /// How long connecting and the first listing may take.
-    #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECT_TIMEOUT)))]
+    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server, which may have
+    /// to be downloaded first.
     pub(crate) connect_timeout: Option<RawDuration>,
     /// How often to ask for the tools again when the server does not say when to.
     pub(crate) poll_interval: Option<RawDuration>,
+}
+
+/// What holds for every server that does not say otherwise.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ServerDefaults")]
+pub(crate) struct RawServerDefaults {
+    /// Whether the start fails when a server cannot be reached.
+    #[schemars(extend("default" = true))]
+    pub(crate) required: Option<bool>,
+    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server.
+    pub(crate) connect_timeout: Option<RawDuration>,
+    /// Limits of tools that are not in `tools`. What a server writes in its own `default_tool_config` goes before, field
+    /// by field.
+    pub(crate) default_tool_config: Option<RawToolDefaults>,
 }
 
 /// How to be let in by a server.
@@ -229,9 +260,12 @@ pub(crate) struct RawToolDefaults {
         extend("examples" = [10], "default" = BUILT_IN_LIMITS.max_instances)
     )]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run.
+    /// How long one call may run, and, when it reports progress, how long after the last of it.
     #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.timeout)))]
     pub(crate) timeout: Option<RawDuration>,
+    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.max_timeout)))]
+    pub(crate) max_timeout: Option<RawDuration>,
     /// How long a call may wait for a free slot. Without it, as long as `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
     /// How long a running call may stay silent. Without it, for the whole of `timeout`.
@@ -442,6 +476,14 @@ pub(crate) enum RawTransport {
     StreamableHttp,
     Sse,
     Stdio,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawProcess {
+    Shared,
+    PerSession,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]

@@ -59,6 +59,10 @@ pub(crate) struct RawProvider {
     /// The Google Cloud project of `code-assist`. Without it, `GOOGLE_CLOUD_PROJECT`, else Google is asked.
     #[schemars(length(min = 1), extend("examples" = ["my-project"]))]
     pub(crate) project: Option<String>,
+    /// How `gemini` and `code-assist` are told what tools take: `json_schema` in `parametersJsonSchema`, `parameters` in the
+    /// older field of that name, which knows fewer keywords, `auto` in the first until the backend does not know it.
+    #[schemars(extend("default" = "auto"))]
+    pub(crate) tool_schema: Option<RawToolSchema>,
     /// How long the provider may be silent.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROVIDER_IDLE_TIMEOUT)))]
     pub(crate) idle_timeout: Option<RawDuration>,
@@ -81,6 +85,15 @@ pub(crate) enum RawProviderKind {
     Gemini,
     CodeAssist,
     Demo,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum RawToolSchema {
+    Auto,
+    JsonSchema,
+    Parameters,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -4,9 +4,10 @@
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
-    ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan, JwksSource,
-    LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan, ServerPlan,
-    ToolEntry, ToolsetPlan, UpstreamAuth, redact_url, render_duration,
+    AdmissionMode, ArgumentSpec, BUILT_IN_LIMITS, EgressRule, Endpoint, EraChoice, GatewayPlan,
+    JwksSource, LimitsOverlay, LocalToolChoice, Plan, ProviderAuth, ProviderPlan, SecurityPlan,
+    ServerPlan, Sharing, ToolEntry, ToolSchemaForm, ToolsetPlan, UpstreamAuth, redact_url,
+    render_duration,
 };
 
 use crate::emit::Doc;
@@ -32,7 +33,9 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
     let tools = tools.map(|(at, tool)| tool_entry(tool, at, source)).collect();
     fields.put_list("tools", tools);
     let servers = items("mcps").into_iter().zip(&plan.servers);
-    let servers = servers.map(|(at, server)| server_entry(server, at, source)).collect();
+    let defaults = toolbox.as_ref().and_then(|toolbox| toolbox.get("defaults"));
+    let servers =
+        servers.map(|(at, server)| server_entry(server, at, defaults.clone(), source)).collect();
     fields.put_list("mcps", servers);
     let mut whole = Fields::new(Some(config.clone()), source);
     whole.out.push(("toolbox".into(), fields.done()));
@@ -145,19 +148,35 @@ fn argument(spec: &ArgumentSpec, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.done()
 }
 
-fn server_entry(server: &ServerPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+/// What is inherited from `toolbox.defaults` is shown with every server, with its place there.
+fn server_entry<'a>(
+    server: &ServerPlan,
+    at: At<'a>,
+    inherited: Option<At<'a>>,
+    source: &'a Source<'a>,
+) -> Doc {
     let defaults = at.get("default_tool_config");
+    let is_used = defaults.is_some() || server.mode == AdmissionMode::Dynamic;
+    let inherited_limits = inherited.as_ref().and_then(|at| at.get("default_tool_config"));
     let spec = &server.spec;
     let mut fields = Fields::new(Some(at), source);
+    fields.inherited = inherited;
     fields.put("name", json!(spec.name.as_str()));
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
     put_endpoint(&mut fields, &spec.endpoint);
+    if let Sharing::PerSession { most, idle } = spec.sharing {
+        fields.put("process", json!(spec.sharing.as_str()));
+        fields.put("max_processes", json!(most));
+        fields.put("process_idle_timeout", json!(render_duration(idle)));
+    }
     fields.put("mode", json!(server.mode.as_str()));
-    if let Some(limits) = server.default_limits {
+    if let Some(limits) = server.default_limits.filter(|_| is_used) {
         let mut below = Fields::new(defaults, source);
+        below.inherited = inherited_limits;
         below.put_limits(&LimitsOverlay {
             max_instances: limits.max_instances.or(Some(BUILT_IN_LIMITS.max_instances)),
             timeout: limits.timeout.or(Some(BUILT_IN_LIMITS.timeout)),
+            max_timeout: Some(limits.resolve().max_timeout),
             max_result_bytes: limits.max_result_bytes.or(Some(BUILT_IN_LIMITS.max_result_bytes)),
             ..limits
         });
@@ -204,6 +223,9 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &Source<'_>) -> D
     fields.put("show_thinking", json!(settings.show_thinking));
     fields.put_written("account", text(&provider.account));
     fields.put_written("project", text(&provider.project));
+    let tool_schema = provider.tool_schema;
+    let is_chosen = tool_schema != ToolSchemaForm::Auto;
+    fields.put_written("tool_schema", is_chosen.then(|| json!(tool_schema.as_str())));
     fields.put("idle_timeout", json!(render_duration(provider.idle_timeout)));
     fields.put("total_timeout", json!(render_duration(provider.total_timeout)));
     fields.done()
@@ -230,7 +252,9 @@ fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
 fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
     match auth {
         UpstreamAuth::None => {}
-        UpstreamAuth::Bearer(_) => fields.put_secrets("auth", std::iter::once("bearer")),
+        UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
+            fields.put_secrets("auth", std::iter::once("bearer"));
+        }
         UpstreamAuth::OAuth(_) => {
             let below = fields.written("auth");
             let oauth = below.as_ref().and_then(|auth| auth.get("oauth"));
@@ -249,13 +273,15 @@ fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
 /// The fields of one map, each looked up in the tree for its origin.
 struct Fields<'a> {
     at: Option<At<'a>>,
+    /// Where a value comes from that is not written in `at`.
+    inherited: Option<At<'a>>,
     source: &'a Source<'a>,
     out: Vec<(String, Doc)>,
 }
 
 impl<'a> Fields<'a> {
     fn new(at: Option<At<'a>>, source: &'a Source<'a>) -> Self {
-        Self { at, source, out: Vec::new() }
+        Self { at, inherited: None, source, out: Vec::new() }
     }
 
     fn written(&self, key: &str) -> Option<At<'a>> {
@@ -267,7 +293,8 @@ impl<'a> Fields<'a> {
     }
 
     fn put(&mut self, key: &str, value: Json) {
-        let doc = self.value(self.written(key).as_ref(), value);
+        let inherited = || self.inherited.as_ref().and_then(|at| at.get(key));
+        let doc = self.value(self.written(key).or_else(inherited).as_ref(), value);
         self.out.push((key.into(), doc));
     }
 
@@ -304,6 +331,7 @@ impl<'a> Fields<'a> {
         self.put_written("max_instances", limits.max_instances.map(|n| json!(n)));
         let durations = [
             ("timeout", limits.timeout),
+            ("max_timeout", limits.max_timeout),
             ("queue_timeout", limits.queue_timeout),
             ("inactivity_timeout", limits.inactivity_timeout),
         ];

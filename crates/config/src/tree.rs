@@ -1,5 +1,7 @@
 //! The configuration as a tree in which every value knows where it was written.
 
+use std::path::PathBuf;
+
 use serde_json::Value as Json;
 
 use crate::path::Path;
@@ -17,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) sensitive: bool,
     /// What stood here before a variable was put in its place. That may be shown.
     pub(crate) template: Option<String>,
+    /// The file that it was read from (`file:`).
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// What a node holds.
@@ -43,7 +47,7 @@ pub(crate) struct Entry {
 
 impl Node {
     pub(crate) fn new(value: Value, origin: Origin) -> Self {
-        Self { value, origin, loose: false, sensitive: false, template: None }
+        Self { value, origin, loose: false, sensitive: false, template: None, file: None }
     }
 
     /// The entry of a map.
@@ -135,7 +139,8 @@ impl Node {
                 Value::Map(map.into_iter().map(entry).collect())
             }
         };
-        Self { value, origin: origin.clone(), loose: true, sensitive: false, template: None }
+        let origin = origin.clone();
+        Self { value, origin, loose: true, sensitive: false, template: None, file: None }
     }
 }
 

@@ -7,6 +7,7 @@ use switchboard_protocol::Capabilities;
 use switchboard_sessions::Session;
 use switchboard_view::{ListEra, Scope};
 
+use crate::call_check::Reached;
 use crate::client::Client;
 use crate::level::Level;
 
@@ -14,6 +15,8 @@ use crate::level::Level;
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
     pub(crate) principal: Arc<str>,
+    /// The name that the client gives itself.
+    pub(crate) client_name: Option<Arc<str>>,
     /// The legacy client; `None` in the modern era.
     pub(crate) client: Option<Arc<Client>>,
     /// Whose toolsets it sees, if anybody's.
@@ -47,6 +50,7 @@ pub(crate) enum Job {
     Call {
         tool: CanonicalName,
         arguments: Option<String>,
+        reached: Reached,
     },
     Pass {
         server: ServerName,

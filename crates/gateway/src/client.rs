@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use switchboard_model::JsonText;
 use switchboard_protocol::{Capabilities, Members, notification};
-use switchboard_runtime::RpcError;
+use switchboard_runtime::{Ear, RpcError};
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::client_info::ClientInfo;
 use crate::gaze::{Changes, Gaze, TOOLS_CHANGED};
 use crate::level::Level;
+use crate::relist::RelistHistory;
 
 /// Messages that wait for a slow reader before it loses its stream.
 const STREAM_QUEUE: usize = 64;
@@ -31,14 +33,16 @@ pub(crate) struct Client {
     pub(crate) id: Arc<str>,
     pub(crate) owner: Arc<str>,
     pub(crate) version: &'static str,
+    pub(crate) info: ClientInfo,
     pub(crate) capabilities: Capabilities,
     pub(crate) capabilities_text: Arc<str>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) session: Arc<Session>,
     pub(crate) ended: CancellationToken,
+    /// Where processes of its session send what belongs to no call; made when the first one may.
+    pub(crate) events: OnceLock<Ear>,
     next_question: AtomicU64,
-    /// Changes with each list of tools that the client is given.
-    pub(crate) tools_listed: watch::Sender<()>,
+    pub(crate) relists: Arc<RelistHistory>,
     state: Mutex<State>,
 }
 
@@ -56,10 +60,6 @@ struct State {
     gaze: Arc<Gaze>,
     /// Whether the client was given a list of anything.
     has_listed: bool,
-    /// How often the client was told that its tools have changed.
-    tools_told: u64,
-    /// Changes in a row after which the client did not list its tools while it was waited for.
-    late_lists: u8,
     seen: Instant,
 }
 
@@ -77,6 +77,7 @@ impl Client {
         id: Arc<str>,
         owner: Arc<str>,
         version: &'static str,
+        info: ClientInfo,
         capabilities: Arc<str>,
         scope: Arc<Scope>,
         session: Arc<Session>,
@@ -92,13 +93,15 @@ impl Client {
             id,
             owner,
             version,
+            info,
             capabilities: Capabilities::read(&capabilities),
             capabilities_text: capabilities,
             scope,
             session,
             ended: CancellationToken::new(),
+            events: OnceLock::new(),
             next_question: AtomicU64::new(1),
-            tools_listed: watch::Sender::new(()),
+            relists: Arc::default(),
             state: Mutex::new(State {
                 streams: Vec::new(),
                 backlog: VecDeque::new(),
@@ -110,8 +113,6 @@ impl Client {
                 subscriptions: remembered.subscriptions,
                 gaze,
                 has_listed: false,
-                tools_told: 0,
-                late_lists: 0,
                 seen: Instant::now(),
             }),
         })
@@ -184,7 +185,7 @@ impl Client {
             if state.deliver(notification(method, None)).is_some() {
                 state.owed.join(only(changes, method));
             } else if method == TOOLS_CHANGED {
-                state.tools_told += 1;
+                self.relists.note_told();
             }
         }
         before
@@ -201,21 +202,6 @@ impl Client {
     /// The client is given a list.
     pub(crate) fn note_list(&self) {
         self.state().has_listed = true;
-    }
-
-    /// How often the client was told over its stream that its tools have changed.
-    pub(crate) fn tools_told(&self) -> u64 {
-        self.state().tools_told
-    }
-
-    /// Changes in a row that the client did not react to by listing its tools.
-    pub(crate) fn late_lists(&self) -> u8 {
-        self.state().late_lists
-    }
-
-    pub(crate) fn note_relist(&self, is_late: bool) {
-        let mut state = self.state();
-        state.late_lists = if is_late { state.late_lists.saturating_add(1) } else { 0 };
     }
 
     /// What the client would be told if it had a stream; the caller tells it now.
@@ -322,6 +308,11 @@ impl Client {
 
     pub(crate) fn set_log_level(&self, level: Level) {
         self.state().log_level = Some(level);
+    }
+
+    /// Takes back a level that could not be stored.
+    pub(crate) fn restore_log_level(&self, level: Option<Level>) {
+        self.state().log_level = level;
     }
 
     pub(crate) fn subscriptions(&self) -> BTreeSet<String> {

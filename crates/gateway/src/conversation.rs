@@ -11,14 +11,14 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{CanonicalName, Face, ServerName};
+use switchboard_model::{Caller, CanonicalName, Era, Face, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
     without_member,
 };
 use switchboard_runtime::{
-    Ask, AskEvent, AskFailure, Board, CallFailed, Ear, Heard, PassFailure, Passing, RawAnswer,
-    RawCall, RawResult, ToolChoice, ear,
+    Ask, AskEvent, AskFailure, Board, CallFailed, ClientProfile, Ear, Heard, PassFailure, Passing,
+    RawAnswer, RawCall, RawResult, ToolChoice, ear,
 };
 use switchboard_view::ListEra;
 use tokio::time::Instant;
@@ -30,7 +30,8 @@ use crate::outcome::{self, COMPLETE, Outcome};
 
 mod questions;
 
-use questions::{Answered, Collecting, Waiting, next_answer, withdrawal};
+pub(crate) use questions::{Answered, answered_or_withdrawn, late, withdrawal};
+use questions::{Collecting, Waiting, next_answer};
 
 /// What a server may say in one breath; then older progress is dropped.
 const WAITING_EVENTS: usize = 256;
@@ -84,10 +85,12 @@ fn pass(
         mirrored: Vec::new(),
         origin: passing.origin,
     };
-    let session = passing.session;
-    Box::pin(
-        async move { Done::Pass(board.pass(&server, session.as_deref(), ask, Some(events)).await) },
-    )
+    let client = ClientProfile {
+        session: passing.session,
+        capabilities: ask.capabilities.clone(),
+        ..passing.client
+    };
+    Box::pin(async move { Done::Pass(board.pass(&server, &client, ask, Some(events)).await) })
 }
 
 /// What comes next.
@@ -159,6 +162,7 @@ impl Conversation {
         self.events = Some(heard);
         let board = self.gateway.board.clone();
         let passing = Passing {
+            client: self.client_profile(&extra),
             params: extra,
             meta: self.wishes.meta.clone(),
             capabilities: self.asker.capabilities_text.clone(),
@@ -167,15 +171,22 @@ impl Conversation {
             // Modern requests stand alone: two without an origin are never of the same one.
             origin: self.asker.client.as_ref().map(|client| client.id.clone()),
             session: self.asker.session.as_ref().map(|session| session.id.clone()),
+            caller: Caller {
+                principal: Some(self.asker.principal.clone()),
+                client: self.asker.client_name.clone(),
+            },
         };
         self.work = Some(match self.job.clone() {
-            Job::Call { tool, arguments } => {
+            Job::Call { tool, arguments, reached } => {
+                let (scope, session) = (&self.asker.scope, self.asker.session.as_ref());
+                let check = self.gateway.check_for(scope, session, reached);
                 let call = RawCall {
                     tool: choice(tool, passing.session.as_ref()),
                     arguments,
                     face: Face::Mcp,
                     passing,
                     events: Some(events),
+                    check: Some(check),
                 };
                 Box::pin(async move { Done::Call(board.call_raw(call).await.result) })
             }
@@ -205,6 +216,28 @@ impl Conversation {
         });
     }
 
+    /// What decides over which connection of its server the request goes.
+    fn client_profile(&self, extra: &str) -> ClientProfile {
+        let era = match self.asker.era() {
+            ListEra::Legacy => Era::Legacy,
+            ListEra::Modern => Era::Modern,
+        };
+        let brings_input = !extra.is_empty() && {
+            let extra = format!("{{{extra}}}");
+            let extra = Members::read(&extra).unwrap_or_default();
+            extra.get("inputResponses").or(extra.get("requestState")).is_some()
+        };
+        let client = self.asker.client.as_ref();
+        let client = client.filter(|_| self.gateway.board.is_per_session(self.job.server()));
+        ClientProfile {
+            era: Some(era),
+            answers_requests: self.asker.capabilities.answers_requests(),
+            brings_input,
+            events: client.map(|client| self.gateway.events_of(client)),
+            ..ClientProfile::default()
+        }
+    }
+
     /// Waits for the next thing to tell the client. Dropping the conversation cancels the request.
     pub(crate) async fn next(&mut self) -> Step {
         loop {
@@ -216,14 +249,16 @@ impl Conversation {
             }
             tokio::select! {
                 biased;
-                Some(event) = next_event(&mut self.events) => {
-                    let last = self.hear(event);
-                    self.end(last);
-                }
+                // Before the events: a server that never stops talking must not keep the limits of the call from
+                // being looked at. What it said before the answer is told before the answer all the same.
                 done = next_done(&mut self.work) => {
                     self.work = None;
                     self.hear_the_rest();
                     let last = self.finish(done);
+                    self.end(last);
+                }
+                Some(event) = next_event(&mut self.events) => {
+                    let last = self.hear(event);
                     self.end(last);
                 }
                 () = until(self.park_at), if self.park_at.is_some() => {

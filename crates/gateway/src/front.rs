@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_model::{CanonicalName, Exposure, Plan, ServerName, ServerState};
-use switchboard_runtime::Board;
+use switchboard_runtime::{Board, Snapshot};
 use switchboard_sessions::{Look, Stage};
 use switchboard_view::{Index, Scope, ScopeFault, View, unmatched_patterns};
 
@@ -15,9 +15,11 @@ use crate::server_sets::ServerSets;
 /// Gazes that are kept although nobody needs them just now.
 const KEPT_GAZES: usize = 1024;
 
-/// An immutable snapshot, replaced whole when anything in it changes.
+/// What is derived from one [`Snapshot`] of the board: immutable, and replaced whole with it.
 #[derive(Debug)]
 pub(crate) struct Front {
+    /// The version of the snapshot.
+    pub(crate) version: u64,
     pub(crate) stage: Arc<Stage>,
     pub(crate) extras: Extras,
     server_sets: ServerSets,
@@ -28,9 +30,9 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    pub(crate) fn new(board: &Board, plan: &Plan, exposure: Exposure) -> Self {
+    pub(crate) fn new(board: &Board, snapshot: &Snapshot, exposure: Exposure) -> Self {
+        let (plan, catalog) = (snapshot.plan(), snapshot.catalog().clone());
         let server_sets = ServerSets::new(plan);
-        let catalog = board.catalog();
         let index = Index::new(&catalog, plan);
         let statuses = board.servers();
         let is_heard = |name: &ServerName| {
@@ -40,8 +42,9 @@ impl Front {
         let warnings = unmatched_patterns(&catalog, plan, is_heard);
         let servers = known_servers(plan, &index, &server_sets);
         Self {
+            version: snapshot.version(),
             stage: Arc::new(Stage::new(catalog, index, exposure, servers)),
-            extras: Extras::new(&board.offers(), plan),
+            extras: Extras::new(snapshot.offers(), plan),
             server_sets,
             warnings,
             gazes: Mutex::default(),

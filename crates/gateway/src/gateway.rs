@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
-use switchboard_model::{Exposure, GatewayPlan, Plan, ServerName};
+use switchboard_model::{CanonicalName, Exposure, GatewayPlan, Plan, ServerName};
 use switchboard_runtime::{Board, ServerNews, StartupStage};
-use switchboard_sessions::{Look, Session, SessionKind, Sessions, random_text};
+use switchboard_sessions::{Look, Session, SessionError, SessionKind, Sessions, random_text};
 use switchboard_view::{Scope, Toolset};
-use tokio::sync::{Notify, OnceCell, watch};
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -53,7 +53,10 @@ const SEAL: &str = "gateway.request_state";
 /// The MCP face of a board.
 pub struct Gateway {
     pub(crate) board: Arc<Board>,
-    pub(crate) front: ArcSwap<Front>,
+    /// What is shown of the snapshot that was seen last; see [`Gateway::current`].
+    front: ArcSwap<Front>,
+    /// The turn to derive a front from a new snapshot.
+    renewing: Mutex<()>,
     pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
     pub(crate) sessions: Sessions,
     pub(crate) listeners: Listeners,
@@ -69,8 +72,6 @@ pub struct Gateway {
     log_rank: AtomicU8,
     /// Somebody is gone, or sees something else: servers may have to be told what is watched.
     watch_again: Notify,
-    /// The revision of the catalog that is shown now, once it is shown to all.
-    pub(crate) shown_revision: watch::Sender<u64>,
     /// The turn to note what is watched.
     noting: Mutex<()>,
     /// What has been warned of. A server that comes and goes is no news.
@@ -92,19 +93,19 @@ impl Gateway {
         board: Arc<Board>,
         exposure_rule: ExposureRule,
     ) -> Result<Arc<Self>, GatewayError> {
-        let plan = board.plan();
-        // Looked at before the catalog is: then the catalog is whole.
+        // Looked at before the snapshot is: then its catalog is whole.
         let is_started = board.startup().is_finished();
-        let exposure = exposure_rule(&plan).map_err(GatewayError)?;
+        let snapshot = board.snapshot();
+        let exposure = exposure_rule(snapshot.plan()).map_err(GatewayError)?;
         tracing::info!("exposure: {}", exposure.reason);
-        let front = Front::new(&board, &plan, exposure);
+        let front = Front::new(&board, &snapshot, exposure);
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let sessions = Sessions::new(board.store().clone(), front.stage.clone());
-        let shown = front.index().revision();
         let gateway = Arc::new(Self {
             board,
             front: ArcSwap::from_pointee(front),
+            renewing: Mutex::default(),
             clients: Mutex::default(),
             sessions,
             listeners: Listeners::default(),
@@ -117,7 +118,6 @@ impl Gateway {
             state_prefix: format!("{}.", random_text()),
             log_rank: AtomicU8::new(u8::MAX),
             watch_again: Notify::new(),
-            shown_revision: watch::Sender::new(shown),
             noting: Mutex::default(),
             warned_of: Mutex::default(),
             tasks,
@@ -139,7 +139,7 @@ impl Gateway {
         self.stop.cancel();
         let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
         for client in clients {
-            self.sessions.keeper.put_client(snapshot_of(&client));
+            self.sessions.keeper.note_client(snapshot_of(&client));
             client.end();
         }
         self.parked.clear();
@@ -151,20 +151,29 @@ impl Gateway {
 
     /// The configured exposure in force.
     pub fn exposure(&self) -> Exposure {
-        self.front.load().stage.exposure.clone()
+        self.current().stage.exposure.clone()
+    }
+
+    /// What is shown under the snapshot that the board has published last. Whoever finds an older one derives it anew
+    /// before anything is decided by it: there is no time in which a configuration is in force and not seen here.
+    pub(crate) fn current(&self) -> Arc<Front> {
+        let front = self.front.load();
+        if front.version == self.board.version() {
+            return Arc::clone(&front);
+        }
+        self.renew()
     }
 
     /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
     pub fn permits(&self, tool: &str) -> bool {
-        let catalog = self.board.catalog();
-        catalog
-            .resolve(tool)
-            .is_ok_and(|tool| self.front.load().index().permits(tool.name.as_str()))
+        let front = self.current();
+        let found = front.stage.catalog().resolve(tool);
+        found.is_ok_and(|tool| front.index().permits(tool.name.as_str()))
     }
 
     /// Whether policy leaves clients anything of a configured server, whichever face they use.
     pub fn permits_server(&self, server: &str) -> bool {
-        self.front.load().knows(&ServerName::new(server))
+        self.current().knows(&ServerName::new(server))
     }
 
     /// The largest message that is read.
@@ -186,14 +195,16 @@ impl Gateway {
         }
     }
 
-    /// Toolsets that clients may see, with the number of their tools.
-    pub fn toolsets(&self) -> Vec<(String, String, usize)> {
-        let front = self.front.load();
+    /// Toolsets that clients may see, with the tools of each that they can reach.
+    pub fn toolsets(&self) -> Vec<(Toolset, Vec<CanonicalName>)> {
+        let front = self.current();
         let sets = front.index().toolsets();
         let reachable = |set: &Toolset| {
-            set.members.iter().filter(|at| front.index().is_reachable(**at)).count()
+            let members = set.members.iter().filter(|at| front.index().is_reachable(**at));
+            let entries = front.index().entries();
+            members.filter_map(|at| Some(entries.get(*at)?.tool.name.clone())).collect()
         };
-        sets.map(|set| (set.name.clone(), set.description.clone(), reachable(set))).collect()
+        sets.map(|set| (set.clone(), reachable(set))).collect()
     }
 
     pub(crate) fn plan(&self) -> GatewayPlan {
@@ -204,17 +215,38 @@ impl Gateway {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All sessions.
+    /// All sessions, which look at what the board has published last.
     pub fn sessions(&self) -> &Sessions {
+        self.current();
         &self.sessions
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
     }
 
     /// What somebody sees now.
     pub(crate) fn look_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Look> {
-        match session {
-            Some(session) => self.sessions.look_through(scope, session),
-            // Without a state a dynamic client still begins with the sets that it names.
-            None => self.sessions.look_alone(scope),
+        self.sight_of(scope, session).1
+    }
+
+    /// What somebody sees now, and the front that it is a part of: both of one snapshot.
+    pub(crate) fn sight_of(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+    ) -> (Arc<Front>, Arc<Look>) {
+        loop {
+            let front = self.current();
+            let look = match session {
+                Some(session) => self.sessions.look_through(&front.stage, scope, session),
+                // Without a state a dynamic client still begins with the sets that it names.
+                None => front.stage.look_alone(scope),
+            };
+            // Another request may have shown the session a snapshot that was published since.
+            if look.stage() == front.stage.serial() {
+                return (front, look);
+            }
         }
     }
 
@@ -224,18 +256,33 @@ impl Gateway {
         self.watch_soon();
     }
 
-    /// Ends a session; its clients are told that it is gone.
-    pub async fn end_session(&self, session: &Arc<Session>) {
+    /// Ends a session; its clients are told that it is gone. Where that cannot be stored, nothing has ended.
+    pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         let clients: Vec<_> = self.clients().values().cloned().collect();
-        for client in clients.iter().filter(|client| Arc::ptr_eq(&client.session, session)) {
-            self.forget(client);
+        let of_it = |client: &&Arc<Client>| Arc::ptr_eq(&client.session, session);
+        let clients: Vec<_> = clients.iter().filter(of_it).collect();
+        let ids = clients.iter().map(|client| client.id.to_string()).collect();
+        self.sessions.end(session, ids).await?;
+        for client in clients {
+            self.drop_client(client);
         }
         self.listeners.end_of(session);
-        self.sessions.end(&session.id);
+        self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
         }
-        self.sessions.keeper.flush().await;
+        Ok(())
+    }
+
+    /// Ends a client that wants to end, with its session where that is its own.
+    pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
+        if client.session.kind == SessionKind::Client {
+            self.sessions.end(&client.session, vec![client.id.to_string()]).await?;
+        } else {
+            self.sessions.keeper.delete_client(&client.id).await?;
+        }
+        self.drop_client(client);
+        Ok(())
     }
 
     /// Has clients compare what they see with what they saw.
@@ -281,7 +328,8 @@ impl Gateway {
 
     /// What somebody sees now, to be compared with what will be seen.
     pub(crate) fn gaze(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<Gaze> {
-        self.front.load().settled(scope, &self.look_of(scope, session))
+        let (front, look) = self.sight_of(scope, session);
+        front.settled(scope, &look)
     }
 
     /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
@@ -329,8 +377,9 @@ impl Gateway {
             // Another call may have lowered it a moment ago.
             Some(server) => self.board.tell_logs(server).await,
             None if is_lower => {
-                let servers = self.board.offers();
-                join_all(servers.iter().map(|(server, _)| self.board.tell_logs(server))).await;
+                let servers = self.board.snapshot();
+                let servers = servers.offers().iter();
+                join_all(servers.map(|(server, _)| self.board.tell_logs(server))).await;
             }
             None => {}
         }
@@ -347,8 +396,8 @@ impl Gateway {
     /// Tells every server, each in its own time: who does not answer holds up nobody.
     fn tell_all(&self) {
         self.note_wishes();
-        for (server, _) in self.board.offers() {
-            let telling = self.board.tell_wishes(&server);
+        for (server, _) in self.board.snapshot().offers() {
+            let telling = self.board.tell_wishes(server);
             self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
         }
     }
@@ -361,9 +410,9 @@ impl Gateway {
             self.board.wish_logs(&level.as_str().into());
         }
         let mut wanted = self.watched();
-        for (server, _) in self.board.offers() {
-            let uris = wanted.remove(&server).unwrap_or_default();
-            self.board.wish_updates(&server, uris);
+        for (server, _) in self.board.snapshot().offers() {
+            let uris = wanted.remove(server).unwrap_or_default();
+            self.board.wish_updates(server, uris);
         }
     }
 
@@ -409,32 +458,37 @@ impl Gateway {
         session: Option<&Arc<Session>>,
         look: impl FnOnce(&Front, &dyn Fn(&ServerName) -> bool) -> T,
     ) -> T {
-        let front = self.front.load();
-        let view = &self.look_of(scope, session).view;
-        look(&front, &|server| front.serves(view, scope, server))
+        let (front, seen) = self.sight_of(scope, session);
+        look(&front, &|server| front.serves(&seen.view, scope, server))
     }
 }
 
-/// Makes a new front whenever the catalog, the configuration or what servers offer changes.
+/// Tells sessions and clients whenever the board has published another snapshot.
 async fn follow(gateway: Arc<Gateway>) {
-    let mut revisions = gateway.board.revisions();
-    let mut plans = gateway.board.plans();
-    let mut offers = gateway.board.offer_changes();
+    let mut versions = gateway.board.versions();
     let startup = gateway.board.startup();
     loop {
         let changed = tokio::select! {
             () = gateway.stop.cancelled() => return,
             () = startup.finished(), if gateway.is_starting() => Ok(()),
             () = startup.published_early(), if !gateway.shown.any() => Ok(()),
-            changed = revisions.changed() => changed,
-            changed = plans.changed() => changed,
-            changed = offers.changed() => changed,
+            changed = versions.changed() => changed,
         };
         if changed.is_err() {
             return;
         }
         let reached = startup.reached();
-        gateway.renew();
+        gateway.current();
+        gateway.warn_once();
+        gateway.sessions.look_again();
+        if gateway.is_starting() {
+            // Who came early and waits for its first list is not told that it changed.
+            let clients: Vec<_> = gateway.clients().values().cloned().collect();
+            for client in clients {
+                client.adopt(|| gateway.gaze(&client.scope, Some(&client.session)));
+            }
+        }
+        gateway.look_again(|_| true);
         // Only now: who waited for tools sees them.
         gateway.shown.note(reached);
         gateway.watch_soon();
@@ -453,7 +507,7 @@ async fn keep_watch(gateway: Arc<Gateway>) {
 impl Gateway {
     /// Warns of what nobody has been warned of yet.
     fn warn_once(&self) {
-        let front = self.front.load();
+        let front = self.current();
         let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
         let of_extras = front.extras.warnings(|server| front.knows(server));
         for warning in front.index().warnings().iter().chain(&front.warnings).chain(&of_extras) {
@@ -467,30 +521,25 @@ impl Gateway {
         }
     }
 
-    fn renew(&self) {
-        let plan = self.board.plan();
-        let exposure = (self.exposure_rule)(&plan).unwrap_or_else(|error| {
+    /// Derives the front of the snapshot that is published now.
+    fn renew(&self) -> Arc<Front> {
+        let _turn = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Loaded in turn: fronts follow each other as their snapshots do.
+        let (snapshot, older) = (self.board.snapshot(), self.front.load_full());
+        if older.version == snapshot.version() {
+            return older;
+        }
+        let exposure = (self.exposure_rule)(snapshot.plan()).unwrap_or_else(|error| {
             tracing::error!("{error}; the exposure stays as it was");
-            self.exposure()
+            older.stage.exposure.clone()
         });
-        let front = Front::new(&self.board, &plan, exposure);
-        if front.stage.exposure != self.front.load().stage.exposure {
+        let front = Arc::new(Front::new(&self.board, &snapshot, exposure));
+        if front.stage.exposure != older.stage.exposure {
             tracing::info!("exposure: {}", front.stage.exposure.reason);
         }
-        let stage = front.stage.clone();
-        self.front.store(Arc::new(front));
-        self.warn_once();
-        let revision = stage.index.revision();
-        self.sessions.set_stage(stage);
-        if self.is_starting() {
-            // Who came early and waits for its first list is not told that it changed.
-            let clients: Vec<_> = self.clients().values().cloned().collect();
-            for client in clients {
-                client.adopt(|| self.gaze(&client.scope, Some(&client.session)));
-            }
-        }
-        self.look_again(|_| true);
-        self.shown_revision.send_replace(revision);
+        self.sessions.replace_stage(front.stage.clone());
+        self.front.store(front.clone());
+        front
     }
 }
 
@@ -565,7 +614,7 @@ impl Gateway {
                 round.touch_client(&client.id, unused);
             }
             if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
-                self.sessions.keeper.put_client(snapshot_of(&client));
+                self.sessions.keeper.note_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             }
         }
@@ -586,13 +635,19 @@ impl Gateway {
         }
     }
 
-    /// Ends a client for good.
+    /// Ends a client for good; the store forgets it when it can.
     pub(crate) fn forget(&self, client: &Client) {
-        self.clients().remove(&client.id);
-        self.sessions.keeper.delete_client(&client.id);
+        self.sessions.keeper.note_client_gone(&client.id);
         if client.session.kind == SessionKind::Client {
-            self.sessions.end(&client.session.id);
+            self.sessions.expire(&client.session);
+            self.board.end_session(&client.session.id);
         }
+        self.drop_client(client);
+    }
+
+    /// Lets go of a client and its streams.
+    fn drop_client(&self, client: &Client) {
+        self.clients().remove(&client.id);
         client.end();
         if !client.subscriptions().is_empty() {
             self.watch_soon();

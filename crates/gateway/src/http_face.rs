@@ -12,7 +12,7 @@ use switchboard_protocol::{
     ModernFault, Unreadable, check_notification, claim, code, error_response, is_too_deep,
     notification, read_message,
 };
-use switchboard_sessions::Session;
+use switchboard_sessions::{Session, SessionError};
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
@@ -25,7 +25,7 @@ use crate::http_answer::{
 };
 use crate::http_scope::{check_scope, names, read_scope};
 use crate::http_talk::{Running, Said, Stream, Talk};
-use crate::legacy::{NoClient, Stay, asker_of, snapshot_of};
+use crate::legacy::{NoClient, NotAdmitted, Promise, Stay, asker_of, snapshot_of};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
@@ -155,7 +155,7 @@ impl Gateway {
         let (id, method, params) = match read_message(message.as_bytes()) {
             Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
             Ok(Message::Notification { method, params }) => {
-                take_notification(client, &method, params);
+                self.take_notification(client, &method, params);
                 return None;
             }
             Ok(Message::Response { id, outcome }) => {
@@ -227,7 +227,14 @@ impl Gateway {
             }
         };
         let principal = &request.principal.id;
-        let asker = self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await;
+        let asker = match self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await
+        {
+            Ok(asker) => asker,
+            Err(error) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return refuse(status, Some(id), code::INTERNAL_ERROR, error.to_string());
+            }
+        };
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         let listener = (method == "subscriptions/listen").then(|| asker.clone());
         let replying = self.respond(asker, incoming).await;
@@ -254,15 +261,19 @@ impl Gateway {
             }
         };
         let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
-        let Some((client, result)) =
-            self.initialize(&params, &request.principal.id, scope, endpoint)
-        else {
-            return refuse(
-                StatusCode::SERVICE_UNAVAILABLE,
-                Some(id),
-                code::INTERNAL_ERROR,
-                TOO_MANY_SESSIONS,
-            );
+        let owner = &request.principal.id;
+        let promise = Promise::Survives;
+        let (client, result) = match self.initialize(&params, owner, scope, endpoint, promise).await
+        {
+            Ok(made) => made,
+            Err(why) => {
+                let message = match why {
+                    NotAdmitted::Full => TOO_MANY_SESSIONS.to_owned(),
+                    NotAdmitted::Store(error) => error.to_string(),
+                };
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return refuse(status, Some(id), code::INTERNAL_ERROR, message);
+            }
         };
         let mut answer = written(id, Outcome::text(result), accepts, false);
         if let Ok(id) = HeaderValue::try_from(&*client.id) {
@@ -299,7 +310,7 @@ impl Gateway {
                 accepted()
             }
             Message::Notification { method, params } => {
-                take_notification(&client, method, *params);
+                self.take_notification(&client, method, *params);
                 accepted()
             }
             Message::Request { id, method, params } => {
@@ -338,7 +349,7 @@ impl Gateway {
         let owed = client.take_owed_before(method, accepts.events);
         let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
         if !owed.is_empty() {
-            self.sessions.keeper.put_client(snapshot_of(client));
+            self.sessions.keeper.note_client(snapshot_of(client));
         }
         let replying = self.respond(asker, incoming).await;
         self.answer(replying, id, accepts, Some(running), owed).await
@@ -435,7 +446,7 @@ impl Gateway {
         };
         let messages = client.open_stream();
         // What was owed is told now.
-        self.sessions.keeper.put_client(snapshot_of(&client));
+        self.sessions.keeper.note_client(snapshot_of(&client));
         let stream = Stream {
             first: None,
             messages,
@@ -458,10 +469,13 @@ impl Gateway {
             return failed;
         }
         match self.legacy_client(&request, Stay::Off).await {
-            Ok(client) => {
-                self.forget(&client);
-                bare(StatusCode::NO_CONTENT)
-            }
+            Ok(client) => match self.end_client(&client).await {
+                Ok(()) => bare(StatusCode::NO_CONTENT),
+                Err(error) => {
+                    let status = StatusCode::SERVICE_UNAVAILABLE;
+                    refuse(status, None, code::LEGACY_SERVER_ERROR, error.to_string())
+                }
+            },
             Err(Refused(status, message)) => {
                 refuse(status, None, code::LEGACY_SERVER_ERROR, message)
             }
@@ -490,6 +504,9 @@ impl Gateway {
                 NoClient::Unknown => gone(),
                 NoClient::Full => {
                     Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into())
+                }
+                NoClient::Store(error) => {
+                    Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                 }
             })?;
         // A session of one endpoint is no key to another.
@@ -520,9 +537,12 @@ impl Gateway {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
         let session = Box::pin(self.session(id, Some(&request.principal.id))).await;
-        let session = session.map_err(|_| {
+        let session = session.map_err(|error| {
+            if matches!(error, SessionError::Store(_)) {
+                return Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+            }
             let message = "there is no such session; make one with POST /api/v1/sessions";
-            Refused(StatusCode::NOT_FOUND, message.into())
+            Refused(StatusCode::NOT_FOUND, message.to_owned())
         })?;
         Ok((scope, Some(session)))
     }
@@ -535,7 +555,7 @@ impl Gateway {
             return Ok(self.open_scope.clone());
         }
         let scope = read_scope(request)?;
-        check_scope(&self.front.load(), request, &scope)?;
+        check_scope(&self.current(), request, &scope)?;
         Ok(Arc::new(scope))
     }
 }
@@ -551,15 +571,5 @@ fn hear_modern(request: &HttpRequest, method: &str) -> Answer {
         Err(ModernFault::Header(reason)) => {
             refuse(StatusCode::BAD_REQUEST, None, code::HEADER_MISMATCH, reason)
         }
-    }
-}
-
-/// What a legacy client tells without wanting an answer.
-pub(crate) fn take_notification(client: &Client, method: &str, params: Option<&str>) {
-    if method == "notifications/cancelled"
-        && let Ok(params) = Members::read(params.unwrap_or("{}"))
-        && let Some(id) = params.get("requestId")
-    {
-        client.cancel(id);
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy, without_tasks};
-use switchboard_sessions::{Session, SessionKind, now_ms, random_text};
+use switchboard_sessions::{Session, SessionError, SessionKind, now_ms, random_text};
 use switchboard_store::StoredClient;
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
 use crate::client::{Client, Remembered};
+use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::level::Level;
@@ -25,47 +26,78 @@ pub(crate) enum Stay {
 }
 
 /// Why there is no client of a session id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoClient {
     /// Nobody has that id, or somebody else.
     Unknown,
     /// There is no room to bring it back just now.
     Full,
+    /// Whether there is one cannot be read.
+    Store(SessionError),
+}
+
+/// Why `initialize` is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// There is no room for another client.
+    Full,
+    /// The session could not be stored.
+    Store(SessionError),
+}
+
+/// What is promised to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// Its session can be taken up again after a restart, so it is stored before it is told.
+    Survives,
+    /// Its session ends with its connection.
+    EndsWithConnection,
 }
 
 impl Gateway {
-    /// Answers `initialize`; `None` when there is no room for another client.
-    pub(crate) fn initialize(
+    /// Answers `initialize`.
+    pub(crate) async fn initialize(
         &self,
         params: &Members<'_>,
         owner: &Arc<str>,
         scope: Arc<Scope>,
         session: Option<Arc<Session>>,
-    ) -> Option<(Arc<Client>, String)> {
+        promise: Promise,
+    ) -> Result<(Arc<Client>, String), NotAdmitted> {
         if !self.make_room(owner) {
-            return None;
+            return Err(NotAdmitted::Full);
         }
         let version = negotiate_legacy(&params.string("protocolVersion").unwrap_or_default());
         let capabilities = params.get("capabilities").filter(|text| text.starts_with('{'));
         let id: Arc<str> = random_text().into();
         let session =
-            session.unwrap_or_else(|| self.sessions.for_client(&id, owner, scope.clone()));
-        let gaze = self.gaze(&scope, Some(&session));
+            session.unwrap_or_else(|| self.sessions().for_client(&id, owner, scope.clone()));
+        let (front, look) = self.sight_of(&scope, Some(&session));
+        let gaze = front.settled(&scope, &look);
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": instructions(&self.front.load(), &gaze.look.view, &scope),
+            "instructions": instructions(&front, &gaze.look.view, &scope),
         });
         // Its era has no way to ask what has become of one.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
+        let info = ClientInfo::read(params.get("clientInfo"));
         let client =
-            Client::new(id, owner.clone(), version, capabilities, scope, session, gaze, None);
-        self.sessions.keeper.put_client(snapshot_of(&client));
+            Client::new(id, owner.clone(), version, info, capabilities, scope, session, gaze, None);
+        match promise {
+            Promise::Survives => {
+                let admitting = self.sessions.admit_client(snapshot_of(&client), &client.session);
+                admitting.await.map_err(NotAdmitted::Store)?;
+            }
+            Promise::EndsWithConnection => {
+                self.sessions.admit_unstored_client(snapshot_of(&client), &client.session);
+            }
+        }
         self.clients().insert(client.id.clone(), client.clone());
         // What changed while it was being made is told too.
         self.look_for(&client, |now, before| now.since(before));
-        Some((client, result.to_string()))
+        Ok((client, result.to_string()))
     }
 
     /// Makes place for one more client: the one that has been idle for longest goes to the store.
@@ -87,7 +119,7 @@ impl Gateway {
         let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
         let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
         let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        self.sessions.keeper.put_client(snapshot_of(oldest));
+        self.sessions.keeper.note_client(snapshot_of(oldest));
         self.clients().remove(&oldest.id);
         true
     }
@@ -114,14 +146,13 @@ impl Gateway {
         owner: &str,
         stay: Stay,
     ) -> Result<Arc<Client>, NoClient> {
-        // What was noted a moment ago may not be written yet.
-        self.sessions.keeper.flush().await;
-        let stored = self.sessions.keeper.store.client(id).await.ok().flatten();
+        let stored = self.sessions.keeper.store.client(id).await;
+        let stored = stored.map_err(|error| NoClient::Store(error.into()))?;
         let is_meant = |stored: &StoredClient| {
             stored.kind == SessionKind::Client.as_str() && stored.owner == owner
         };
         let stored = stored.filter(is_meant).ok_or(NoClient::Unknown)?;
-        let client = self.restore(id, &stored).await.ok_or(NoClient::Unknown)?;
+        let client = self.restore(id, &stored).await?.ok_or(NoClient::Unknown)?;
         // Two requests may restore at the same time; the first one counts.
         let present = self.clients().get(id).cloned();
         if stay == Stay::On && present.is_none() && !self.make_room(&client.owner) {
@@ -135,7 +166,29 @@ impl Gateway {
         Ok(client)
     }
 
-    async fn restore(&self, id: &str, stored: &StoredClient) -> Option<Arc<Client>> {
+    /// A client as it was stored; `None` where it cannot come back.
+    async fn restore(
+        &self,
+        id: &str,
+        stored: &StoredClient,
+    ) -> Result<Option<Arc<Client>>, NoClient> {
+        let session = match stored.session.as_deref() {
+            Some(session) => self.session(session, Some(&stored.owner)).await,
+            None => return Ok(None),
+        };
+        match session {
+            Ok(session) => Ok(self.revive(id, stored, session)),
+            Err(error @ SessionError::Store(_)) => Err(NoClient::Store(error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn revive(
+        &self,
+        id: &str,
+        stored: &StoredClient,
+        session: Arc<Session>,
+    ) -> Option<Arc<Client>> {
         let idle = i64::try_from(self.plan().session_idle.as_millis()).unwrap_or(i64::MAX);
         if stored.last_seen_at_ms < now_ms().saturating_sub(idle) {
             return None;
@@ -147,8 +200,7 @@ impl Gateway {
         let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
-        self.front.load().check(&scope).ok()?;
-        let session = self.session(stored.session.as_deref()?, Some(&owner)).await.ok()?;
+        self.current().check(&scope).ok()?;
         let gaze = self.gaze(&scope, Some(&session));
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),
@@ -157,8 +209,9 @@ impl Gateway {
                 .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
         let capabilities = state.get("capabilities")?.to_string().into();
+        let info = ClientInfo::read(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
-        Some(Client::new(id, owner, version, capabilities, scope, session, gaze, remembered))
+        Some(Client::new(id, owner, version, info, capabilities, scope, session, gaze, remembered))
     }
 }
 
@@ -167,6 +220,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
     let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
     let state = json!({
         "version": client.version,
+        "clientInfo": {"name": client.info.name, "version": client.info.version},
         "capabilities": capabilities,
         "scope": *client.scope,
         "logLevel": client.log_level().map(Level::as_str),
@@ -188,6 +242,7 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
 pub(crate) fn asker_of(client: &Arc<Client>, can_stream: bool) -> Asker {
     Asker {
         principal: client.owner.clone(),
+        client_name: client.info.name.clone(),
         client: Some(client.clone()),
         session: Some(client.session.clone()),
         scope: client.scope.clone(),

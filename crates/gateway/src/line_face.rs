@@ -21,9 +21,9 @@ use crate::asker::Asker;
 use crate::client::Client;
 use crate::conversation::Step;
 use crate::gateway::Gateway;
-use crate::http_face::{BATCHING, MAX_BATCH, take_notification};
+use crate::http_face::{BATCHING, MAX_BATCH};
 use crate::http_talk::CANCELLED;
-use crate::legacy::asker_of;
+use crate::legacy::{NotAdmitted, Promise, asker_of};
 use crate::lines::{Lines, WAITING_LINES, write_lines};
 use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
@@ -254,7 +254,7 @@ impl Peer {
 
     fn take_notification(&self, method: &str, params: Option<&str>) {
         if let Some(client) = self.client() {
-            take_notification(&client, method, params);
+            self.gateway.take_notification(&client, method, params);
         }
         if method == "notifications/cancelled"
             && let Ok(params) = Members::read(params.unwrap_or("{}"))
@@ -282,12 +282,19 @@ impl Peer {
         }
         let params = Members::read(params).unwrap_or_default();
         let scope = self.gateway.open_scope.clone();
-        let made = self.gateway.initialize(&params, &self.principal.id, scope, None);
-        let Some((client, result)) = made else {
-            return self
-                .refuse(Some(id), code::INTERNAL_ERROR, "there are too many sessions")
-                .await;
+        let promise = Promise::EndsWithConnection;
+        let owner = &self.principal.id;
+        let made = match self.gateway.initialize(&params, owner, scope, None, promise).await {
+            Ok(made) => made,
+            Err(why) => {
+                let message = match why {
+                    NotAdmitted::Full => "there are too many sessions".into(),
+                    NotAdmitted::Store(error) => error.to_string(),
+                };
+                return self.refuse(Some(id), code::INTERNAL_ERROR, &message).await;
+            }
         };
+        let (client, result) = made;
         let mut pushed = client.open_stream();
         let peer = self.clone();
         self.streams.spawn(async move {
@@ -348,7 +355,13 @@ impl Peer {
             return self.refuse(Some(id), code::INTERNAL_ERROR, TOO_MANY).await;
         };
         let scope = self.gateway.open_scope.clone();
-        let asker = self.gateway.modern_asker(&self.principal.id, scope, None, &meta, true).await;
+        let owner = &self.principal.id;
+        let asker = match self.gateway.modern_asker(owner, scope, None, &meta, true).await {
+            Ok(asker) => asker,
+            Err(error) => {
+                return self.refuse(Some(id), code::INTERNAL_ERROR, &error.to_string()).await;
+            }
+        };
         // Who listens is told the end, and is not cut off before.
         let (tracker, token) = if method == "subscriptions/listen" {
             (&self.streams, CancellationToken::new())

@@ -10,6 +10,7 @@ use switchboard_view::Scope;
 use tokio::sync::mpsc;
 
 use crate::gaze::{Changes, Gaze};
+use crate::relist::RelistHistory;
 
 /// Notifications that wait for a slow reader before it loses its stream.
 const QUEUE: usize = 64;
@@ -28,6 +29,7 @@ pub(crate) struct Listener {
     pub(crate) uris: BTreeSet<String>,
     gaze: Mutex<Arc<Gaze>>,
     sender: mpsc::Sender<String>,
+    relists: Arc<RelistHistory>,
     /// It did not keep up, and missed something.
     is_slow: AtomicBool,
 }
@@ -80,7 +82,15 @@ impl Listener {
         for method in told.methods() {
             self.tell(method, None);
         }
+        if told.tools {
+            self.relists.note_told();
+        }
         before
+    }
+
+    fn is_of(&self, principal: &str, session: &Arc<Session>) -> bool {
+        *self.principal == *principal
+            && self.session.as_ref().is_some_and(|own| Arc::ptr_eq(own, session))
     }
 
     fn tell(&self, method: &str, uri: Option<&str>) {
@@ -146,6 +156,27 @@ impl Listeners {
         self.drop_slow();
     }
 
+    /// How a client reacts that hears on one of these streams of the tools of this session; the newest where it has
+    /// several.
+    pub(crate) fn relists_of(
+        &self,
+        principal: &str,
+        session: &Arc<Session>,
+    ) -> Option<Arc<RelistHistory>> {
+        let open = self.open();
+        let hears =
+            |listener: &Listener| listener.wanted.tools && listener.is_of(principal, session);
+        let newest = open.iter().filter(|(_, listener)| hears(listener)).max_by_key(|(at, _)| **at);
+        newest.map(|(_, listener)| listener.relists.clone())
+    }
+
+    /// The tools of this session are given to somebody of this principal.
+    pub(crate) fn note_listed(&self, principal: &str, session: &Arc<Session>) {
+        for listener in self.open().values().filter(|it| it.is_of(principal, session)) {
+            listener.relists.note_listed();
+        }
+    }
+
     /// Ends the streams of who did not keep up.
     pub(crate) fn drop_slow(&self) {
         self.open().retain(|_, listener| !listener.is_slow.load(Ordering::Relaxed));
@@ -177,6 +208,7 @@ impl Listeners {
             uris: wanted.uris.clone(),
             gaze: Mutex::new(gateway.gaze(&asker.scope, asker.session.as_ref())),
             sender,
+            relists: Arc::default(),
             is_slow: AtomicBool::new(false),
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use switchboard_protocol::{Members, notification};
 use switchboard_view::{ListEra, MetaTool, Switched, View};
 
 use crate::asker::Asker;
+use crate::call_check::Reached;
 use crate::gateway::Gateway;
 use crate::legacy::snapshot_of;
 use crate::methods::{Incoming, Replying};
@@ -74,9 +75,14 @@ impl Gateway {
             });
             return Replying::Now(Vec::new(), structured(era, answer));
         };
-        let relist = asker.client.as_ref().and_then(Relist::expected);
-        let switched = self.sessions.switch(session, &asker.scope, |view| decide(view, arguments));
-        let answer = switched.map_err(|error| error.to_string()).map(|switched| {
+        let history = match &asker.client {
+            Some(client) => client.has_stream().then(|| client.relists.clone()),
+            None => self.listeners.relists_of(&asker.principal, session),
+        };
+        let relist = history.as_ref().and_then(Relist::expected);
+        let switched =
+            self.sessions().switch(session, &asker.scope, |view| decide(view, arguments));
+        let answer = switched.await.map_err(|error| error.to_string()).map(|switched| {
             self.session_changed(session);
             view.switched_text(&switched, definitions)
         });
@@ -87,14 +93,10 @@ impl Gateway {
                 before
                     .extend(client.take_owed().methods().map(|method| notification(method, None)));
             }
-            self.sessions.keeper.put_client(snapshot_of(client));
+            self.sessions.keeper.note_client(snapshot_of(client));
         }
-        if answer.is_ok() {
-            // What was acknowledged is not lost.
-            self.sessions.keeper.flush().await;
-            if let Some(relist) = relist {
-                relist.done().await;
-            }
+        if let Some(relist) = relist.filter(|_| answer.is_ok()) {
+            relist.done().await;
         }
         Replying::Now(before, structured(era, answer))
     }
@@ -116,7 +118,8 @@ impl Gateway {
             Err(told) => refuse(told),
             Ok(entry) => {
                 let arguments = members.get("arguments").filter(|text| *text != "null");
-                self.call(asker, entry, arguments.map(str::to_owned), request).await
+                let arguments = arguments.map(str::to_owned);
+                self.call(asker, entry, Reached::ByCallTool, arguments, request).await
             }
         }
     }

@@ -12,6 +12,7 @@ use switchboard_protocol::{
 use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
 
 use crate::asker::{Asker, Job, Wishes};
+use crate::call_check::Reached;
 use crate::conversation::{Conversation, Step};
 use crate::extras::Kind;
 use crate::gateway::Gateway;
@@ -68,7 +69,9 @@ impl Gateway {
                 let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
                 if let Some(client) = &asker.client {
                     client.note_list();
-                    client.tools_listed.send_replace(());
+                    client.relists.note_listed();
+                } else if let Some(session) = &asker.session {
+                    self.listeners.note_listed(&asker.principal, session);
                 }
                 Replying::now(Outcome::Result(view.list(era).clone()))
             }
@@ -127,7 +130,8 @@ impl Gateway {
                     let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
                     return Replying::now(Outcome::Error { status: 400, error });
                 }
-                self.call(asker, entry, arguments.map(str::to_owned), request).await
+                let arguments = arguments.map(str::to_owned);
+                self.call(asker, entry, Reached::Listed, arguments, request).await
             }
             Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, view, request)).await,
             Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
@@ -146,10 +150,11 @@ impl Gateway {
         self: &Arc<Self>,
         asker: Asker,
         entry: &Entry,
+        reached: Reached,
         arguments: Option<String>,
         request: &Incoming<'_>,
     ) -> Replying {
-        let job = Job::Call { tool: entry.tool.name.clone(), arguments };
+        let job = Job::Call { tool: entry.tool.name.clone(), arguments, reached };
         self.converse(asker, job, request, &CALL_MEMBERS).await
     }
 
@@ -214,9 +219,8 @@ impl Gateway {
         if let Some(client) = &asker.client {
             client.note_list();
         }
-        let front = self.front.load();
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
-        let serves = |server: &ServerName| front.serves(view, &asker.scope, server);
+        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
+        let serves = |server: &ServerName| front.serves(&look.view, &asker.scope, server);
         Replying::now(Outcome::text(front.extras.list(kind, asker.era(), serves)))
     }
 
@@ -278,7 +282,7 @@ impl Gateway {
             let message = "`ref` must name a prompt or a resource template that is listed here";
             return Replying::error(code::INVALID_PARAMS, message);
         };
-        if !self.front.load().extras.completes(&server) {
+        if !self.current().extras.completes(&server) {
             let nothing = r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
             let nothing = match asker.era() {
                 ListEra::Legacy => nothing.to_owned(),
@@ -323,8 +327,12 @@ impl Gateway {
             let message = format!("`level` must be one of {}", Level::words());
             return Replying::error(code::INVALID_PARAMS, message);
         };
+        let before = client.log_level();
         client.set_log_level(level);
-        self.sessions.keeper.put_client(snapshot_of(client));
+        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+            client.restore_log_level(before);
+            return Replying::error(code::INTERNAL_ERROR, failure.to_string());
+        }
         self.hear_from(level, None).await;
         Replying::now(Outcome::text("{}"))
     }
@@ -337,10 +345,16 @@ impl Gateway {
         if is_wanted && server.is_none() {
             return Replying::now(not_found(asker.era(), &uri));
         }
+        let has_changed = client.is_subscribed(&uri) != is_wanted;
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
-        self.sessions.keeper.put_client(snapshot_of(client));
+        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+            if has_changed {
+                client.subscribe(&uri, !is_wanted);
+            }
+            return Replying::error(code::INTERNAL_ERROR, failure.to_string());
+        }
         self.watch_resources_of(&server.into_iter().collect()).await;
         Replying::now(Outcome::text("{}"))
     }
@@ -384,12 +398,12 @@ impl Gateway {
     }
 
     fn discover(&self, asker: &Asker) -> String {
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": modern_capabilities(),
-            "instructions": instructions(&self.front.load(), view, &asker.scope),
+            "instructions": instructions(&front, &look.view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
@@ -463,7 +477,7 @@ fn not_found(era: ListEra, uri: &str) -> Outcome {
 fn is_same(parked: &Job, job: &Job) -> bool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (parked, job) {
-        (Job::Call { tool, arguments }, Job::Call { tool: other, arguments: others }) => {
+        (Job::Call { tool, arguments, .. }, Job::Call { tool: other, arguments: others, .. }) => {
             let value = |text: &Option<String>| parse(text.as_deref().unwrap_or("{}"));
             tool == other && value(arguments) == value(others)
         }

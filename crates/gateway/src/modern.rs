@@ -9,10 +9,11 @@ use switchboard_protocol::{
     Capabilities, ErrorBody, LEGACY_VERSIONS, Members, Meta, ModernFault, SUPPORTED_VERSIONS,
     check_headers, check_version, code,
 };
-use switchboard_sessions::Session;
+use switchboard_sessions::{Session, SessionError};
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
+use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;
@@ -62,17 +63,18 @@ impl Gateway {
         endpoint: Option<Arc<Session>>,
         meta: &Meta<'_>,
         can_stream: bool,
-    ) -> Asker {
+    ) -> Result<Asker, SessionError> {
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
-                Some(Box::pin(self.sessions.for_principal(principal)).await)
+                Some(Box::pin(self.sessions().for_principal(principal)).await?)
             }
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");
-        Asker {
+        Ok(Asker {
             principal: principal.clone(),
+            client_name: ClientInfo::read(meta.client_info).name,
             client: None,
             session,
             scope,
@@ -81,7 +83,7 @@ impl Gateway {
             capabilities_text: (capabilities != "{}").then(|| capabilities.into()),
             log_level: meta.log_level.as_deref().and_then(Level::read),
             can_stream,
-        }
+        })
     }
 
     fn shares_by_principal(&self) -> bool {

@@ -97,7 +97,7 @@ impl Seal {
     fn mark(&self, principal: &str, job: &Job, dated: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         let (target, method, given) = match job {
-            Job::Call { tool, arguments } => {
+            Job::Call { tool, arguments, .. } => {
                 (tool.as_str(), "tools/call", arguments.clone().unwrap_or_else(|| "{}".into()))
             }
             Job::Pass { server, method, params, .. } => {
@@ -146,7 +146,11 @@ mod tests {
 
     fn call(tool: &str, arguments: &str) -> Job {
         let tool = CanonicalName::new(&ServerName::new("s"), tool);
-        Job::Call { tool, arguments: Some(arguments.into()) }
+        Job::Call {
+            tool,
+            arguments: Some(arguments.into()),
+            reached: crate::call_check::Reached::Listed,
+        }
     }
 
     #[test]

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use switchboard_model::{Exposure, ExposureMode, GatewayPlan, Plan, ServerName, ServerPlan};
+use switchboard_model::{
+    Exposure, ExposureMode, GatewayPlan, NO_TOOLSET, Plan, ServerName, ServerPlan,
+};
 use switchboard_view::{Scope, View};
 
 /// What policy leaves of a server.
@@ -98,5 +100,6 @@ fn sets_of(server: &ServerPlan, plan: &Plan) -> Vec<String> {
     let own = server.toolset.clone().unwrap_or_else(|| name.to_string());
     let others = plan.toolsets.iter().filter(|set| set.name != own && set.has_all_of(name));
     let others: Vec<_> = others.map(|set| set.name.clone()).collect();
-    [own].into_iter().chain(others).collect()
+    let own = Some(own).filter(|own| own != NO_TOOLSET);
+    own.into_iter().chain(others).collect()
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind, CanonicalName, Face, ToolResult};
+use switchboard_model::{CallError, CallErrorKind, Caller, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
 use switchboard_sessions::{Look, Session};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
 use tokio::sync::mpsc;
 
+use crate::call_check::Reached;
 use crate::gateway::Gateway;
 use crate::methods::disabled_text;
 
@@ -20,6 +21,7 @@ pub struct SessionCall {
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub face: Face,
+    pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What the caller saw when it chose the tool, where that may be something else than what is there now.
     pub seen: Option<Arc<Look>>,
@@ -38,10 +40,14 @@ pub enum SessionReply {
 
 impl Gateway {
     /// Calls a tool as the session sees it.
-    pub async fn call_in(&self, session: &Arc<Session>, call: SessionCall) -> SessionReply {
+    pub async fn call_in(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        call: SessionCall,
+    ) -> SessionReply {
         let look = match call.seen {
             // A model calls what it was shown; what came since is not meant.
-            Some(_) => self.sessions.look(session),
+            Some(_) => self.sessions().look(session),
             None => self.look_for_call(&session.scope, Some(session), &call.tool).await,
         };
         let view = &look.view;
@@ -75,7 +81,7 @@ impl Gateway {
             found => found,
         };
         match found {
-            Found::Tool(entry) => self.call_entry(session, entry, call).await,
+            Found::Tool(entry) => self.call_entry(session, entry, Reached::Listed, call).await,
             Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
             Found::Disabled { entry, sets } => refused(disabled_text(view, entry, &sets, true)),
             Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
@@ -83,23 +89,26 @@ impl Gateway {
     }
 
     async fn call_entry(
-        &self,
-        session: &Session,
+        self: &Arc<Self>,
+        session: &Arc<Session>,
         entry: &Entry,
+        reached: Reached,
         call: SessionCall,
     ) -> SessionReply {
         let request = CallRequest {
             tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments,
             face: call.face,
+            caller: call.caller,
             session: Some(session.id.clone()),
             progress: call.progress,
+            check: Some(self.check_for(&session.scope, Some(session), reached)),
         };
         SessionReply::Called(entry.shown_name(), self.board.call(request).await)
     }
 
     async fn meta_in(
-        &self,
+        self: &Arc<Self>,
         session: &Arc<Session>,
         view: &View,
         meta: MetaTool,
@@ -113,16 +122,16 @@ impl Gateway {
                 return SessionReply::Meta(meta, ToolResult::error(text));
             }
         };
-        let switch = |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
+        let switch = async |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
             let switched =
-                self.sessions.switch(session, &session.scope, |view| decide(view, &arguments));
-            let switched = switched.map_err(|error| error.to_string())?;
+                self.sessions().switch(session, &session.scope, |view| decide(view, &arguments));
+            let switched = switched.await.map_err(|error| error.to_string())?;
             self.session_changed(session);
             Ok(view.switched_text(&switched, Some(ListEra::Modern)))
         };
         let answer = match meta {
-            MetaTool::EnableToolset => switch(View::enable),
-            MetaTool::DisableToolset => switch(View::disable),
+            MetaTool::EnableToolset => switch(View::enable).await,
+            MetaTool::DisableToolset => switch(View::disable).await,
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
             MetaTool::DescribeToolset => view.toolset_text(&arguments),
             MetaTool::SearchTools => view.search_text(&arguments),
@@ -134,15 +143,11 @@ impl Gateway {
                     Ok(entry) => {
                         let given = arguments.get("arguments").cloned().unwrap_or_default();
                         let call = SessionCall { arguments: given, ..call };
-                        return self.call_entry(session, entry, call).await;
+                        return self.call_entry(session, entry, Reached::ByCallTool, call).await;
                     }
                 }
             }
         };
-        if answer.is_ok() && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset) {
-            // What was acknowledged is not lost.
-            self.sessions.keeper.flush().await;
-        }
         SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::{AttachedServer, HttpTransport, ServerName, ServerState};
+use switchboard_model::{AttachedServer, HttpTransport, ServerName};
 use switchboard_runtime::{AttachError, ServerStatus};
 use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
@@ -13,15 +13,19 @@ use crate::gateway::Gateway;
 
 /// How long a session that wakes waits for its servers before their tools count as gone.
 const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a change of a session waits for the servers that it attaches, unless it says otherwise.
+pub const ATTACH_WAIT: Duration = Duration::from_secs(15);
 
 impl Gateway {
-    /// Makes a session for somebody, within the limits of the configuration.
+    /// Makes a session for somebody, within the limits of the configuration. Returns when the servers that it attaches
+    /// have connected or failed, or after `wait`.
     pub async fn new_session(
         &self,
         name: Option<&str>,
         owner: &str,
         change: Change,
+        wait: Duration,
     ) -> Result<Arc<Session>, SessionError> {
         let limit = self.board.plan().gateway.max_sessions_per_principal as usize;
         let servers = change.own_servers.clone();
@@ -29,11 +33,14 @@ impl Gateway {
             // What is wrong with it is said before anything is made.
             server.as_ref().map(|server| attached(name, server)).transpose()?;
         }
-        let session = self.sessions.create(name, owner, limit, change).await?;
+        let session = self.sessions().create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
-            self.end_session(&session).await;
+            if let Err(error) = self.end_session(&session).await {
+                tracing::warn!("a session that was not made whole could not be removed: {error}");
+            }
             return Err(error);
         }
+        self.wait_for_attached(&session, &servers, wait).await;
         Ok(session)
     }
 
@@ -51,32 +58,53 @@ impl Gateway {
             }
             self.wait_for_servers(id).await;
         }
-        self.sessions.of(id, owner).await
+        self.sessions().of(id, owner).await
     }
 
-    /// Changes a session in one step and tells everybody whom it concerns.
+    /// Changes a session in one step and tells everybody whom it concerns. Returns when the servers that the change
+    /// attaches have connected or failed, or after `wait`: then their tools are there for the next turn.
     pub async fn change_session(
         &self,
         session: &Arc<Session>,
         expected: Option<u64>,
         change: Change,
+        wait: Duration,
     ) -> Result<(), SessionError> {
         let servers = change.own_servers.clone();
         let before = session.now().draft.servers;
         self.attach(&session.id, &servers).await?;
-        if let Err(error) = self.sessions.change(session, expected, change) {
+        if let Err(error) = self.sessions().change(session, expected, change).await {
             self.put_back(session, &servers, &before).await;
             return Err(error);
         }
         for (name, _) in servers.iter().filter(|(_, server)| server.is_none()) {
             self.board.detach_server(&session.id, &ServerName::new(name.as_str())).await;
-            // Who is told that a server is gone does not find its tools any more.
-            self.wait_until(|| self.has_seen_catalog()).await;
         }
+        self.wait_for_attached(session, &servers, wait).await;
         self.session_changed(session);
-        // What was acknowledged is not lost.
-        self.sessions.keeper.flush().await;
         Ok(())
+    }
+
+    /// The servers that a session attached, and how they are doing.
+    pub fn attached(&self, session: &str) -> Vec<(AttachedServer, ServerStatus)> {
+        self.board.attached(session)
+    }
+
+    /// Waits until what a change attached has connected or failed, and shows the session the result.
+    async fn wait_for_attached(
+        &self,
+        session: &Arc<Session>,
+        servers: &BTreeMap<String, Option<OwnServer>>,
+        wait: Duration,
+    ) {
+        if servers.values().all(Option::is_none) {
+            return;
+        }
+        let settled = self.board.attached_settled(&session.id);
+        if !wait.is_zero() && tokio::time::timeout(wait, settled).await.is_err() {
+            tracing::debug!("a server of a session takes long to connect");
+        }
+        self.sessions().look(session);
     }
 
     /// Connects servers that a session brings.
@@ -114,38 +142,9 @@ impl Gateway {
         }
     }
 
-    /// Waits until the servers of a session have answered or failed, for a while, and until that is seen here.
+    /// Waits until the servers of a session have connected or failed, but not for long: they may do neither.
     async fn wait_for_servers(&self, session: &str) {
-        let is_settled = || {
-            let (servers, catalog) = (self.board.attached(session), self.board.catalog());
-            // A server has listed its tools a moment before they are in the catalog.
-            let has_tools = |server: &AttachedServer| {
-                let mut owned = catalog.owned_by(session).iter();
-                owned.any(|tool| tool.alias.as_ref() == Some(&server.name))
-            };
-            let has_answered =
-                |(server, status): &(AttachedServer, ServerStatus)| match status.state {
-                    ServerState::Connecting => false,
-                    ServerState::Ready => status.offered == 0 || has_tools(server),
-                    ServerState::Unavailable => true,
-                };
-            servers.iter().all(has_answered) && self.has_seen_catalog()
-        };
-        self.wait_until(is_settled).await;
-    }
-
-    /// Whether sessions see what the board has.
-    fn has_seen_catalog(&self) -> bool {
-        self.sessions.stage().index.revision() >= self.board.catalog().revision()
-    }
-
-    /// Waits for something that servers do, but not for long: they may never do it.
-    async fn wait_until(&self, is_so: impl Fn() -> bool) {
-        let settled = async {
-            while !is_so() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
+        let settled = self.board.attached_settled(session);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
             tracing::debug!("servers of a session take long");
         }

@@ -1,16 +1,12 @@
 //! Calls of tools that nobody knows: the servers that may have them list their tools once more.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use switchboard_model::{Naming, ServerName};
 use switchboard_sessions::{Look, Session};
 use switchboard_view::{Found, Scope, View, sanitized};
 
 use crate::gateway::Gateway;
-
-/// How long a caller waits until a catalog that was published is shown.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Gateway {
     /// What somebody sees who calls a tool of this name; where it is not there, what is seen after the servers that may
@@ -55,16 +51,12 @@ impl Gateway {
         if servers.is_empty() || !self.board.list_again(&servers).await {
             return look;
         }
-        let published = self.board.catalog().revision();
-        let mut shown = self.shown_revision.subscribe();
-        let is_shown = shown.wait_for(|revision| *revision >= published);
-        let _too_late = tokio::time::timeout(PATIENCE, is_shown).await;
         self.look_of(scope, session)
     }
 
     /// Servers that this view reaches and whose tools are named like this.
     fn servers_that_may_have(&self, view: &View, scope: &Scope, name: &str) -> Vec<ServerName> {
-        let front = self.front.load();
+        let front = self.current();
         let begins = |server: &ServerName, separator: &str| {
             let rest = name
                 .strip_prefix(server.as_str())

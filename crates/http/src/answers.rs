@@ -111,7 +111,7 @@ answers! {
     TooManySessions 429 "The credentials have as many sessions as they may have." {
         too_many_sessions: "there are too many sessions; end some first",
     }
-    StoreFailed 500 "A fault of Switchboard or of its store. The log says more." {
+    StoreFaulted 500 "A fault of Switchboard or of its store. The log says more." {
         store: "the store failed; the log says why",
     }
     CallFaulted 500 "A fault of Switchboard or of its store. The log says more." {
@@ -121,6 +121,11 @@ answers! {
         upstream_error: "tool 'echo' of MCP server 'demo' gave no result: the server answered with error -32000: broken",
     }
     Starting 503 "The board is still connecting its servers, or the keys of the token's issuer cannot be had." {
+        starting: "the board is still connecting its servers; try again in a moment",
+        unauthorized: "the keys of the issuer cannot be had just now",
+    }
+    StoreUnavailable 503 "The store does not take the write, and nothing was changed; or the board is still connecting its servers." {
+        store_unavailable: "the store failed: no space is left on the disk of its data directory; nothing was changed",
         starting: "the board is still connecting its servers; try again in a moment",
         unauthorized: "the keys of the issuer cannot be had just now",
     }
@@ -160,6 +165,8 @@ bundles! {
     TakesBody: BadRequest, BodyLate, BodyTooLarge, NotJson;
     /// The same for a message with its images, or a whole conversation.
     TakesConversation: BadRequest, BodyLate, ConversationTooLarge, NotJson;
+    /// What every operation can answer that reads or writes the store. Stands behind `Guarded`.
+    StoreFailed: StoreFaulted, StoreUnavailable;
 }
 
 fn answer(status: u16, about: &str, examples: &[(&str, &str)]) -> Response {

@@ -6,9 +6,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::{CallBody, CallView, RecordList};
-use switchboard_auth::Principal;
-use switchboard_model::{CallId, Face};
-use switchboard_runtime::CallRequest;
+use switchboard_auth::{Principal, Role};
+use switchboard_model::{CallErrorKind, CallId, CallOutcome, Caller, Face};
+use switchboard_runtime::{CallCheck, CallRequest};
 use switchboard_store::CallFilter;
 
 use crate::answers::{
@@ -75,7 +75,16 @@ pub(crate) async fn call(
     }
     let arguments = body.arguments;
     let (face, tool) = (Face::Http, name.into());
-    let request = CallRequest { tool, arguments, face, session: None, progress: None };
+    let caller = Caller::of(principal.id.clone());
+    // The name may mean another tool by the time the call runs.
+    let check = (principal.role < Role::Operator).then(|| {
+        CallCheck::new(move |tool| {
+            let is_permitted = gateway.permits(tool.name.as_str());
+            is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
+        })
+    });
+    let request =
+        CallRequest { tool, arguments, face, caller, session: None, progress: None, check };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)
@@ -94,12 +103,68 @@ pub(crate) struct RecentQuery {
     /// Only calls of this tool: its canonical name, or the name that the caller used.
     #[param(max_length = 512, nullable = false)]
     tool: Option<String>,
-    /// Only calls that ended so, such as `ok`, `tool_error` or `timeout`.
+    /// Only calls of tools of this server.
     #[param(max_length = 512, nullable = false)]
-    outcome: Option<String>,
+    server: Option<String>,
+    /// Only calls that were made in this session.
+    #[param(max_length = 512, nullable = false)]
+    session: Option<String>,
+    /// Only calls that ended so.
+    #[param(inline, nullable = false)]
+    outcome: Option<OutcomeWord>,
+    /// Only calls that came in at this moment or later, an RFC 3339 timestamp.
+    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
+    since: Option<String>,
+    /// Only calls that ended at this moment or later. Who follows calls asks with the end of the newest one again and
+    /// again: a long call has an early `started_at` and appears late.
+    #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
+    ended_since: Option<String>,
     /// Only calls older than this one: the id of the last record of the page before.
     #[param(max_length = 512, nullable = false)]
     before: Option<String>,
+}
+
+/// How a call ended, in the word of its record.
+#[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeWord {
+    Ok,
+    ToolError,
+    UnknownTool,
+    InvalidArguments,
+    QueueTimeout,
+    Timeout,
+    InactivityTimeout,
+    Cancelled,
+    Unavailable,
+    UpstreamError,
+    InternalError,
+}
+
+impl From<OutcomeWord> for CallOutcome {
+    fn from(word: OutcomeWord) -> Self {
+        match word {
+            OutcomeWord::Ok => Self::Ok,
+            OutcomeWord::ToolError => Self::ToolError,
+            OutcomeWord::UnknownTool => Self::Failed(CallErrorKind::UnknownTool),
+            OutcomeWord::InvalidArguments => Self::Failed(CallErrorKind::InvalidArguments),
+            OutcomeWord::QueueTimeout => Self::Failed(CallErrorKind::QueueTimeout),
+            OutcomeWord::Timeout => Self::Failed(CallErrorKind::Timeout),
+            OutcomeWord::InactivityTimeout => Self::Failed(CallErrorKind::InactivityTimeout),
+            OutcomeWord::Cancelled => Self::Failed(CallErrorKind::Cancelled),
+            OutcomeWord::Unavailable => Self::Failed(CallErrorKind::Unavailable),
+            OutcomeWord::UpstreamError => Self::Failed(CallErrorKind::Upstream),
+            OutcomeWord::InternalError => Self::Failed(CallErrorKind::Internal),
+        }
+    }
+}
+
+/// A moment of a query in milliseconds since 1970.
+#[expect(clippy::result_large_err, reason = "the answer of the handler itself")]
+fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ProblemResponse> {
+    let parsed = text.map(str::parse::<jiff::Timestamp>).transpose();
+    let refuse = |_| bad_query(format!("`{name}` is not an RFC 3339 timestamp"));
+    Ok(parsed.map_err(refuse)?.map(jiff::Timestamp::as_millisecond))
 }
 
 fn twenty() -> u32 {
@@ -112,9 +177,12 @@ impl RecentQuery {
         if self.limit == 0 || self.limit > MAX_RECORDS {
             return Some(format!("`limit` is 1 to {MAX_RECORDS}"));
         }
-        for (name, word) in
-            [("tool", &self.tool), ("outcome", &self.outcome), ("before", &self.before)]
-        {
+        for (name, word) in [
+            ("tool", &self.tool),
+            ("server", &self.server),
+            ("session", &self.session),
+            ("before", &self.before),
+        ] {
             if word.as_ref().is_some_and(|word| word.chars().count() > MAX_WORD) {
                 return Some(format!("`{name}` has at most {MAX_WORD} characters"));
             }
@@ -148,8 +216,12 @@ pub(crate) async fn recent(
     }
     let filter = CallFilter {
         limit: query.limit,
+        since_ms: moment("since", query.since.as_deref())?,
+        ended_since_ms: moment("ended_since", query.ended_since.as_deref())?,
         tool: query.tool,
-        outcome: query.outcome,
+        server: query.server,
+        session: query.session,
+        outcome: query.outcome.map(CallOutcome::from),
         before: query.before.map(CallId),
     };
     board.flush_records().await;
@@ -225,4 +297,17 @@ pub(crate) async fn result(
         ("x-result-bytes", slice.total.to_string()),
     ];
     Ok((headers, slice.bytes).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_of_a_record_is_a_word_of_the_query() {
+        for outcome in CallOutcome::ALL {
+            let word = serde_json::from_value::<OutcomeWord>(outcome.as_str().into());
+            assert_eq!(word.map(CallOutcome::from).ok(), Some(outcome));
+        }
+    }
 }

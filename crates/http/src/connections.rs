@@ -2,7 +2,8 @@
 //!
 //! Whoever can reach the port can open a connection and say nothing, before anybody is asked for credentials. So a
 //! request must be heard whole within a time, an answer must be taken, and there is a bound to how many connections
-//! are open at once.
+//! are open at once. When the bound is reached, or the process has no file descriptor left, connections are closed in
+//! the order of [`Eviction`]: those that never sent a byte first, idle ones that were served last.
 //!
 //! Nothing here arms a timer: one look at all connections per second finds who is late, and what a request costs is a
 //! few stores into memory of its own connection. hyper's timeout of heads is no help. It takes a timer with each
@@ -11,7 +12,7 @@
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -28,7 +29,13 @@ use crate::faces::Faces;
 /// when all are busy does a new one wait, in the queue of the kernel and without costing anything here. To answer it
 /// with a refusal would take the place that there is not.
 const MAX_CONNECTIONS: usize = 10_000;
-/// From the first byte of a request to the end of its head; on a new connection from its beginning.
+/// The fewest connections, however few files the process may have open.
+const MIN_CONNECTIONS: usize = 8;
+/// File descriptors that are left to the store, to servers and to models.
+const RESERVED_FILES: std::ops::RangeInclusive<usize> = 16..=1024;
+/// From the beginning of a connection to its first byte. Clients that open connections in advance use them sooner.
+const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(10);
+/// From the first byte of a request to the end of its head.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// From the head of a request to the end of its body. In all and not since the last byte, or a byte a minute would do.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
@@ -37,6 +44,10 @@ const TAKE_WITHIN: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// When there are too many connections, one in so many is closed at once: each look at all of them shall be worth it.
 const SHARE_THAT_LEAVES: usize = 100;
+/// How many are closed at least when there is no file descriptor left.
+const FILES_TO_FREE: usize = 8;
+/// How many looks a request head may have taken before its connection, which was never served, makes room for others.
+const SLOW_HEAD: u32 = 2;
 /// How many looks there are between two warnings that there is no place.
 const WARN_AFTER: u32 = 60;
 
@@ -47,6 +58,7 @@ const NEVER: u32 = 0;
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimits {
     pub(crate) most: usize,
+    pub(crate) first_byte_within: Duration,
     pub(crate) head_within: Duration,
     pub(crate) body_within: Duration,
     pub(crate) take_within: Duration,
@@ -57,6 +69,7 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             most: MAX_CONNECTIONS.min(most_by_files()),
+            first_byte_within: FIRST_BYTE_WITHIN,
             head_within: HEAD_WITHIN,
             body_within: BODY_WITHIN,
             take_within: TAKE_WITHIN,
@@ -65,11 +78,29 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Three quarters of the files that the process may have open: the store, servers and models need some too.
+/// The files that the process may have open, without those that it has and a reserve: the store, servers and models
+/// need some too.
 fn most_by_files() -> usize {
-    let files = getrlimit(Resource::Nofile).current;
-    let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
-    (files / 4 * 3).max(1)
+    let Some(limit) = file_limit() else { return MAX_CONNECTIONS };
+    let in_use = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let reserve = (limit / 4).clamp(*RESERVED_FILES.start(), *RESERVED_FILES.end());
+    limit.saturating_sub(in_use + reserve).max(MIN_CONNECTIONS)
+}
+
+/// How many files the process may have open; `None` when there is no limit.
+fn file_limit() -> Option<usize> {
+    usize::try_from(getrlimit(Resource::Nofile).current?).ok()
+}
+
+/// Which connections make room for others, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Eviction {
+    /// Never sent a byte. Ordered by age, the oldest first.
+    Silent,
+    /// Never sent a whole request head, and takes its time.
+    Unserved,
+    /// Was served and waits for its next request. Its client opens another connection when it needs one.
+    Idle,
 }
 
 /// All connections that are open.
@@ -81,18 +112,24 @@ pub(crate) struct Connections {
     guests: Mutex<HashMap<u64, Arc<Guest>>>,
     next: AtomicU64,
     left: Notify,
+    /// How many there may be just now: fewer than the limit after file descriptors ran out.
+    most: AtomicUsize,
     warned_at: AtomicU32,
+    files_warned_at: AtomicU32,
 }
 
 impl Connections {
     pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        let most = AtomicUsize::new(limits.most);
         Arc::new(Self {
             limits,
+            most,
             clock: AtomicU32::new(NEVER + 1),
             guests: Mutex::default(),
             next: AtomicU64::new(0),
             left: Notify::new(),
             warned_at: AtomicU32::new(NEVER),
+            files_warned_at: AtomicU32::new(NEVER),
         })
     }
 
@@ -109,36 +146,88 @@ impl Connections {
         loop {
             {
                 let mut guests = self.guests();
-                if guests.len() < self.limits.most {
+                if guests.len() < self.most.load(Ordering::Relaxed) {
                     let number = self.next.fetch_add(1, Ordering::Relaxed);
                     let guest = Arc::new(Guest::new(self.clone(), faces.clone()));
                     guests.insert(number, guest.clone());
                     return Place { number, guest };
                 }
             }
-            self.ask_idle_to_leave();
+            let most = self.limits.most;
+            let evicted = self.evict((most / SHARE_THAT_LEAVES).max(1));
+            if self.may_warn(&self.warned_at) {
+                tracing::warn!(
+                    most,
+                    closing = evicted,
+                    "there are as many connections as there may be; silent and idle ones are closed"
+                );
+            }
             // Who is busy now may be idle at the next look.
             let _or_else = tokio::time::timeout(self.limits.look_every, self.left.notified()).await;
         }
     }
 
-    fn ask_idle_to_leave(&self) {
+    /// Closes up to so many connections, in the order of [`Eviction`]; gives how many.
+    fn evict(&self, count: usize) -> usize {
         let now = self.now();
         let guests = self.guests();
-        let mut idle: Vec<(u32, &Arc<Guest>)> =
-            guests.values().filter_map(|guest| Some((guest.idle_since()?, guest))).collect();
-        idle.sort_unstable_by_key(|(since, _)| *since);
-        for (_, guest) in idle.iter().take((self.limits.most / SHARE_THAT_LEAVES).max(1)) {
-            // Whoever has begun to speak just then is answered, but has to be quick.
-            guest.heard_at.store(now, Ordering::Relaxed);
-            guest.tell(Order::Leave);
+        let mut candidates: Vec<_> = guests
+            .iter()
+            .filter_map(|(number, guest)| {
+                let (eviction, since) = guest.eviction(now)?;
+                Some(((eviction, since, *number), guest))
+            })
+            .collect();
+        candidates.sort_unstable_by_key(|(order, _)| *order);
+        for ((eviction, ..), guest) in candidates.iter().take(count) {
+            match eviction {
+                Eviction::Silent | Eviction::Unserved => guest.tell(Order::Go),
+                Eviction::Idle => {
+                    // Whoever has begun to speak just then is answered, but has to be quick.
+                    guest.heard_at.store(now, Ordering::Relaxed);
+                    guest.tell(Order::Leave);
+                }
+            }
         }
-        let warned_at = self.warned_at.load(Ordering::Relaxed);
-        if warned_at == NEVER || now.wrapping_sub(warned_at) >= WARN_AFTER {
-            self.warned_at.store(now, Ordering::Relaxed);
-            let (most, idle) = (self.limits.most, idle.len());
-            tracing::warn!(most, idle, "there are as many connections as there may be");
+        candidates.len().min(count)
+    }
+
+    /// Gets file descriptors back after the system had none for a new connection, and returns when it may have one.
+    pub(crate) async fn files_ran_out(&self, error: &io::Error) {
+        let open = self.guests().len();
+        let to_free = (open / SHARE_THAT_LEAVES).max(FILES_TO_FREE);
+        let evicted = self.evict(to_free);
+        // What the process needs besides connections has grown; it is not to run out again with the next one.
+        self.most.store(open.saturating_sub(to_free).max(1), Ordering::Relaxed);
+        if self.may_warn(&self.files_warned_at) {
+            tracing::error!(
+                %error,
+                limit = file_limit(),
+                connections = open,
+                closing = evicted,
+                "no file descriptor is left for a new connection; silent and idle connections are closed. \
+                 Raise the limit with `ulimit -n`, or with `LimitNOFILE=` in the systemd unit"
+            );
         }
+        let _or_else = tokio::time::timeout(self.limits.look_every, self.left.notified()).await;
+    }
+
+    /// Logs that no connection can be taken for another reason, and waits for a moment.
+    pub(crate) async fn accept_failed(&self, error: &io::Error) {
+        if self.may_warn(&self.files_warned_at) {
+            tracing::error!(%error, "a connection cannot be accepted");
+        }
+        tokio::time::sleep(self.limits.look_every).await;
+    }
+
+    /// Whether the last warning of this kind was long ago.
+    fn may_warn(&self, warned_at: &AtomicU32) -> bool {
+        let (now, last) = (self.now(), warned_at.load(Ordering::Relaxed));
+        let may_warn = last == NEVER || now.wrapping_sub(last) >= WARN_AFTER;
+        if may_warn {
+            warned_at.store(now, Ordering::Relaxed);
+        }
+        may_warn
     }
 
     /// Looks regularly who is late.
@@ -153,6 +242,12 @@ impl Connections {
         let now = self.clock.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         for guest in self.guests().values() {
             guest.judge(now);
+        }
+        // After file descriptors ran out, the bound grows back slowly.
+        let most = self.most.load(Ordering::Relaxed);
+        if most < self.limits.most {
+            let more = (self.limits.most / SHARE_THAT_LEAVES).max(1);
+            self.most.store((most + more).min(self.limits.most), Ordering::Relaxed);
         }
     }
 
@@ -173,6 +268,9 @@ impl Connections {
 pub(crate) struct Guest {
     pub(crate) faces: Arc<Faces>,
     connections: Arc<Connections>,
+    /// Whether a byte has come, and whether a whole request head has.
+    has_spoken: AtomicBool,
+    was_served: AtomicBool,
     /// When the head began that is being read. What is read together with an earlier request does not count: such a
     /// connection passes for an idle one.
     heard_at: AtomicU32,
@@ -206,6 +304,8 @@ impl Guest {
         Self {
             faces,
             connections,
+            has_spoken: AtomicBool::new(false),
+            was_served: AtomicBool::new(false),
             heard_at: AtomicU32::new(now),
             body_at: AtomicU32::new(NEVER),
             late: AtomicU32::new(NEVER),
@@ -261,7 +361,12 @@ impl Guest {
         let is_over = |since: &AtomicU32, within| {
             connections.is_over(since.load(Ordering::Relaxed), now, within)
         };
-        if is_over(&self.heard_at, connections.limits.head_within)
+        let head_within = if self.has_spoken.load(Ordering::Relaxed) {
+            connections.limits.head_within
+        } else {
+            connections.limits.first_byte_within
+        };
+        if is_over(&self.heard_at, head_within)
             || is_over(&self.stuck_at, connections.limits.take_within)
         {
             self.tell(Order::Go);
@@ -272,12 +377,28 @@ impl Guest {
         }
     }
 
-    fn idle_since(&self) -> Option<u32> {
-        let is_waiting = self.open.load(Ordering::Relaxed) == 0
-            && self.heard_at.load(Ordering::Relaxed) == NEVER
-            && self.stuck_at.load(Ordering::Relaxed) == NEVER
-            && self.told().is_none();
-        is_waiting.then(|| self.idle_at.load(Ordering::Relaxed))
+    /// Whether it may be closed to make room, as what, and since when it has been so.
+    fn eviction(&self, now: u32) -> Option<(Eviction, u32)> {
+        if self.told().is_some() {
+            return None;
+        }
+        let heard_at = self.heard_at.load(Ordering::Relaxed);
+        if !self.has_spoken.load(Ordering::Relaxed) {
+            return Some((Eviction::Silent, heard_at));
+        }
+        if !self.was_served.load(Ordering::Relaxed) {
+            let is_slow = now.wrapping_sub(heard_at) >= SLOW_HEAD;
+            return is_slow.then_some((Eviction::Unserved, heard_at));
+        }
+        let is_idle = self.open.load(Ordering::Relaxed) == 0
+            && heard_at == NEVER
+            && self.stuck_at.load(Ordering::Relaxed) == NEVER;
+        is_idle.then(|| (Eviction::Idle, self.idle_at.load(Ordering::Relaxed)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.has_spoken.load(Ordering::Relaxed)
     }
 
     /// Whether the client is expected to go on with something that it began, or to take something.
@@ -289,6 +410,11 @@ impl Guest {
     }
 
     fn hears(&self) {
+        if !self.has_spoken.load(Ordering::Relaxed) {
+            self.has_spoken.store(true, Ordering::Relaxed);
+            // The time of the head begins with its first byte.
+            self.heard_at.store(self.connections.now(), Ordering::Relaxed);
+        }
         if self.heard_at.load(Ordering::Relaxed) == NEVER
             && self.open.load(Ordering::Relaxed) == 0
             && !self.is_http2.load(Ordering::Relaxed)
@@ -310,6 +436,7 @@ impl Guest {
         if version == Version::HTTP_2 {
             self.is_http2.store(true, Ordering::Relaxed);
         }
+        self.was_served.store(true, Ordering::Relaxed);
         self.heard_at.store(NEVER, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Asking(self)

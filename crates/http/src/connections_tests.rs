@@ -30,6 +30,7 @@ use crate::server::{ServeOptions, Shared, accept, bound_bodies};
 
 /// Longer than anything that goes right takes.
 const PATIENCE: Duration = Duration::from_secs(20);
+const FIRST_BYTE_LOOKS: usize = 10;
 const HEAD_LOOKS: usize = 30;
 const BODY_LOOKS: usize = 60;
 /// More than anybody is given time for.
@@ -47,6 +48,7 @@ impl House {
     async fn open(most: usize) -> Self {
         let limits = ConnectionLimits {
             most,
+            first_byte_within: Duration::from_secs(10),
             head_within: Duration::from_secs(30),
             body_within: Duration::from_mins(1),
             take_within: Duration::from_mins(1),
@@ -86,6 +88,27 @@ impl House {
         for _ in 0..times {
             self.connections.look();
         }
+    }
+
+    /// Waits until so many connections are there.
+    async fn until_count(&self, count: usize) {
+        let waiting = async {
+            while self.connections.all().len() != count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    }
+
+    /// Waits until so many connections have sent something.
+    async fn until_spoken(&self, count: usize) {
+        let spoken = || self.connections.all().iter().filter(|guest| guest.has_spoken()).count();
+        let waiting = async {
+            while spoken() != count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     }
 
     /// Waits until so many connections are there, and until each is awaited or none is.
@@ -171,12 +194,15 @@ async fn who_does_not_say_what_it_wants_is_cut_off() {
     let mut silent = house.connect().await;
     let mut slow = house.connect().await;
     say(&mut slow, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n").await;
+    house.until_spoken(1).await;
     house.until(2, true).await;
-    house.look(HEAD_LOOKS);
-    say(&mut slow, "X-More: 1\r\n").await;
-    house.until(2, true).await;
-    house.look(1);
+    house.look(FIRST_BYTE_LOOKS + 1);
     is_closed(&mut silent).await;
+    house.until(1, true).await;
+    house.look(HEAD_LOOKS - FIRST_BYTE_LOOKS - 1);
+    say(&mut slow, "X-More: 1\r\n").await;
+    house.until(1, true).await;
+    house.look(1);
     is_closed(&mut slow).await;
     house.until(0, false).await;
 }
@@ -249,6 +275,84 @@ async fn who_does_not_take_its_answer_is_cut_off() {
     house.until(1, true).await;
     house.look(BODY_LOOKS + 1);
     house.until(0, false).await;
+}
+
+#[tokio::test]
+async fn in_a_crowd_silent_connections_leave_first_and_a_new_client_is_served_at_once() {
+    let house = House::open(100).await;
+    let mut good = house.connect().await;
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
+    house.until(1, false).await;
+    house.look(1);
+    let mut silent = Vec::new();
+    for _ in 0..98 {
+        silent.push(house.connect().await);
+    }
+    let mut slow = house.connect().await;
+    say(&mut slow, "GET / HTTP/1.1\r\n").await;
+    house.until_spoken(2).await;
+    // No look is made, so nobody is late: all places are taken, and room is made for each who comes.
+    let mut newcomers = Vec::new();
+    for _ in 0..50 {
+        let mut newcomer = house.connect().await;
+        ask(&mut newcomer, "/").await;
+        hear(&mut newcomer, "here").await;
+        newcomers.push(newcomer);
+    }
+    is_closed(&mut silent[0]).await;
+    say(&mut slow, "Host: 127.0.0.1\r\n\r\n").await;
+    hear(&mut slow, "here").await;
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
+}
+
+#[tokio::test]
+async fn in_a_crowd_who_never_ends_a_first_request_leaves_before_idle_clients() {
+    let house = House::open(3).await;
+    let mut good = house.connect().await;
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
+    house.until(1, false).await;
+    let mut slow = Vec::new();
+    for count in 2..=3 {
+        let mut stream = house.connect().await;
+        say(&mut stream, "GET / HTTP/1.1\r\n").await;
+        house.until_spoken(count).await;
+        house.look(1);
+        slow.push(stream);
+    }
+    house.look(2);
+    let mut newcomer = house.connect().await;
+    ask(&mut newcomer, "/").await;
+    hear(&mut newcomer, "here").await;
+    is_closed(&mut slow[0]).await;
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
+}
+
+#[tokio::test]
+async fn without_file_descriptors_silent_connections_are_closed_and_fewer_are_allowed_for_a_while()
+{
+    let house = House::open(100).await;
+    let mut good = house.connect().await;
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(house.connect().await);
+    }
+    house.until_count(21).await;
+    let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+    house.connections.files_ran_out(&error).await;
+    house.until_count(13).await;
+    // The bound is as many as there are now; the next one takes the place of a silent one.
+    let mut newcomer = house.connect().await;
+    ask(&mut newcomer, "/").await;
+    hear(&mut newcomer, "here").await;
+    assert!(house.connections.all().len() <= 13);
+    ask(&mut good, "/").await;
+    hear(&mut good, "here").await;
 }
 
 #[tokio::test]

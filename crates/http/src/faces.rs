@@ -61,10 +61,10 @@ impl Faces {
     ) -> Result<Response<Answering>, Infallible> {
         let asking = guest.asks(request.version());
         let faces = &asking.guest().faces;
-        let page = Page::of(&faces.shared.doors, request.headers());
+        let doors = faces.shared.hosts.current();
+        let page = Page::of(&doors, request.headers());
         let mut answer = if let Some(answer) = page.as_ref().and_then(|_| Page::preflight(&request))
         {
-            let doors = &faces.shared.doors;
             let refusal = doors.refusal(request.headers(), request.uri().authority());
             hardened(refusal.map_or(answer, forbidden)).map(FaceBody::Other)
         } else if let Some(route) = mcp_route(request.uri().path()) {

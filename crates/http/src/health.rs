@@ -34,7 +34,8 @@ pub(crate) async fn healthz() -> &'static str {
 
 /// The board serves
 ///
-/// A server that is away degrades the board and does not make it unready: the tools of that server say so themselves.
+/// A server that is away, or a store that takes no writes, degrades the board and does not make it unready: the tools of
+/// that server, and what would change something, say so themselves.
 /// Where credentials are needed, servers are named to those who show some, and to clients only what policy leaves them.
 #[utoipa::path(
     get,

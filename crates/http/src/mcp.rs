@@ -85,7 +85,8 @@ where
     B::Error: Into<BoxError>,
 {
     let other = |response: Response| response.map(FaceBody::Other);
-    if let Some(detail) = shared.doors.refusal(request.headers(), request.uri().authority()) {
+    let doors = shared.hosts.current();
+    if let Some(detail) = doors.refusal(request.headers(), request.uri().authority()) {
         return other(forbidden(detail));
     }
     let principal = match crate::doorman::admit(shared, request.headers()).await {

@@ -9,6 +9,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use crate::answers::{self, ForbiddenHost};
+use crate::openapi_unions::spell_out_unions;
 use crate::server;
 
 /// The document as text; it is the same for every board of one version.
@@ -58,7 +59,9 @@ impl Modify for Shared {
 pub fn openapi_text() -> String {
     let document = server::documented_routes().into_openapi();
     // Only maps with text for keys are in it, so it always serialises.
-    let text = document.to_pretty_json().unwrap_or_default();
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    spell_out_unions(&mut document);
+    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     format!("{text}\n")
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use switchboard_api::{
     CallView, LimitsView, ProviderList, ProviderView, QuarantinedToolView, Readiness, RecordView,
-    ServerList, ServerView, ToolList, ToolView,
+    ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, JsonText, ServerPlan, ServerState, ToolLimits, render_duration,
+    CallError, CallRecord, JsonText, ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -22,11 +22,18 @@ pub fn readiness(board: &Board) -> Readiness {
         .filter(|(_, status)| status.state != ServerState::Ready)
         .map(|(_, status)| status.name.to_string())
         .collect();
+    let store = board.store().outage().map(|outage| StoreTrouble {
+        reason: outage.reason.into(),
+        seconds: outage.since.elapsed().as_secs(),
+        failed_writes: outage.failed_writes,
+    });
+    let is_ready = unavailable.is_empty() && store.is_none();
     Readiness {
-        status: if unavailable.is_empty() { "ready" } else { "degraded" }.into(),
+        status: if is_ready { "ready" } else { "degraded" }.into(),
         revision: catalog.revision(),
         tools: catalog.tools().len(),
         unavailable,
+        store,
     }
 }
 
@@ -77,6 +84,12 @@ fn offered_server(plan: &ServerPlan, status: &ServerStatus) -> ServerView {
         error: status.error.as_ref().map(|error| error.message.clone()),
         hint: status.error.as_ref().and_then(|error| error.hint.clone()),
         stderr: None,
+        session_processes: match plan.spec.sharing {
+            Sharing::Shared => None,
+            Sharing::PerSession { most, .. } => {
+                Some(SessionProcesses { running: status.session_processes, most })
+            }
+        },
     }
 }
 
@@ -150,6 +163,7 @@ fn limits(limits: &ToolLimits) -> LimitsView {
     LimitsView {
         max_instances: limits.max_instances,
         timeout: render_duration(limits.timeout),
+        max_timeout: render_duration(limits.max_timeout),
         queue_timeout: render_duration(limits.queue_timeout),
         inactivity_timeout: limits.inactivity_timeout.map(render_duration),
         max_result_bytes: limits.max_result_bytes,
@@ -179,6 +193,8 @@ pub fn record(record: &CallRecord) -> RecordView {
         started_at: format!("{started:.3}"),
         session: record.session.clone(),
         face: record.face.as_str().into(),
+        principal: record.caller.principal.as_deref().map(str::to_owned),
+        client: record.caller.client.as_deref().map(str::to_owned),
         requested: record.requested.clone(),
         tool: record.tool.as_ref().map(ToString::to_string),
         revision: record.revision,

@@ -1,24 +1,33 @@
 //! Sessions in the shapes of the API, and changes the other way.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use axum::http::HeaderName;
 use switchboard_api::{
     NewSession, NotShownView, OwnServerBody, OwnServerView, OwnTransport, RegistrySnapshot,
-    RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionTool,
-    SessionTools, SessionToolset, SessionToolsets, SessionView, TokenBasis, TokenCost,
+    RenderedToolView, RenderingView, RevisionEvent, RewriteView, SessionChange, SessionClientView,
+    SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
+    TokenBasis, TokenCost, ToolsetList, ToolsetView,
 };
+use switchboard_gateway::{Gateway, SessionClient};
 use switchboard_model::{LOCAL_SERVER, Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
-use switchboard_runtime::Board;
+use switchboard_runtime::{Board, ServerStatus};
 use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
 use switchboard_view::snapshot_tools;
 
 use crate::present::unavailable_servers;
 
-/// A session, without the secrets of its servers.
-pub fn session(session: Summary) -> SessionView {
+/// A session, without the secrets of its servers, and how its own servers are doing.
+pub fn session(gateway: &Gateway, session: Summary) -> SessionView {
+    let has_own = !session.draft.servers.is_empty();
+    let attached = if has_own { gateway.attached(&session.id) } else { Vec::new() };
+    let status = |name: &str| {
+        let found = attached.iter().find(|(server, _)| server.name.as_str() == name);
+        found.map(|(_, status)| status)
+    };
     let (about, selection) = (session.draft.about, session.draft.selection);
     let switched = |wanted: bool| {
         let sets = selection.toolsets.iter().filter(|(_, is_on)| **is_on == wanted);
@@ -41,20 +50,46 @@ pub fn session(session: Summary) -> SessionView {
             .draft
             .servers
             .iter()
-            .map(|(name, own)| (name.clone(), own_view(own)))
+            .map(|(name, own)| (name.clone(), own_view(own, status(name))))
             .collect(),
         tools_revision: session.revision,
+        clients: None,
         created_at_ms: session.created_at_ms,
         updated_at_ms: session.updated_at_ms,
     }
 }
 
-fn own_view(own: &OwnServer) -> OwnServerView {
+/// A list of sessions, with the clients of each.
+pub fn sessions<S: BuildHasher>(
+    gateway: &Gateway,
+    sessions: Vec<Summary>,
+    clients: &HashMap<String, Vec<SessionClient>, S>,
+) -> SessionList {
+    let sessions = sessions.into_iter().map(|it| session(gateway, it));
+    SessionList { sessions: sessions.map(|session| with_clients(session, clients)).collect() }
+}
+
+/// A session with its MCP clients.
+pub fn with_clients<S: BuildHasher>(
+    session: SessionView,
+    clients: &HashMap<String, Vec<SessionClient>, S>,
+) -> SessionView {
+    let clients = clients.get(&session.id).into_iter().flatten().map(|client| SessionClientView {
+        name: client.info.name.as_deref().map(str::to_owned),
+        version: client.info.version.as_deref().map(str::to_owned),
+        protocol_version: client.protocol_version.clone(),
+    });
+    SessionView { clients: Some(clients.collect()), ..session }
+}
+
+fn own_view(own: &OwnServer, status: Option<&ServerStatus>) -> OwnServerView {
     let url = url::Url::parse(&own.url).map_or_else(|_| "***".into(), |url| redact_url(&url));
     OwnServerView {
         url,
         transport: if own.is_sse { OwnTransport::Sse } else { OwnTransport::StreamableHttp },
         headers: own.headers.keys().cloned().collect(),
+        state: status.map(|status| status.state.as_str().to_owned()),
+        error: status.and_then(|status| Some(status.error.as_ref()?.to_string())),
     }
 }
 
@@ -144,6 +179,23 @@ pub fn session_toolsets(now: &Now) -> SessionToolsets {
         tools_revision: now.revision,
         exposure: view.mode().as_str().into(),
         toolsets: sets.collect(),
+    }
+}
+
+/// The toolsets that clients may switch, and what they see at first.
+pub fn toolsets(gateway: &Gateway) -> ToolsetList {
+    let exposure = gateway.exposure();
+    let toolsets = gateway.toolsets().into_iter().map(|(set, members)| ToolsetView {
+        name: set.name,
+        description: set.description,
+        tools: members.len(),
+        when_to_use: set.when_to_use,
+        members: members.iter().map(ToString::to_string).collect(),
+    });
+    ToolsetList {
+        exposure: exposure.mode.as_str().into(),
+        reason: exposure.reason,
+        toolsets: toolsets.collect(),
     }
 }
 

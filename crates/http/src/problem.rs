@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
 use switchboard_model::{CallError, CallErrorKind, CallId};
-use switchboard_store::StoreError;
+use switchboard_store::{StoreError, StoreFailure};
 
 /// A problem on its way out.
 #[derive(Debug)]
@@ -57,7 +57,19 @@ fn status_of(kind: CallErrorKind) -> StatusCode {
 
 impl From<StoreError> for ProblemResponse {
     fn from(error: StoreError) -> Self {
-        tracing::error!(error = error.in_full(), "the store failed");
+        StoreFailure::from(error).into()
+    }
+}
+
+impl From<StoreFailure> for ProblemResponse {
+    fn from(failure: StoreFailure) -> Self {
+        if failure.is_outage {
+            // The store logs its outages itself, once.
+            tracing::debug!(error = failure.in_full, "the store failed");
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Self::new("store_unavailable", status, failure.to_string());
+        }
+        tracing::error!(error = failure.in_full, "the store failed");
         // The message names a file of this machine: it belongs into the log, not into an answer.
         Self::new("store", StatusCode::INTERNAL_SERVER_ERROR, "the store failed; the log says why")
     }

@@ -44,6 +44,10 @@ impl BoardPlace {
         let _there_is_one = self.0.started.set(Parts { board, gateway, turns });
     }
 
+    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+        self.started().map(|parts| &parts.board)
+    }
+
     /// What answers MCP clients, also while the board starts.
     pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
         self.0.gateway.get()

@@ -30,7 +30,7 @@ pub struct Doors {
 }
 
 pub(crate) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    match shared.doors.refusal(request.headers(), request.uri().authority()) {
+    match shared.hosts.current().refusal(request.headers(), request.uri().authority()) {
         None => hardened(next.run(request).await),
         Some(detail) => forbidden(detail),
     }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +14,16 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use axum::serve::{Listener, ListenerExt};
 use http_body_util::Limited;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use rustix::io::Errno;
 use switchboard_auth::{Gatekeeper, Principal};
 use switchboard_telemetry::MetricsPage;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use utoipa::OpenApi;
@@ -31,6 +32,7 @@ use utoipa_axum::routes;
 
 use crate::connections::{ConnectionLimits, Connections, Guest, Noted, Order, Place};
 use crate::faces::{Answering, Faces};
+use crate::host_policy::HostPolicy;
 use crate::leases::Leases;
 use crate::openapi::Document;
 use crate::problem::ProblemResponse;
@@ -61,6 +63,7 @@ pub struct ServeOptions {
     /// Filled when the board has started; until then `/healthz` and `/metrics` answer, and MCP clients wait.
     pub board: BoardPlace,
     pub metrics: MetricsPage,
+    /// Accepted hosts and origins until the board has started; then its configuration says which.
     pub doors: Doors,
     /// Who is let in.
     pub gatekeeper: Arc<Gatekeeper>,
@@ -73,7 +76,7 @@ pub struct ServeOptions {
 pub(crate) struct Shared {
     pub(crate) board: BoardPlace,
     pub(crate) metrics: MetricsPage,
-    pub(crate) doors: Arc<Doors>,
+    pub(crate) hosts: Arc<HostPolicy>,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
     /// Who everybody is where the gate is open.
     pub(crate) local: Principal,
@@ -87,7 +90,7 @@ impl Shared {
         Self {
             board: options.board.clone(),
             metrics: options.metrics.clone(),
-            doors: Arc::new(options.doors.clone()),
+            hosts: Arc::new(HostPolicy::new(options.board.clone(), options.doors.clone())),
             gatekeeper: options.gatekeeper.clone(),
             local: Principal::local(),
             body_within: limits.body_within,
@@ -194,10 +197,6 @@ pub async fn serve(
     let connections = Connections::new(limits);
     let ending = CancellationToken::new();
     let folding = fold_regularly(options.metrics.clone());
-    // Small answers on kept connections would wait for the peer's delayed acknowledgement.
-    let listener = listener.tap_io(|stream| {
-        let _unsupported = stream.set_nodelay(true);
-    });
     let cut_off = async {
         shutdown.await;
         ending.cancel();
@@ -215,14 +214,13 @@ pub async fn serve(
 }
 
 /// Takes connections until the end has come, then waits for those that are left.
-pub(crate) async fn accept<L, A, F>(
-    mut listener: L,
+pub(crate) async fn accept<A, F>(
+    listener: TcpListener,
     faces: Arc<Faces>,
     connections: &Arc<Connections>,
     ending: &CancellationToken,
     answer: A,
 ) where
-    L: Listener,
     A: Fn(Arc<Guest>, hyper::Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Result<hyper::Response<Answering>, Infallible>> + Send + 'static,
 {
@@ -230,7 +228,7 @@ pub(crate) async fn accept<L, A, F>(
     let server = Arc::new(server());
     loop {
         let accepted = async {
-            let (stream, _) = listener.accept().await;
+            let stream = next_stream(&listener, connections).await;
             (stream, connections.place(&faces).await)
         };
         let (stream, place) = tokio::select! {
@@ -247,6 +245,30 @@ pub(crate) async fn accept<L, A, F>(
     drop(listener);
     tasks.close();
     tasks.wait().await;
+}
+
+/// The next connection. What keeps the system from giving one is logged, and tried again.
+async fn next_stream(listener: &TcpListener, connections: &Connections) -> TcpStream {
+    loop {
+        let error = match listener.accept().await {
+            Ok((stream, _)) => {
+                // Small answers on kept connections would wait for the peer's delayed acknowledgement.
+                let _unsupported = stream.set_nodelay(true);
+                return stream;
+            }
+            Err(error) => error,
+        };
+        match (error.kind(), Errno::from_io_error(&error)) {
+            (
+                ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::ConnectionReset,
+                _,
+            ) => tracing::debug!(%error, "a client was gone before its connection was accepted"),
+            (_, Some(Errno::MFILE | Errno::NFILE)) => connections.files_ran_out(&error).await,
+            _ => connections.accept_failed(&error).await,
+        }
+    }
 }
 
 /// HTTP/1 has no timer here; [`Connections`] watches instead. Peers over HTTP/2 are asked whether they are still there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_api::{CallView, Problem, SessionCallBody};
 use switchboard_gateway::{Gateway, SessionCall, SessionReply};
-use switchboard_model::Face;
+use switchboard_model::{Caller, Face};
 use switchboard_render::{Provider, UnknownProvider};
 use switchboard_sessions::Session;
 
@@ -14,18 +14,19 @@ use crate::problem::ProblemResponse;
 
 /// Calls a tool as a session sees it.
 pub async fn call(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     session: &Arc<Session>,
     tool: String,
     body: SessionCallBody,
     face: Face,
+    caller: Caller,
 ) -> Result<CallView, Problem> {
     let arguments = match &body.provider {
         Some(provider) => restored(session, provider, &tool, body.arguments)
             .map_err(|error| Problem::new("bad_request", 422, error.to_string()))?,
         None => body.arguments,
     };
-    let call = SessionCall { tool, arguments, face, progress: None, seen: None };
+    let call = SessionCall { tool, arguments, face, caller, progress: None, seen: None };
     match gateway.call_in(session, call).await {
         SessionReply::Called(shown, report) => present::call(&report)
             .map(|call| CallView { tool: shown.to_string(), ..call })

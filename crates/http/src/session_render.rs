@@ -1,12 +1,11 @@
 //! The tools of a session as a provider gets them.
 
 use axum::Json;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::RenderingAnswer;
 use switchboard_render::{Provider, UnknownProvider};
-use switchboard_sessions::SessionError;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
@@ -98,6 +97,10 @@ pub(crate) async fn render(
     let made = tokio::task::spawn_blocking(move || {
         present::rendering(&session, &now, provider, query.explain, query.since)
     });
-    let made = made.await.map_err(|error| SessionError::Store(error.to_string()))?;
+    let made = made.await.map_err(|error| {
+        tracing::error!(%error, "a rendering could not be made");
+        let detail = "the rendering could not be made: a fault of Switchboard";
+        ProblemResponse::new("internal_error", StatusCode::INTERNAL_SERVER_ERROR, detail)
+    })?;
     Ok(Json(made).into_response())
 }

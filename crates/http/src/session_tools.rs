@@ -7,7 +7,7 @@ use serde::Deserialize;
 use switchboard_api::{
     CallView, SessionCallBody, SessionChange, SessionTools, SessionToolsets, SessionView, Switch,
 };
-use switchboard_model::Face;
+use switchboard_model::{Caller, Face};
 use switchboard_sessions::SessionError;
 
 use crate::answers::{
@@ -185,6 +185,8 @@ pub(crate) async fn call(
     FromBody(body): FromBody<SessionCallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let meant = asker.session(&id).await?;
-    let called = session_call::call(&meant.gateway, &meant.session, tool, body, Face::Http).await;
+    let caller = Caller::of(meant.principal.clone());
+    let called =
+        session_call::call(&meant.gateway, &meant.session, tool, body, Face::Http, caller).await;
     called.map(Json).map_err(ProblemResponse)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::Extension;
@@ -9,10 +10,10 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{
     Bindings, NewSession, OwnServerBody, RegistrySnapshot, SessionChange, SessionList, SessionView,
-    ToolsetList, ToolsetView,
+    ToolsetList,
 };
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::Gateway;
+use switchboard_gateway::{ATTACH_WAIT, Gateway};
 use switchboard_sessions::{Session, SessionError, Summary};
 use switchboard_turns::Turns;
 
@@ -57,14 +58,7 @@ pub(crate) struct ServerOfSession {
     responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
 )]
 pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<ToolsetList> {
-    let exposure = gateway.exposure();
-    let sets = gateway.toolsets().into_iter();
-    let toolsets = sets.map(|(name, description, tools)| ToolsetView { name, description, tools });
-    Json(ToolsetList {
-        exposure: exposure.mode.as_str().into(),
-        reason: exposure.reason,
-        toolsets: toolsets.collect(),
-    })
+    Json(present::toolsets(&gateway))
 }
 
 /// List the sessions
@@ -82,7 +76,8 @@ pub(crate) async fn list(
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
     let sessions = gateway.sessions().list(owner(&principal)).await?;
-    Ok(Json(SessionList { sessions: sessions.into_iter().map(present::session).collect() }))
+    let clients = gateway.session_clients(owner(&principal)).await?;
+    Ok(Json(present::sessions(&gateway, sessions, &clients)))
 }
 
 /// Make a session
@@ -94,6 +89,7 @@ pub(crate) async fn list(
     path = "/api/v1/sessions",
     operation_id = "createSession",
     tag = "sessions",
+    params(WaitQuery),
     request_body(content = NewSession, description = "What it is to be; `{}` will do."),
     responses(
         (
@@ -118,12 +114,14 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     ReadyGateway(gateway): ReadyGateway,
     Extension(principal): Extension<Principal>,
+    FromQuery(WaitQuery { wait }): FromQuery<WaitQuery>,
     FromBody(wanted): FromBody<NewSession>,
 ) -> Result<(StatusCode, Json<SessionView>), ProblemResponse> {
     let id = wanted.id.clone();
     let beginning = present::beginning(wanted);
-    let session = gateway.new_session(id.as_deref(), &principal.id, beginning).await?;
-    Ok((StatusCode::CREATED, Json(present::session(Summary::of(&session)))))
+    let wait = wait_of(wait);
+    let session = gateway.new_session(id.as_deref(), &principal.id, beginning, wait).await?;
+    Ok((StatusCode::CREATED, Json(present::session(&gateway, Summary::of(&session)))))
 }
 
 /// Show a session
@@ -143,8 +141,9 @@ pub(crate) async fn create(
         StoreFailed,
     )
 )]
-pub(crate) async fn show(meant: Meant) -> Json<SessionView> {
-    Json(meant.view())
+pub(crate) async fn show(meant: Meant) -> Result<Json<SessionView>, ProblemResponse> {
+    let clients = meant.gateway.session_clients(Some(&meant.session.owner)).await?;
+    Ok(Json(present::with_clients(meant.view(), &clients)))
 }
 
 /// Change a session
@@ -218,7 +217,11 @@ pub(crate) async fn bind(
     params(ServerOfSession, ApplyQuery),
     request_body(content = OwnServerBody, description = "Where it is."),
     responses(
-        (status = 200, description = "It has it; the tools come when the server has answered.", body = SessionView),
+        (
+            status = 200,
+            description = "It has it. The server has connected or failed, as `state` and `error` say, or takes longer.",
+            body = SessionView
+        ),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -308,10 +311,11 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: Meant) -> Json<Registry
         StoreFailed,
     )
 )]
-pub(crate) async fn end(meant: Meant) -> StatusCode {
-    meant.turns.forget(&meant.session.id).await;
-    meant.gateway.end_session(&meant.session).await;
-    StatusCode::NO_CONTENT
+pub(crate) async fn end(meant: Meant) -> Result<StatusCode, ProblemResponse> {
+    meant.turns.end_of(&meant.session.id).await?;
+    meant.gateway.end_session(&meant.session).await?;
+    meant.turns.forget(&meant.session.id);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// When a running turn sees a change.
@@ -324,6 +328,26 @@ pub(crate) struct ApplyQuery {
     #[serde(default)]
     #[param(inline)]
     apply: ApplyWhen,
+    /// How many seconds to wait for servers that the change gives the session; 0 does not wait.
+    #[param(maximum = 60, default = 15)]
+    wait: Option<u64>,
+}
+
+/// How long a new session waits for its own servers.
+#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitQuery {
+    /// How many seconds to wait for the servers of its own; 0 does not wait.
+    #[param(maximum = 60, default = 15)]
+    wait: Option<u64>,
+}
+
+/// The longest that a request waits for a server.
+const LONGEST_WAIT: u64 = 60;
+
+fn wait_of(seconds: Option<u64>) -> Duration {
+    seconds.map_or(ATTACH_WAIT, |seconds| Duration::from_secs(seconds.min(LONGEST_WAIT)))
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
@@ -339,6 +363,8 @@ pub(crate) struct Meant {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
+    /// Who asks.
+    pub(crate) principal: Arc<str>,
 }
 
 /// Whom a request may mean something of.
@@ -372,7 +398,8 @@ impl Asker {
     /// The session of this id.
     pub(crate) async fn session(self, id: &str) -> Result<Meant, ProblemResponse> {
         let session = self.gateway.session(id, owner(&self.principal)).await?;
-        Ok(Meant { gateway: self.gateway, turns: self.turns, session })
+        let principal = self.principal.id;
+        Ok(Meant { gateway: self.gateway, turns: self.turns, session, principal })
     }
 }
 
@@ -385,16 +412,17 @@ impl Meant {
 
     pub(crate) fn view(&self) -> SessionView {
         self.gateway.sessions().look(&self.session);
-        present::session(Summary::of(&self.session))
+        present::session(&self.gateway, Summary::of(&self.session))
     }
 
     pub(crate) async fn change(
         &self,
         wanted: SessionChange,
-        ApplyQuery { apply }: ApplyQuery,
+        ApplyQuery { apply, wait }: ApplyQuery,
     ) -> Result<Json<SessionView>, ProblemResponse> {
         let (expected, change) = present::change(wanted);
-        self.gateway.change_session(&self.session, expected, change).await?;
+        let wait = wait_of(wait);
+        self.gateway.change_session(&self.session, expected, change, wait).await?;
         if apply == ApplyWhen::Now {
             self.turns.apply_now(&self.session.id);
         }
@@ -429,12 +457,8 @@ impl From<SessionError> for ProblemResponse {
                 ("bad_request", StatusCode::UNPROCESSABLE_ENTITY)
             }
             SessionError::TooMany => ("too_many_sessions", StatusCode::TOO_MANY_REQUESTS),
-            SessionError::Store(_) => ("store", StatusCode::INTERNAL_SERVER_ERROR),
+            SessionError::Store(failure) => return failure.clone().into(),
         };
-        if let SessionError::Store(error) = &error {
-            tracing::error!(%error, "the store failed");
-            return Self::new(kind, status, "the store failed; the log says why");
-        }
         Self::new(kind, status, error.to_string())
     }
 }

@@ -279,6 +279,7 @@ impl From<TurnError> for ProblemResponse {
             | TurnError::Overlay(_)
             | TurnError::History(_) => StatusCode::UNPROCESSABLE_ENTITY,
             TurnError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            TurnError::NotStored(failure) => return failure.clone().into(),
             TurnError::Damaged { .. } | TurnError::Store(_) => {
                 tracing::error!(%error, "a conversation cannot be read or kept");
                 let detail = "the store failed; the log says why";

@@ -110,5 +110,6 @@ fn spec(endpoint: Endpoint) -> ServerSpec {
         endpoint,
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
+        sharing: switchboard_model::Sharing::Shared,
     }
 }

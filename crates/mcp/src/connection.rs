@@ -9,18 +9,23 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bounds::ListBounds;
+use crate::connect_progress::ConnectProgress;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::Features;
+use crate::hearing::Ear;
 use crate::http_pool::HttpPool;
 use crate::oauth::SignIns;
 use crate::opening::process_error;
 use crate::stdio::ChildProcess;
+use crate::stdio_handshake::ProbeTimes;
 use crate::veil::Veil;
 use crate::watching::Watch;
 
 /// How long a connection that is closed may take to tell the server what it no longer waits for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+const ROOTS_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
 
 /// What connecting needs besides the server's own spec.
 #[derive(Debug, Clone, Default)]
@@ -29,12 +34,27 @@ pub struct ConnectOptions {
     pub guard: Option<PathBuf>,
     /// The era that the server spoke last time; saves the question.
     pub known_era: Option<Era>,
+    /// When a silent stdio child is asked in another way.
+    pub probe_times: ProbeTimes,
+    /// Told what is waited for while the connection is opened.
+    pub progress: Option<Arc<ConnectProgress>>,
     /// Shared between the connections of one board.
     pub http: HttpPool,
     /// Where the tokens of servers with `auth.oauth` are; without it those cannot be reached.
     pub sign_ins: Option<SignIns>,
     /// How long its lists may be.
     pub list_bounds: ListBounds,
+    /// The one client that the connection is for; without it, it is for all.
+    pub session: Option<SessionClient>,
+}
+
+/// The client of a connection that belongs to one session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionClient {
+    /// What the client declares, as a JSON object. The server is told the same; without it, what any client may declare.
+    pub capabilities: Option<Arc<str>>,
+    /// Where requests and log messages go that the server sends while no call runs.
+    pub events: Option<Ear>,
 }
 
 /// What a server says about itself. For display only.
@@ -126,6 +146,18 @@ impl Connection {
     /// The last of what a stdio server wrote to its error output.
     pub fn stderr(&self) -> Option<String> {
         self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())
+    }
+
+    /// From now on, what the server sends while no call runs goes there. For a connection of one session.
+    pub fn listen_for_session(&self, events: &Ear) {
+        self.desk.listen_for_session(events.clone());
+    }
+
+    /// Tells a server of the session era that the roots of its client have changed.
+    pub async fn roots_changed(&self) {
+        if self.era == Era::Legacy {
+            self.desk.notify(ROOTS_CHANGED.to_owned()).await;
+        }
     }
 
     /// Ends the connection and everything that belongs to it. A child gets a moment to end by itself.

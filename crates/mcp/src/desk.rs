@@ -11,17 +11,18 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard_model::{Era, JsonText};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::{
-    Failure, Message, Outcome, cancellation_text, our_id, request_text, response_text,
-};
+use crate::envelope::{Failure, Message, Outcome, cancellation_text, request_text, response_text};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, News, RpcError};
+use crate::flow_limit::FlowLimit;
 use crate::hearing::{Ear, Waits};
 use crate::http_faults::CLOSED;
 use crate::http_wire::HttpWire;
+use crate::request_ids::RequestIds;
 use crate::sse::Posts;
 
 /// News that wait for their reader. Nobody reads more slowly than a server can shout; the rest is lost.
@@ -39,7 +40,8 @@ pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complet
 pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
 const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
 const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is; \
-    ask again when the other calls are done, or reach the server over streamable HTTP";
+    ask again when the other calls are done, reach the server over streamable HTTP, or give each session a process of its \
+    own with `process: per_session`";
 const WENT_AWAY: &str = "the caller went away without an answer";
 
 /// How messages reach the server.
@@ -70,12 +72,16 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct Desk {
     next: AtomicU64,
+    ids: RequestIds,
     floor: Mutex<Floor>,
+    flow: Mutex<Unasked>,
     kept: Mutex<Kept>,
     news: mpsc::Sender<News>,
     unread: Mutex<Option<mpsc::Receiver<News>>>,
     /// Notified when the list of tools may have changed.
     changed: Arc<Notify>,
+    /// Where that goes which belongs to no running call, when the connection is that of one session.
+    session: Mutex<Option<Ear>>,
     line: OnceLock<(Outlet, Era)>,
     questions: Arc<Semaphore>,
     /// Those that somebody thinks about, by the server's id, and how they are withdrawn.
@@ -84,6 +90,13 @@ pub(crate) struct Desk {
     cancelling: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+/// What comes over the one pipe or stream of a connection without being an answer.
+#[derive(Debug)]
+struct Unasked {
+    limit: FlowLimit,
+    read_on: Option<Instant>,
 }
 
 /// The requests in flight, oldest first.
@@ -108,11 +121,14 @@ impl Desk {
         let (news, unread) = mpsc::channel(KEPT_NEWS);
         Self {
             next: AtomicU64::new(1),
+            ids: RequestIds::default(),
             floor: Mutex::default(),
+            flow: Mutex::new(Unasked { limit: FlowLimit::messages(), read_on: None }),
             kept: Mutex::default(),
             news,
             unread: Mutex::new(Some(unread)),
             changed,
+            session: Mutex::default(),
             line: OnceLock::new(),
             questions: Arc::new(Semaphore::new(OPEN_QUESTIONS)),
             asked: Mutex::default(),
@@ -126,6 +142,16 @@ impl Desk {
     pub(crate) fn connect(&self, outlet: Outlet, era: Era) {
         // There is one handshake per connection.
         let _once = self.line.set((outlet, era));
+    }
+
+    /// The ids of this connection's requests.
+    pub(crate) fn ids(&self) -> &RequestIds {
+        &self.ids
+    }
+
+    /// The number of a new request.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn changed(&self) -> &Arc<Notify> {
@@ -172,7 +198,7 @@ impl Desk {
         events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number();
         let Some((outlet, era)) = self.line.get() else {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
         };
@@ -181,7 +207,7 @@ impl Desk {
         }
         let (answer, mut answered) = oneshot::channel();
         let caller = Caller { asker, origin: ask.origin.clone(), events, answer: Some(answer) };
-        let text = request_text(ask, &our_id(number), *era);
+        let text = request_text(ask, &self.ids.id(number), *era);
         let seat = self.enter(number, caller)?;
         let sending = outlet.send(text);
         let outcome = tokio::select! {
@@ -237,17 +263,21 @@ impl Desk {
 
     /// Takes a message that is for us or for a caller. `false` leaves it to rmcp.
     pub(crate) fn take(self: &Arc<Self>, whole: &Bytes) -> bool {
-        let Ok(message) = Message::read(whole) else { return false };
-        if let Some(number) = message.answers() {
+        let Ok(message) = Message::read(whole) else {
+            self.count_unasked();
+            return false;
+        };
+        if let Some(number) = message.answers(&self.ids) {
             let caller = self.floor(|floor| floor.open.remove(&number));
             if let Some(answer) = caller.and_then(|caller| caller.answer) {
                 let _no_longer_wanted = answer.send(message.outcome(whole));
             }
             return true;
         }
+        self.count_unasked();
         match (message.id, message.method.as_deref()) {
             (None, Some("notifications/progress")) => {
-                let Some(number) = message.progress_of() else { return false };
+                let Some(number) = message.progress_of(&self.ids) else { return false };
                 let events = self.floor(|floor| floor.open.get(&number)?.events.clone());
                 pass_on(events.as_ref(), message.kept_params().map(AskEvent::Progress));
                 true
@@ -272,6 +302,17 @@ impl Desk {
             }
             _ => false,
         }
+    }
+
+    /// Counts a message that answers nothing.
+    fn count_unasked(&self) {
+        let mut flow = self.flow.lock().unwrap_or_else(PoisonError::into_inner);
+        flow.read_on = flow.limit.take(1);
+    }
+
+    /// When to read on from a server that sends faster than it may, if that is not now.
+    pub(crate) fn read_on(&self) -> Option<Instant> {
+        self.flow.lock().unwrap_or_else(PoisonError::into_inner).read_on.take()
     }
 
     /// A notification that belongs to no request.
@@ -320,12 +361,30 @@ impl Desk {
         self.tell(News::ResourcesChanged);
     }
 
-    /// Whose a question without a sign is: that of the newest request, while all are of one origin.
+    /// Receives what the server sends while no call runs, on a connection of one session.
+    pub(crate) fn listen_for_session(&self, events: Ear) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(events);
+    }
+
+    fn session_events(&self) -> Option<Ear> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a notification. A server that is gone needs none, and one that is stuck takes none.
+    pub(crate) async fn notify(&self, text: String) {
+        if let Some((outlet, _)) = self.line.get() {
+            let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
+        }
+    }
+
+    /// The receiver of a question that names no request: the caller of the newest one, while all are of one origin.
+    /// Without a running call, the client of the session that the connection belongs to.
     fn whose(&self) -> Result<Ear, &'static str> {
+        let session = self.session_events();
         self.floor(|floor| {
             let mut callers =
                 floor.open.values().filter(|caller| caller.asker == Asker::Caller).rev();
-            let newest = callers.next().ok_or(NOBODY_CALLS)?;
+            let Some(newest) = callers.next() else { return session.ok_or(NOBODY_CALLS) };
             let is_of_another =
                 |caller: &Caller| caller.origin.is_none() || caller.origin != newest.origin;
             if callers.any(is_of_another) {
@@ -338,7 +397,10 @@ impl Desk {
     /// Passes a question on to whose it is, and the answer back, while the connection lives.
     fn answer_by_itself(self: &Arc<Self>, message: &Message<'_>) {
         let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
-        let whom = self.whose();
+        // Roots belong to the session and not to a call, which may end before its client has answered.
+        let is_about_roots = message.method.as_deref() == Some("roots/list");
+        let session = self.session_events().filter(|_| is_about_roots);
+        let whom = session.map_or_else(|| self.whose(), Ok);
         let Some(question) = Question::put(self, whom.as_ref().map_err(|reason| *reason), message)
         else {
             return;
@@ -476,7 +538,7 @@ impl Drop for Seat {
         if self.is_left {
             return;
         }
-        let (desk, text) = (self.desk.clone(), cancellation_text(&our_id(self.number)));
+        let (desk, text) = (self.desk.clone(), cancellation_text(&self.desk.ids.id(self.number)));
         self.desk.cancelling.spawn(async move {
             if let Some((outlet, _)) = desk.line.get() {
                 // A server that is gone needs no cancellation, and one that is stuck takes none.

@@ -36,6 +36,7 @@ fn spec(url: &str) -> ServerSpec {
         place: attached.place(),
         era: EraChoice::Auto,
         connect_timeout: std::time::Duration::from_secs(5),
+        sharing: switchboard_model::Sharing::Shared,
     }
 }
 

@@ -10,6 +10,7 @@ use switchboard_protocol::{MAX_DEPTH, is_too_deep, quoted};
 
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, RawResult, RpcError};
+use crate::request_ids::RequestIds;
 
 /// What a modern request says about us in its `_meta`, up to the caller's capabilities.
 const MODERN_META: &str = concat!(
@@ -18,9 +19,6 @@ const MODERN_META: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     r#""},"io.modelcontextprotocol/clientCapabilities":"#
 );
-
-/// How the ids of our own requests begin. rmcp counts in plain numbers on the same connection.
-const OURS: &str = "sb-";
 
 /// Why a request has no result, before it is known whether a child is behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,11 +56,11 @@ impl<'a> Message<'a> {
     }
 
     /// The number of our request that this answers.
-    pub(crate) fn answers(&self) -> Option<u64> {
+    pub(crate) fn answers(&self, ids: &RequestIds) -> Option<u64> {
         if self.method.is_some() {
             return None;
         }
-        number_of(self.id?)
+        ids.number(self.id?)
     }
 
     /// The answer in it. `whole` is what the message was read from.
@@ -79,27 +77,19 @@ impl<'a> Message<'a> {
     }
 
     /// The number of our request that this is progress of.
-    pub(crate) fn progress_of(&self) -> Option<u64> {
+    pub(crate) fn progress_of(&self, ids: &RequestIds) -> Option<u64> {
         #[derive(Deserialize)]
         struct Token<'a> {
             #[serde(borrow, rename = "progressToken")]
             token: Option<&'a RawValue>,
         }
-        number_of(serde_json::from_str::<Token<'_>>(self.params?.get()).ok()?.token?)
+        ids.number(serde_json::from_str::<Token<'_>>(self.params?.get()).ok()?.token?)
     }
 
     /// The `params`, kept. What is too deep to be parsed again is as good as absent.
     pub(crate) fn kept_params(&self) -> Option<JsonText> {
         self.params.filter(|params| !is_too_deep(params.get().as_bytes())).map(JsonText::from)
     }
-}
-
-pub(crate) fn our_id(number: u64) -> String {
-    [OURS, itoa::Buffer::new().format(number)].concat()
-}
-
-fn number_of(id: &RawValue) -> Option<u64> {
-    id.get().strip_prefix('"')?.strip_prefix(OURS)?.strip_suffix('"')?.parse().ok()
 }
 
 /// An error as far as it can be read: a server that fails to fail properly still failed.
@@ -209,10 +199,11 @@ mod tests {
 
     #[test]
     fn a_result_is_a_slice_of_what_came_in() {
-        let whole =
-            Bytes::from_static(br#"{"result" : { "b":1.0 , "a":2 }, "new": [], "id":"sb-7"}"#);
+        let ids = RequestIds::default();
+        let text = r#"{"result" : { "b":1.0 , "a":2 }, "new": [], "id":"ID"}"#;
+        let whole = Bytes::from(text.replace("ID", &ids.id(7)));
         let message = Message::read(&whole).unwrap();
-        assert_eq!(message.answers(), Some(7));
+        assert_eq!(message.answers(&ids), Some(7));
         let result = message.outcome(&whole).unwrap();
         assert_eq!(result.as_str(), r#"{ "b":1.0 , "a":2 }"#);
         assert!(whole.as_ptr_range().contains(&result.0.as_ptr()), "nothing was copied");
@@ -234,14 +225,17 @@ mod tests {
 
     #[test]
     fn only_ids_of_ours_are_ours() {
-        let answers = |text: &str| Message::read(text.as_bytes()).unwrap().answers();
-        assert_eq!(answers(r#"{"id":"sb-12","result":{}}"#), Some(12));
+        let ids = RequestIds::default();
+        let answers = |text: &str| {
+            let text = text.replace("ID", &ids.id(12));
+            Message::read(text.as_bytes()).unwrap().answers(&ids)
+        };
+        assert_eq!(answers(r#"{"id":"ID","result":{}}"#), Some(12));
         for other in [
             r#"{"id":12,"result":{}}"#,
-            r#"{"id":"sb-","result":{}}"#,
-            r#"{"id":"sb-1x","result":{}}"#,
+            r#"{"id":"sb-12","result":{}}"#,
             r#"{"id":null,"error":{}}"#,
-            r#"{"id":"sb-12","method":"ping"}"#,
+            r#"{"id":"ID","method":"ping"}"#,
         ] {
             assert_eq!(answers(other), None, "{other}");
         }

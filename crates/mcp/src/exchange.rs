@@ -181,7 +181,12 @@ impl Connection {
     /// `notifications/cancelled`, modern HTTP by closing the stream. Events for which `events` has no room are
     /// dropped, and questions refused.
     pub async fn ask(&self, ask: Ask, events: Option<Ear>) -> Result<RawResult, AskFailure> {
-        match self.exchange(&ask, events, Asker::Caller).await {
+        self.ask_with(&ask, events).await
+    }
+
+    /// The same with a request that the caller keeps.
+    pub async fn ask_with(&self, ask: &Ask, events: Option<Ear>) -> Result<RawResult, AskFailure> {
+        match self.exchange(ask, events, Asker::Caller).await {
             Ok(result) => Ok(result),
             Err(Failure::Rpc(error)) => Err(AskFailure::Rpc(error)),
             Err(Failure::Lost(error)) => Err(Box::pin(self.describe(error)).await),

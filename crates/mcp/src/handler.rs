@@ -12,23 +12,18 @@ use rmcp::{ClientHandler, RoleClient};
 
 use crate::desk::Desk;
 
-/// Declares what our callers may be able to do. Whether the one who calls is, it says when it is asked.
+/// Declares what the clients behind the connection can do.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamHandler {
     pub(crate) desk: Arc<Desk>,
+    /// What the one client declares that the connection is for.
+    pub(crate) capabilities: Option<ClientCapabilities>,
 }
 
 impl ClientHandler for UpstreamHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        let elicitation = ElicitationCapability::new()
-            .with_form(FormElicitationCapability::default())
-            .with_url(UrlElicitationCapability::default());
-        let mut capabilities = ClientCapabilities::default();
-        capabilities.sampling = Some(SamplingCapability::default());
-        capabilities.elicitation = Some(elicitation);
-        // Not that we tell of changes: whose roots changed would concern one of many callers.
-        capabilities.roots = Some(RootsCapabilities::default());
+        let capabilities = self.capabilities.clone().unwrap_or_else(of_any_client);
         let mut config = ClientConfig::new(capabilities, us);
         // rmcp would name its newest version, which has no `initialize`, in an `initialize`.
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
@@ -38,4 +33,17 @@ impl ClientHandler for UpstreamHandler {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.desk.changed().notify_one();
     }
+}
+
+/// What one of many clients may be able to do. Whether the one that calls is, it says when it is asked.
+fn of_any_client() -> ClientCapabilities {
+    let elicitation = ElicitationCapability::new()
+        .with_form(FormElicitationCapability::default())
+        .with_url(UrlElicitationCapability::default());
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.sampling = Some(SamplingCapability::default());
+    capabilities.elicitation = Some(elicitation);
+    // Not that we tell of changes: whose roots changed would concern one of many callers.
+    capabilities.roots = Some(RootsCapabilities::default());
+    capabilities
 }

@@ -10,6 +10,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
+use serde::Deserialize;
+use switchboard_model::JsonText;
 use tokio::time::Instant;
 
 use crate::exchange::AskEvent;
@@ -42,10 +44,24 @@ struct State {
     bytes: usize,
     is_left: bool,
     signs: Signs,
+    /// The largest progress that was reported.
+    progress: Option<f64>,
     questions: usize,
 }
 
 impl State {
+    /// Progress that does not grow is a sign of life, and nothing more.
+    fn note_progress(&mut self, params: &JsonText, now: Instant) {
+        #[derive(Deserialize)]
+        struct Reported {
+            progress: f64,
+        }
+        let Ok(Reported { progress }) = serde_json::from_str(params.as_str()) else { return };
+        if self.progress.is_none_or(|before| progress > before) {
+            (self.progress, self.signs.progressed) = (Some(progress), Some(now));
+        }
+    }
+
     /// Whether there is room for one more, if need be in place of progress that has been overtaken.
     fn makes_room(&mut self, room: usize) -> bool {
         let is_progress = |event: &AskEvent| matches!(event, AskEvent::Progress(_));
@@ -75,6 +91,8 @@ pub struct Signs {
     pub waited: Duration,
     /// Since when it waits for one.
     pub waits_since: Option<Instant>,
+    /// When its progress last grew.
+    pub progressed: Option<Instant>,
 }
 
 /// A place for what a server says, with room for so many events.
@@ -108,7 +126,11 @@ impl Ear {
     /// Says something; `false` when nobody hears it.
     pub(crate) fn tell(&self, event: AskEvent) -> bool {
         let mut state = self.0.state();
-        state.signs.last = Some(Instant::now());
+        let now = Instant::now();
+        state.signs.last = Some(now);
+        if let AskEvent::Progress(params) = &event {
+            state.note_progress(params, now);
+        }
         if state.is_left || !state.makes_room(self.0.room) {
             return false;
         }
@@ -158,6 +180,8 @@ impl Drop for Waits {
             let now = Instant::now();
             state.signs.waited += now - since;
             state.signs.last = Some(now);
+            // What it reports next it could not report before.
+            state.signs.progressed = state.signs.progressed.map(|_| now);
         }
     }
 }
@@ -166,7 +190,10 @@ impl Heard {
     /// The next event; `None` once nothing more can come. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<AskEvent> {
         std::future::poll_fn(|context| {
+            // A server that never stops talking must not keep its listener from everything else.
+            let budget = std::task::ready!(tokio::task::coop::poll_proceed(context));
             if let Some(event) = self.next_now() {
+                budget.made_progress();
                 return Poll::Ready(Some(event));
             }
             self.0.waker.register(context.waker());
@@ -205,7 +232,6 @@ impl Drop for Heard {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use switchboard_model::JsonText;
 
     use super::*;
 
@@ -267,6 +293,25 @@ mod tests {
         drop(heard);
         assert!(!ear.tell(sign(8)), "nobody is left");
         assert!(!Ear::deaf().tell(sign(9)));
+    }
+
+    #[test]
+    fn only_progress_that_grows_counts_as_progress() {
+        let (mut state, start) = (State::default(), Instant::now());
+        for (at, text, expected) in [
+            (1, r#"{"message": "none"}"#, None),
+            (2, r#"{"progress": 0}"#, Some(2)),
+            (3, r#"{"progress": 0}"#, Some(2)),
+            (4, r#"{"progress": 0.5}"#, Some(4)),
+            (5, r#"{"progress": 0.2}"#, Some(4)),
+            (6, r#"{"progress": "7"}"#, Some(4)),
+            (7, r#"{"progress": 7}"#, Some(7)),
+        ] {
+            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            state.note_progress(&JsonText::from(&value), start + Duration::from_secs(at));
+            let progressed = state.signs.progressed.map(|at| (at - start).as_secs());
+            assert_eq!(progressed, expected, "{text}");
+        }
     }
 
     #[tokio::test]

@@ -25,11 +25,15 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use switchboard_protocol::is_too_deep;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::Desk;
 use crate::envelope::too_deep;
 use crate::error::{ConnectError, ConnectErrorKind};
-use crate::http_faults::{describe_answer, describe_failure, describe_non_rpc, too_large};
+use crate::flow_limit::{slowed_bytes, slowed_events};
+use crate::http_faults::{
+    describe_answer, describe_failure, describe_non_rpc, too_large, with_oauth_hint,
+};
 use crate::http_pool::HttpPool;
 use crate::http_wire::{Session, SessionSlot, VERSION};
 use crate::oauth::Authorization;
@@ -56,6 +60,7 @@ pub(crate) struct BoundedClient {
     desk: Arc<Desk>,
     session: Arc<SessionSlot>,
     authorization: Option<Arc<Authorization>>,
+    bearer: Option<Arc<BearerToken>>,
 }
 
 impl BoundedClient {
@@ -65,9 +70,11 @@ impl BoundedClient {
         url: &Url,
         desk: Arc<Desk>,
         authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
     ) -> Result<Self, ConnectError> {
         Ok(Self {
             authorization,
+            bearer,
             http: pool.client_for(url)?,
             last_fault: Arc::default(),
             handshaken: Arc::default(),
@@ -114,10 +121,13 @@ impl BoundedClient {
         &self,
         request: RequestBuilder,
     ) -> Result<Response, StreamableHttpError<HttpFault>> {
-        let sent = match &self.authorization {
+        let sent = match (&self.authorization, &self.bearer) {
             // Boxed: it is large, and few servers need it.
-            Some(authorization) => Box::pin(authorization.send(request)).await,
-            None => request.send().await.map_err(|error| describe_failure(&error)),
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
         };
         sent.map_err(|error| self.fault(error))
     }
@@ -154,7 +164,7 @@ impl BoundedClient {
         }
         let session = header_text(&response, HEADER_SESSION_ID);
         if status.is_success() && content_type(&response).starts_with(EVENT_STREAM) {
-            let events = bounded_events(response.bytes_stream(), max_event);
+            let events = slowed_events(bounded_events(response.bytes_stream(), max_event));
             let events = events.map(move |event| readable(event, awaited.as_ref())).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
@@ -178,8 +188,10 @@ impl BoundedClient {
             return Ok(None);
         }
         if is_credential_fault || !is_json {
+            let headers = response.headers().clone();
             let body = read_bounded(response, QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
-            return Err(self.fault(describe_answer(status, &kind, &body)));
+            let described = describe_answer(status, &kind, &body);
+            return Err(self.fault(with_oauth_hint(described, &headers)));
         }
         let body = read_bounded(response, MAX_MESSAGE_BYTES)
             .await
@@ -268,7 +280,7 @@ impl StreamableHttpClient for BoundedClient {
             _ => {
                 let (events, desk) =
                     (bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES), self.desk.clone());
-                Ok(events.map(move |event| Ok(without_ours(&desk, event?))).boxed())
+                Ok(slowed_events(events).map(move |event| Ok(without_ours(&desk, event?))).boxed())
             }
         }
     }
@@ -363,7 +375,7 @@ where
 {
     let mut since_event = 0usize;
     let mut last_was_newline = false;
-    let bounded = bytes.map(move |chunk| {
+    let bounded = slowed_bytes(bytes).map(move |chunk| {
         let chunk = chunk.map_err(EventFault::Lost)?;
         for byte in chunk.as_ref() {
             since_event += 1;

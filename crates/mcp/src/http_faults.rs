@@ -1,6 +1,6 @@
 //! What went wrong over HTTP, in plain words.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -167,6 +167,20 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
     }
 }
 
+/// A server that says where its OAuth metadata is wants a sign-in rather than a fixed token.
+pub(crate) fn with_oauth_hint(error: ConnectError, headers: &HeaderMap) -> ConnectError {
+    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let names_metadata = challenges
+        .filter_map(|challenge| challenge.to_str().ok())
+        .any(|challenge| challenge.to_ascii_lowercase().contains("resource_metadata="));
+    if error.kind != ConnectErrorKind::Unauthorized || !names_metadata {
+        return error;
+    }
+    error.with_hint(
+        "the server offers OAuth: write `auth: {oauth: {}}` in its entry, then run `switchboard auth login` with its name",
+    )
+}
+
 pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
     if error.to_string().starts_with("recursion limit exceeded") {
         return too_deep();
@@ -204,6 +218,22 @@ pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_with_oauth_metadata_is_signed_in_at() {
+        let hint = |status: StatusCode, challenge: &'static str| {
+            let headers = HeaderMap::from_iter([(
+                header::WWW_AUTHENTICATE,
+                http::HeaderValue::from_static(challenge),
+            )]);
+            with_oauth_hint(describe_answer(status, "", b""), &headers).hint.unwrap_or_default()
+        };
+        let metadata =
+            r#"Bearer Resource_Metadata="https://h/.well-known/oauth-protected-resource""#;
+        assert!(hint(StatusCode::UNAUTHORIZED, metadata).contains("`auth: {oauth: {}}`"));
+        assert!(hint(StatusCode::UNAUTHORIZED, "Bearer").contains("`auth.bearer`"));
+        assert!(!hint(StatusCode::NOT_FOUND, metadata).contains("oauth"));
+    }
 
     fn shown(error: &ConnectError) -> String {
         let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();

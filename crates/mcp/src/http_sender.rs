@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::stream::{self, BoxStream};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Response};
@@ -15,6 +14,7 @@ use url::Url;
 
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::error::ConnectError;
+use crate::flow_limit::slowed_events;
 use crate::http_client::{HttpFault, bounded_events};
 use crate::http_faults::{describe_failure, describe_plain, too_large};
 
@@ -202,7 +202,7 @@ impl Answer {
             let chunk = body.chunk().await.map_err(HttpFault).transpose()?;
             Some((chunk, body))
         });
-        bounded_events(chunks.boxed(), MAX_MESSAGE_BYTES)
+        slowed_events(bounded_events(chunks, MAX_MESSAGE_BYTES))
     }
 }
 

@@ -20,19 +20,18 @@ use switchboard_near::Repeat;
 use switchboard_protocol::{encode_header, is_too_deep, quoted};
 use tokio::sync::Semaphore;
 
+use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
 use crate::desk::{
     Desk, ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, Question, is_question, pass_on,
 };
-use crate::envelope::{
-    Message, Outcome, our_id, read_error, request_text, response_text, too_deep,
-};
+use crate::envelope::{Message, Outcome, read_error, request_text, response_text, too_deep};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::exchange::{Ask, AskEvent, Asker, RpcError};
 use crate::hearing::Ear;
 use crate::http_client::{ACCEPTED, EVENT_STREAM};
 use crate::http_faults::{
-    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault,
+    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
 };
 use crate::http_pool::USER_AGENT;
 use crate::http_sender::{Answer, Headers, HttpSender};
@@ -83,6 +82,8 @@ pub(crate) struct HttpWire {
     fixed: HeaderMap,
     /// Whose token each request carries, where a sign-in gives one.
     authorization: Option<Arc<Authorization>>,
+    /// The token that each request carries, where it may be replaced.
+    bearer: Option<Arc<BearerToken>>,
     session: Arc<SessionSlot>,
     /// The headers of the session of the moment.
     prepared: Mutex<Option<Prepared>>,
@@ -106,6 +107,7 @@ impl HttpWire {
         sender: HttpSender,
         credentials: HeaderMap,
         authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
         session: Arc<SessionSlot>,
     ) -> Self {
         let mut fixed = credentials;
@@ -120,7 +122,7 @@ impl HttpWire {
         }
         let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
         let prepared = Mutex::default();
-        Self { era, sender, fixed, authorization, session, prepared, peer, healing }
+        Self { era, sender, fixed, authorization, bearer, session, prepared, peer, healing }
     }
 
     pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
@@ -136,7 +138,7 @@ impl HttpWire {
         events: Option<Ear>,
         asker: Asker,
     ) -> Outcome {
-        let id = our_id(number);
+        let id = desk.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
         // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
         let seat = match self.era {
@@ -217,15 +219,43 @@ impl HttpWire {
         body: Bytes,
         repeat: Repeat,
     ) -> Result<Answer, ConnectError> {
-        match &self.authorization {
-            None => self.sender.send(method, headers, body, repeat).await,
+        match (&self.authorization, &self.bearer) {
+            (None, None) => self.sender.send(method, headers, body, repeat).await,
+            (None, Some(bearer)) => {
+                let headers = headers.all();
+                Box::pin(self.dispatch_with_token(bearer, method, headers, body, repeat)).await
+            }
             // Boxed: it is large, and few servers need it.
-            Some(authorization) => {
+            (Some(authorization), _) => {
                 let headers = headers.all();
                 Box::pin(self.dispatch_signed_in(authorization, method, headers, body, repeat))
                     .await
             }
         }
+    }
+
+    /// Sends with the token that was read last, and once more with another one if the server refuses it and there is one.
+    async fn dispatch_with_token(
+        &self,
+        bearer: &BearerToken,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+        repeat: Repeat,
+    ) -> Result<Answer, ConnectError> {
+        let used = bearer.current();
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let first = headers.clone().into();
+        let answer = self.sender.send(method.clone(), &first, body.clone(), repeat).await?;
+        if answer.status != StatusCode::UNAUTHORIZED || !bearer.renew(&used).await {
+            return Ok(answer);
+        }
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        self.sender.send(method, &headers.into(), body, repeat).await
     }
 
     /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
@@ -361,8 +391,9 @@ fn tell_again(desk: Arc<Desk>) -> BoxFuture<'static, ()> {
 /// An answer that is no MCP message, in words.
 async fn describe(answer: Answer) -> ConnectError {
     let (status, kind) = (answer.status, answer.content_type());
+    let headers = answer.headers().clone();
     let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
-    describe_answer(status, &kind, &body)
+    with_oauth_hint(describe_answer(status, &kind, &body), &headers)
 }
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
@@ -406,7 +437,7 @@ impl<'a> Reading<'a> {
         };
         // What merely has a member of that name, as web frameworks write it, is no error of JSON-RPC.
         let error = message.error.filter(|error| error.get().starts_with('{'));
-        match (message.answers(), error) {
+        match (message.answers(self.desk.ids()), error) {
             (Some(number), error)
                 if number == self.number && (error.is_some() || status.is_success()) =>
             {
@@ -478,7 +509,7 @@ impl<'a> Reading<'a> {
         let whole = Bytes::from(data);
         // Keep-alives and other noise.
         let Ok(message) = Message::read(&whole) else { return Step::On };
-        if message.answers() == Some(self.number) {
+        if message.answers(self.desk.ids()) == Some(self.number) {
             return Step::Done(message.outcome(&whole));
         }
         match (message.id, message.method.as_deref()) {

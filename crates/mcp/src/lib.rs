@@ -3,12 +3,14 @@
 //! rmcp owns the handshake, sessions, version negotiation, subscriptions. Requests on behalf of callers go past
 //! its types, as raw JSON: over HTTP by `http_wire`, over a child's streams and HTTP+SSE through a tap (`lines`,
 //! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
-//! open: which era to speak (`probe`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
+//! open: which era to speak (`probe`, `stdio_handshake`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
 //! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
 //! (`listing`), where a server may be that the configuration does not name (`egress`), and what of its words is not
 //! told (`veil`).
 
+mod bearer;
 mod bounds;
+mod connect_progress;
 mod connection;
 pub mod demo;
 mod desk;
@@ -16,6 +18,7 @@ mod egress;
 mod envelope;
 mod error;
 mod exchange;
+mod flow_limit;
 mod guard;
 mod handler;
 mod hearing;
@@ -29,13 +32,16 @@ mod listing;
 mod oauth;
 mod opening;
 mod probe;
+mod request_ids;
 mod sse;
 mod stdio;
+mod stdio_handshake;
 mod veil;
 mod watching;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
-pub use connection::{ConnectOptions, Connection, ServerInfo};
+pub use connect_progress::ConnectProgress;
+pub use connection::{ConnectOptions, Connection, ServerInfo, SessionClient};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{
     Ask, AskEvent, AskFailure, Features, Listed, ListedEntries, News, RawResult, RpcError,
@@ -44,3 +50,4 @@ pub use guard::run_guard;
 pub use hearing::{Ear, Heard, Signs, ear};
 pub use http_pool::HttpPool;
 pub use oauth::{Kept, Renewal, SignIn, SignInState, SignIns, SignedIn, TokenStore};
+pub use stdio_handshake::ProbeTimes;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
+use tokio::time::Sleep;
 use tokio_util::io::poll_read_buf;
 use tokio_util::sync::{CancellationToken, PollSender};
 
@@ -47,6 +48,8 @@ pub(crate) struct TappedLines<R> {
     /// A line on its way to rmcp.
     passing: Bytes,
     is_at_end: bool,
+    /// The server sends faster than it may.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R> TappedLines<R> {
@@ -59,21 +62,37 @@ impl<R> TappedLines<R> {
             searched: 0,
             passing: Bytes::new(),
             is_at_end: false,
+            pause: None,
         }
     }
 
-    /// The next whole line for rmcp, if there is one already.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// The next whole line, if there is one already.
+    fn split_line(&mut self) -> Option<Bytes> {
+        let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
+        let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.unfinished.len();
+            return None;
+        };
+        let line = self.unfinished.split_to(self.searched + at + 1).freeze();
+        self.searched = 0;
+        Some(line)
+    }
+
+    /// The next whole line for rmcp, if there is one already and no pause is due.
     fn next_line(&mut self) -> Option<Bytes> {
         loop {
-            let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
-            let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
-                self.searched = self.unfinished.len();
-                return None;
-            };
-            let line = self.unfinished.split_to(self.searched + at + 1).freeze();
-            self.searched = 0;
-            if !self.desk.take(&line) {
+            let line = self.split_line()?;
+            let is_ours = self.desk.take(&line);
+            self.pause = self.desk.read_on().map(|at| Box::pin(tokio::time::sleep_until(at)));
+            if !is_ours {
                 return Some(line);
+            }
+            if self.pause.is_some() {
+                return None;
             }
         }
     }
@@ -86,6 +105,25 @@ impl<R> TappedLines<R> {
     }
 }
 
+impl<R: AsyncRead + Unpin> TappedLines<R> {
+    /// The next line, before anybody reads the rest of them as a stream; `None` at the end. Dropping the future loses
+    /// nothing.
+    pub(crate) async fn read_line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(line) = self.split_line() {
+                return Ok(Some(line));
+            }
+            if self.unfinished.len() > MAX_MESSAGE_BYTES {
+                return Err(self.too_long());
+            }
+            self.unfinished.reserve(8 * 1024);
+            if self.inner.read_buf(&mut self.unfinished).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -94,6 +132,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
+            if let Some(pause) = &mut this.pause {
+                ready!(pause.as_mut().poll(context));
+                this.pause = None;
+            }
             if !this.passing.is_empty() {
                 let length = this.passing.len().min(buffer.remaining());
                 buffer.put_slice(&this.passing.split_to(length));
@@ -101,6 +143,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
             }
             if let Some(line) = this.next_line() {
                 this.passing = line;
+                continue;
+            }
+            if this.pause.is_some() {
                 continue;
             }
             if this.unfinished.len() > MAX_MESSAGE_BYTES {
@@ -215,7 +260,7 @@ impl Drop for QueuedLines {
 #[cfg(test)]
 mod tests {
     use switchboard_model::Era;
-    use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+    use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
     use tokio_util::task::TaskTracker;
 
     use super::*;
@@ -260,10 +305,11 @@ mod tests {
         let Tap { desk, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
         let asking = ask(&desk);
         let serving = async {
-            assert!(line(&mut said).await.contains(r#""id":"sb-1""#));
+            let id = desk.ids().id(1);
+            assert!(line(&mut said).await.contains(&format!(r#""id":"{id}""#)));
             for part in [
                 "noise\n{\"id\":1,\"resu",
-                "lt\":{}}\n{\"id\":\"sb-1\",",
+                &format!("lt\":{{}}}}\n{{\"id\":\"{id}\","),
                 "\"result\":{\"a\": 1}}\n{\"id\":2}\nend",
             ] {
                 server.write_all(part.as_bytes()).await.unwrap();
@@ -315,7 +361,7 @@ mod tests {
             lines = writing => lines,
             answer = asking => panic!("{answer:?}"),
         };
-        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1""#), "{first}");
+        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1-"#), "{first}");
         assert_eq!(second, "{\"half\":true}\n");
     }
 
@@ -327,6 +373,6 @@ mod tests {
         assert!(line(&mut said).await.contains("tools/call"));
         let cancelled = line(&mut said).await;
         assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
-        assert!(cancelled.contains(r#""requestId":"sb-1""#), "{cancelled}");
+        assert!(cancelled.contains(r#""requestId":"sb-1-"#), "{cancelled}");
     }
 }

@@ -1,7 +1,7 @@
 //! How a connection is opened: which era, which transport, and what is said when it fails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -10,8 +10,9 @@ use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
-    serve_client_with_lifecycle_and_ct,
+    serve_client_with_lifecycle_and_ct, serve_directly_with_ct,
 };
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList, UpstreamAuth};
@@ -19,7 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::connect_progress::ConnectProgress;
 use crate::connection::{ConnectOptions, Connection, ServerInfo};
 use crate::desk::{Desk, Outlet};
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
@@ -31,7 +34,8 @@ use crate::http_wire::HttpWire;
 use crate::oauth::Authorization;
 use crate::probe::{Verdict, probe_era};
 use crate::sse::{RequestTo, SseTransport};
-use crate::stdio::{ChildProcess, CommandLine};
+use crate::stdio::{ChildProcess, ChildStreams, CommandLine};
+use crate::stdio_handshake::{FirstQuestion, Greeting, HandshakeFailure, StdioHandshake};
 use crate::veil::Veil;
 use crate::watching::{Announced, Listener};
 
@@ -52,54 +56,54 @@ impl Connection {
         spec: &ServerSpec,
         options: &ConnectOptions,
     ) -> Result<(Arc<Self>, ToolList), ConnectError> {
-        let (step, limit) = (Step::default(), spec.connect_timeout);
-        let opening = async {
-            // With a remembered era half of the time is left for the question, should it no longer hold. Without
-            // one the limit of the whole comes first.
-            let share =
-                if options.known_era.is_some() { limit / 2 } else { limit.saturating_mul(2) };
-            let attempt = open_in_known_era(spec, options, &step);
-            let mut opened = tokio::time::timeout(share, attempt).await.unwrap_or_else(|_| {
-                let message = format!("no answer to {}", step.get());
-                Err(ConnectError::new(ConnectErrorKind::Timeout, message))
-            });
-            if let Err(error) = &mut opened
-                && error.kind == ConnectErrorKind::Protocol
-                && matches!(spec.era, EraChoice::Fixed(_))
-            {
-                let hint = "the configuration fixes `era`; without it the server is asked";
-                error.hint.get_or_insert_with(|| hint.into());
+        let limit = spec.connect_timeout;
+        let progress = options.progress.clone().unwrap_or_default();
+        let bearer = BearerToken::read(&spec.endpoint).await;
+        let veil = || veil_of(spec, options, bearer.clone());
+        progress.begin(veil());
+        let opened = match &spec.endpoint {
+            // One process is started once and waited for; what was remembered says only what it is asked first.
+            Endpoint::Stdio { .. } => {
+                tokio::time::timeout(limit, open_once(spec, options, bearer.as_ref(), &progress))
+                    .await
             }
-            let is_refused =
-                opened.as_ref().is_err_and(|error| error.kind == ConnectErrorKind::SignIn);
-            if opened.is_err() && !is_refused && options.known_era.is_some() {
-                // What we remember may be out of date: ask again before giving up.
-                let afresh = ConnectOptions { known_era: None, ..options.clone() };
-                opened = open_in_known_era(spec, &afresh, &step).await;
+            Endpoint::StreamableHttp { .. } | Endpoint::Sse { .. } => {
+                let opening = open_or_ask_again(spec, options, bearer.as_ref(), &progress);
+                tokio::time::timeout(limit, opening).await
             }
-            opened
         };
-        let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
-            let shown = switchboard_model::render_duration(limit);
-            let message = format!("no answer to {} within {shown}", step.get());
-            Err(ConnectError::new(ConnectErrorKind::Timeout, message)
-                .with_hint("a server that needs longer to start wants a larger `connect_timeout`"))
-        });
-        opened.map_err(|error| veil_of(spec, options).over(error))
+        let mut opened = opened.unwrap_or_else(|_| Err(progress.timed_out(spec)));
+        if let Err(error) = &mut opened
+            && error.kind == ConnectErrorKind::Protocol
+            && matches!(spec.era, EraChoice::Fixed(_))
+        {
+            let hint = "the configuration fixes `era`; without it the server is asked";
+            error.hint.get_or_insert_with(|| hint.into());
+        }
+        opened.map_err(|error| veil().over(error))
     }
 }
 
-/// What is being waited for, so that a timeout can say so.
-#[derive(Debug, Default)]
-struct Step(Mutex<Option<&'static str>>);
-
-impl Step {
-    fn set(&self, step: &'static str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(step);
+/// Tries the era that is remembered, and asks for the era if that fails.
+async fn open_or_ask_again(
+    spec: &ServerSpec,
+    options: &ConnectOptions,
+    bearer: Option<&Arc<BearerToken>>,
+    progress: &ConnectProgress,
+) -> Result<(Arc<Connection>, ToolList), ConnectError> {
+    if options.known_era.is_none() {
+        return open_once(spec, options, bearer, progress).await;
     }
-
-    fn get(&self) -> &'static str {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or("the connection")
+    // Half of the time is left for the question, should the memory be out of date.
+    let attempt = open_once(spec, options, bearer, progress);
+    let opened = tokio::time::timeout(spec.connect_timeout / 2, attempt).await;
+    match opened {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(error)) if error.kind == ConnectErrorKind::SignIn => Err(error),
+        Ok(Err(_)) | Err(_) => {
+            let afresh = ConnectOptions { known_era: None, ..options.clone() };
+            open_once(spec, &afresh, bearer, progress).await
+        }
     }
 }
 
@@ -122,20 +126,23 @@ enum Way {
 struct Opening<'a> {
     spec: &'a ServerSpec,
     options: &'a ConnectOptions,
-    step: &'a Step,
+    bearer: Option<Arc<BearerToken>>,
+    progress: &'a ConnectProgress,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-async fn open_in_known_era(
+async fn open_once(
     spec: &ServerSpec,
     options: &ConnectOptions,
-    step: &Step,
+    bearer: Option<&Arc<BearerToken>>,
+    progress: &ConnectProgress,
 ) -> Result<(Arc<Connection>, ToolList), ConnectError> {
     let stop = CancellationToken::new();
     // An opening that is given up must not leave a service behind.
     let guard = stop.clone().drop_guard();
-    let opening = Opening { spec, options, step, tasks: TaskTracker::new(), stop };
+    let bearer = bearer.cloned();
+    let opening = Opening { spec, options, bearer, progress, tasks: TaskTracker::new(), stop };
     let opened = match &spec.endpoint {
         Endpoint::StreamableHttp { url, headers, auth } => {
             opening.streamable_http(url, headers, auth).await?
@@ -146,7 +153,7 @@ async fn open_in_known_era(
         }
     };
     let connection = opening.finish(opened).await;
-    step.set("tools/list");
+    progress.set_step("tools/list");
     match connection.list_tools().await {
         Ok(list) => {
             guard.disarm();
@@ -159,7 +166,20 @@ async fn open_in_known_era(
 impl Opening<'_> {
     /// One per attempt: what one child left unanswered is not the next one's.
     fn desk(&self) -> Arc<Desk> {
-        Arc::new(Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default()))
+        let desk = Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default());
+        let session = self.options.session.as_ref();
+        if let Some(events) = session.and_then(|session| session.events.clone()) {
+            desk.listen_for_session(events);
+        }
+        Arc::new(desk)
+    }
+
+    fn handler(&self, desk: &Arc<Desk>) -> UpstreamHandler {
+        let session = self.options.session.as_ref();
+        let declared = session.and_then(|session| session.capabilities.as_deref());
+        // What cannot be read as capabilities declares none.
+        let capabilities = declared.map(|json| serde_json::from_str(json).unwrap_or_default());
+        UpstreamHandler { desk: desk.clone(), capabilities }
     }
 
     /// Who signs in at the server, where somebody must.
@@ -168,7 +188,9 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Option<Arc<Authorization>>, ConnectError> {
         match auth {
-            UpstreamAuth::None | UpstreamAuth::Bearer(_) => Ok(None),
+            UpstreamAuth::None | UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
+                Ok(None)
+            }
             UpstreamAuth::OAuth(_) => {
                 let sign_ins = self.options.sign_ins.as_ref();
                 let found = sign_ins.and_then(|all| all.authorization(self.spec));
@@ -181,6 +203,11 @@ impl Opening<'_> {
         }
     }
 
+    /// The token of the server, where it may be replaced.
+    fn bearer_in_file(&self) -> Option<Arc<BearerToken>> {
+        self.bearer.clone().filter(|bearer| bearer.is_in_file())
+    }
+
     /// The era to speak, and whether it may be remembered.
     async fn era(
         &self,
@@ -191,7 +218,7 @@ impl Opening<'_> {
             (EraChoice::Fixed(era), _) => Ok((era, false)),
             (EraChoice::Auto, Some(era)) => Ok((era, true)),
             (EraChoice::Auto, None) => {
-                self.step.set("server/discover");
+                self.progress.set_step("server/discover");
                 let asking = probe_era(request, authorization);
                 // Some older servers never answer what they do not know; then the old handshake is tried.
                 let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
@@ -213,18 +240,25 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
         let desk = self.desk();
-        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth));
+        let authorization = self.authorization(auth)?;
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let http = &self.options.http;
-        let client = BoundedClient::new(http, url, desk.clone(), authorization.clone())?;
+        let client = BoundedClient::new(
+            http,
+            url,
+            desk.clone(),
+            authorization.clone(),
+            self.bearer_in_file(),
+        )?;
         let headers = header_map(headers)?;
-        let question = credentials(client.http().post(url.clone()), &headers, bearer);
+        let question = credentials(client.http().post(url.clone()), &headers, bearer.as_ref());
         let (era, era_is_certain) = self.era(question, authorization.as_ref()).await?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .max_concurrent_requests(MAX_REQUESTS_IN_FLIGHT)
             .max_sse_event_size(MAX_MESSAGE_BYTES)
             .reinit_on_expired_session(true)
             .custom_headers(headers.clone());
-        if let Some(bearer) = bearer {
+        if let Some(bearer) = &bearer {
             config = config.auth_header(bearer.expose());
         }
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
@@ -238,8 +272,10 @@ impl Opening<'_> {
                 stop.run_until_cancelled(lines.tidy()).await;
             });
         }
-        let own = own_headers(headers, bearer)?;
-        let wire = HttpWire::new(era, sender, own, authorization, client.session().clone());
+        let own = own_headers(headers, bearer.as_ref())?;
+        let session = client.session().clone();
+        let bearer = self.bearer_in_file();
+        let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
         let way = Way::Http(Arc::new(wire));
         Ok(Opened { service, desk, way, child: None, era_is_certain })
     }
@@ -251,14 +287,15 @@ impl Opening<'_> {
         auth: &UpstreamAuth,
     ) -> Result<Opened, ConnectError> {
         let desk = self.desk();
-        let (authorization, bearer) = (self.authorization(auth)?, fixed_bearer(auth).cloned());
+        let authorization = self.authorization(auth)?;
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
         let client = self.options.http.client_for(url)?;
         let headers = header_map(headers)?;
         let make = Box::new(move |method, url| {
             credentials(client.request(method, url), &headers, bearer.as_ref())
         });
-        let request = RequestTo { make, authorization };
-        self.step.set("the opening of the event stream");
+        let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
+        self.progress.set_step("the opening of the event stream");
         let transport = SseTransport::open(url, request, desk.clone()).await?;
         let way = Way::Tapped(Outlet::Posts(transport.posts().clone()));
         let served = self.serve(transport, Era::Legacy, &desk).await;
@@ -266,28 +303,29 @@ impl Opening<'_> {
         Ok(Opened { service, desk, way, child: None, era_is_certain: true })
     }
 
+    /// Opens a child in the era that is fixed. Otherwise `initialize` goes first: a process speaks one era for its whole
+    /// life, and in the session era a server that speaks both can also ask clients that know only this one.
     async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
-        self.step.set("the handshake");
-        let known = match (self.spec.era, self.options.known_era) {
-            (EraChoice::Fixed(era), _) => Some(era),
-            (EraChoice::Auto, known) => known,
+        use FirstQuestion::{Discover, Initialize, Only};
+        // Some servers end at the first message that they do not know: start them once more, in the other way.
+        let (first, second) = match self.spec.era {
+            EraChoice::Fixed(era) => (Only(era), None),
+            EraChoice::Auto => (Initialize, Some(Discover)),
         };
-        let era_is_certain = self.spec.era == EraChoice::Auto;
-        let first = known.map_or_else(ask_for_era, lifecycle);
-        let (error, child) = match self.start_child(line, first).await? {
-            Ok(opened) => return Ok(Opened { era_is_certain, ..opened }),
+        let (failure, child) = match self.start_child(line, first).await? {
+            Ok(opened) => return Ok(opened),
             Err(failed) => failed,
         };
         child.settle().await;
-        if known.is_some() || !child.ended_by_itself() {
-            return Err(child_error(&error, &child));
-        }
-        // Some older servers end at the first message that they do not know: start them anew in their way.
-        match self.start_child(line, lifecycle(Era::Legacy)).await? {
-            Ok(opened) => Ok(Opened { era_is_certain, ..opened }),
-            Err((error, child)) => {
+        let is_ended = matches!(failure, HandshakeFailure::Closed) && child.ended_by_itself();
+        let Some(second) = second.filter(|_| is_ended) else {
+            return Err(child_error(failure, &child));
+        };
+        match self.start_child(line, second).await? {
+            Ok(opened) => Ok(Opened { era_is_certain: true, ..opened }),
+            Err((failure, child)) => {
                 child.settle().await;
-                Err(child_error(&error, &child))
+                Err(child_error(failure, &child))
             }
         }
     }
@@ -296,24 +334,34 @@ impl Opening<'_> {
     async fn start_child(
         &self,
         line: &CommandLine<'_>,
-        lifecycle: ClientLifecycleMode,
+        first: FirstQuestion,
     ) -> Result<Result<Opened, Failed>, ConnectError> {
         let guard = self.options.guard.as_deref();
         let desk = self.desk();
+        self.progress.set_step("the start of the process");
         let (streams, child) = ChildProcess::spawn(line, guard, &desk)?;
-        let served = serve_client_with_lifecycle_and_ct(
-            UpstreamHandler { desk: desk.clone() },
-            streams.transport,
-            lifecycle,
-            self.stop.clone(),
-        );
-        Ok(match served.await {
-            Ok(service) => {
-                let way = Way::Tapped(Outlet::Lines(streams.lines));
-                Ok(Opened { service, desk, way, child: Some(child), era_is_certain: false })
-            }
-            Err(error) => Err((Box::new(error), child)),
-        })
+        self.progress.set_stderr(child.stderr_tail().clone());
+        let ChildStreams { mut output, input, lines } = streams;
+        let handler = self.handler(&desk);
+        let handshake = StdioHandshake {
+            output: &mut output,
+            input: &lines,
+            handler: &handler,
+            progress: self.progress,
+            times: self.options.probe_times.within(self.spec.connect_timeout),
+        };
+        let Greeting { info, is_certain } = match handshake.run(first).await {
+            Ok(greeting) => greeting,
+            Err(failure) => return Ok(Err((failure, child))),
+        };
+        // The bound is that of `output`, which says when it is passed.
+        let transport =
+            AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
+        let stop = self.stop.clone();
+        let service = serve_directly_with_ct(handler, transport, Some(info), stop);
+        let way = Way::Tapped(Outlet::Lines(lines));
+        let child = Some(child);
+        Ok(Ok(Opened { service, desk, way, child, era_is_certain: is_certain }))
     }
 
     async fn serve<T, E, A>(
@@ -326,11 +374,11 @@ impl Opening<'_> {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        self.step.set(match era {
+        self.progress.set_step(match era {
             Era::Legacy => "initialize",
             Era::Modern => "server/discover",
         });
-        let (handler, stop) = (UpstreamHandler { desk: desk.clone() }, self.stop.clone());
+        let (handler, stop) = (self.handler(desk), self.stop.clone());
         serve_client_with_lifecycle_and_ct(handler, transport, lifecycle(era), stop)
             .await
             .map_err(Box::new)
@@ -364,7 +412,7 @@ impl Opening<'_> {
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
-            veil: veil_of(self.spec, self.options),
+            veil: veil_of(self.spec, self.options, self.bearer.clone()),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -389,7 +437,7 @@ impl Opening<'_> {
 }
 
 type HandshakeError = Box<ClientInitializeError>;
-type Failed = (HandshakeError, ChildProcess);
+type Failed = (HandshakeFailure, ChildProcess);
 
 fn lifecycle(era: Era) -> ClientLifecycleMode {
     match era {
@@ -397,13 +445,6 @@ fn lifecycle(era: Era) -> ClientLifecycleMode {
         Era::Modern => ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         },
-    }
-}
-
-fn ask_for_era() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
 }
 
@@ -448,15 +489,9 @@ fn describe_peer(peer: &Peer<RoleClient>) -> Described {
     Described { info, era, features, announced }
 }
 
-fn veil_of(spec: &ServerSpec, options: &ConnectOptions) -> Veil {
-    Veil::of(spec, options.sign_ins.as_ref().and_then(|all| all.authorization(spec)))
-}
-
-fn fixed_bearer(auth: &UpstreamAuth) -> Option<&Secret> {
-    match auth {
-        UpstreamAuth::Bearer(bearer) => Some(bearer),
-        UpstreamAuth::None | UpstreamAuth::OAuth(_) => None,
-    }
+fn veil_of(spec: &ServerSpec, options: &ConnectOptions, bearer: Option<Arc<BearerToken>>) -> Veil {
+    let authorization = options.sign_ins.as_ref().and_then(|all| all.authorization(spec));
+    Veil::of(spec, authorization).with_bearer(bearer)
 }
 
 fn header_map(
@@ -508,8 +543,16 @@ fn credentials(
     }
 }
 
-fn child_error(error: &ClientInitializeError, child: &ChildProcess) -> ConnectError {
-    if child.is_gone() { process_error(child) } else { handshake_error(error) }
+fn child_error(failure: HandshakeFailure, child: &ChildProcess) -> ConnectError {
+    match failure {
+        // It may have ended since, when its input was closed.
+        HandshakeFailure::Refused(error) => error,
+        HandshakeFailure::Closed if child.is_gone() => process_error(child),
+        HandshakeFailure::Closed => {
+            let message = "the server closed the connection during the handshake";
+            ConnectError::new(ConnectErrorKind::Protocol, message)
+        }
+    }
 }
 
 /// What a dead child leaves: how it ended, and its last words.

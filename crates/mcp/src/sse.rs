@@ -15,11 +15,12 @@ use rmcp::transport::Transport;
 use sse_stream::Sse;
 use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::bounds::MAX_MESSAGE_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
-use crate::http_faults::{CLOSED, describe_answer, describe_failure};
+use crate::http_faults::{CLOSED, describe_answer, describe_failure, with_oauth_hint};
 use crate::oauth::Authorization;
 
 /// Makes requests with the server's credentials to addresses of that server, and sends them.
@@ -27,13 +28,18 @@ pub(crate) struct RequestTo {
     pub(crate) make: Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>,
     /// Whose token they carry, where a sign-in gives one.
     pub(crate) authorization: Option<Arc<Authorization>>,
+    /// The token that they carry, where it may be replaced.
+    pub(crate) bearer: Option<Arc<BearerToken>>,
 }
 
 impl RequestTo {
     async fn send(&self, request: RequestBuilder) -> Result<Response, ConnectError> {
-        match &self.authorization {
-            Some(authorization) => Box::pin(authorization.send(request)).await,
-            None => request.send().await.map_err(|error| describe_failure(&error)),
+        match (&self.authorization, &self.bearer) {
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
         }
     }
 }
@@ -92,9 +98,9 @@ impl SseTransport {
         let response = request.send(opening).await?;
         let kind = content_type(&response);
         if !response.status().is_success() || !kind.starts_with("text/event-stream") {
-            let status = response.status();
+            let (status, headers) = (response.status(), response.headers().clone());
             let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
-            return Err(describe_answer(status, &kind, &body));
+            return Err(with_oauth_hint(describe_answer(status, &kind, &body), &headers));
         }
         let mut events = bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES);
         let messages = loop {
@@ -110,7 +116,16 @@ impl SseTransport {
         let ending = Ending(desk.clone());
         let incoming = events
             .take_while(|event| std::future::ready(event.is_ok()))
-            .filter_map(move |event| std::future::ready(for_rmcp(&ending.0, event.ok())))
+            .filter_map(move |event| {
+                let message = for_rmcp(&ending.0, event.ok());
+                let read_on = ending.0.read_on();
+                async move {
+                    if let Some(at) = read_on {
+                        tokio::time::sleep_until(at).await;
+                    }
+                    message
+                }
+            })
             .boxed();
         Ok(Self { posts: Posts { request: Arc::new(request), messages }, incoming })
     }

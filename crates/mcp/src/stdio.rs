@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rmcp::RoleClient;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use switchboard_model::Secret;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -19,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bounds::KEPT_STDERR_BYTES;
 use crate::desk::Desk;
 use crate::error::{ConnectError, ConnectErrorKind};
+use crate::flow_limit::FlowLimit;
 use crate::guard::GUARD_FAILED;
 use crate::lines::{LineFault, QueuedLines, TappedLines, queued_lines};
 
@@ -64,12 +63,10 @@ pub(crate) struct CommandLine<'a> {
     pub(crate) cwd: Option<&'a PathBuf>,
 }
 
-pub(crate) type ChildTransport =
-    AsyncRwTransport<RoleClient, TappedLines<ChildStdout>, QueuedLines>;
-
-/// What a child takes and gives: rmcp's side of it, and that of our callers.
+/// The streams of a child: its output, rmcp's side of its input, and our side of it.
 pub(crate) struct ChildStreams {
-    pub(crate) transport: ChildTransport,
+    pub(crate) output: TappedLines<ChildStdout>,
+    pub(crate) input: QueuedLines,
     pub(crate) lines: mpsc::Sender<Bytes>,
 }
 
@@ -127,10 +124,11 @@ impl ChildProcess {
         let (input, lines, writing) = queued_lines(stdin, desk.clone());
         tasks.spawn(writing);
         let output = TappedLines::new(stdout, desk.clone(), fault);
-        // The bound is that of `output`, which says when it is passed.
-        let transport =
-            AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
-        Ok((ChildStreams { transport, lines }, process))
+        Ok((ChildStreams { output, input, lines }, process))
+    }
+
+    pub(crate) fn stderr_tail(&self) -> &StderrTail {
+        &self.stderr
     }
 
     /// The last of what the child wrote to its error output.
@@ -260,7 +258,7 @@ async fn terminate_child(child: &mut Child) -> Option<ExitStatus> {
 
 /// The last bytes of an output that may have no end.
 #[derive(Debug, Clone, Default)]
-struct StderrTail {
+pub(crate) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     closed: CancellationToken,
 }
@@ -268,7 +266,9 @@ struct StderrTail {
 impl StderrTail {
     async fn fill(self, mut stderr: ChildStderr) {
         let mut buffer = [0; 4096];
+        let mut limit = FlowLimit::bytes();
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
+            limit.pass(length).await;
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(buffer.iter().take(length));
             let excess = kept.len().saturating_sub(KEPT_STDERR_BYTES);
@@ -281,7 +281,7 @@ impl StderrTail {
         let _still_open = tokio::time::timeout(LAST_WORDS, self.closed.cancelled()).await;
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).trim().to_owned()

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+use url::Url;
 
+use crate::bearer::BearerToken;
 use crate::envelope::Failure;
 use crate::error::ConnectError;
 use crate::exchange::RpcError;
@@ -25,23 +27,28 @@ pub(crate) struct Veil {
     given: Vec<Secret>,
     /// Where the token of the moment is, if somebody signs in.
     authorization: Option<Arc<Authorization>>,
+    /// The token that was read last.
+    bearer: Option<Arc<BearerToken>>,
 }
 
 impl Veil {
     pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
         match &spec.endpoint {
-            Endpoint::StreamableHttp { headers, auth, .. }
-            | Endpoint::Sse { headers, auth, .. } => {
+            Endpoint::StreamableHttp { url, headers, auth }
+            | Endpoint::Sse { url, headers, auth } => {
                 let own = match auth {
                     UpstreamAuth::None => None,
-                    UpstreamAuth::Bearer(bearer) => Some(bearer),
+                    UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => {
+                        Some(token)
+                    }
                     UpstreamAuth::OAuth(settings) => settings.grant.secret(),
                 };
                 let whole = headers.values().chain(own).cloned();
                 // A server may quote the token without its `Bearer`.
                 let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
                 let bare = bare.map(|(_, rest)| Secret::new(rest));
-                Self { sent: kept(whole.chain(bare)), given: Vec::new(), authorization }
+                let sent = kept(whole.chain(bare).chain(of_address(url)));
+                Self { sent, authorization, ..Self::default() }
             }
             Endpoint::Stdio { command, args, env, .. } => {
                 let values = kept(env.values().cloned());
@@ -49,17 +56,26 @@ impl Veil {
                 let words = std::iter::once(command).chain(args);
                 let words = words.filter(|word| !word.is_empty() && !spec.place.contains(*word));
                 let given = values.into_iter().chain(words.map(Secret::new)).collect();
-                Self { sent: Vec::new(), given, authorization }
+                Self { given, authorization, ..Self::default() }
             }
         }
     }
 
+    /// Hides this token, too, whatever it is by then.
+    pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
+        Self { bearer, ..self }
+    }
+
     /// Why a server could not be reached or listed.
     pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
-        let message = self.given.iter().fold(self.over_text(&error.message), |text, secret| {
-            text.replace(secret.expose(), HIDDEN)
-        });
+        let message = self.over_output(&error.message);
         ConnectError { message, ..error }
+    }
+
+    /// What a child wrote to its error output.
+    pub(crate) fn over_output(&self, text: &str) -> String {
+        let text = self.over_text(text);
+        self.given.iter().fold(text, |text, secret| text.replace(secret.expose(), HIDDEN))
     }
 
     /// Why a request has no result. The words of a child are its own: it was sent no credentials.
@@ -102,9 +118,19 @@ impl Veil {
     fn over_text(&self, text: &str) -> String {
         let grant = self.authorization.as_ref().and_then(|it| it.remembered());
         let token = grant.as_ref().map(|grant| grant.access_token.as_str());
-        let secrets = self.sent.iter().map(Secret::expose).chain(token);
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = bearer.as_ref().map(Secret::expose).filter(|token| token.len() >= SHORTEST);
+        let secrets = self.sent.iter().map(Secret::expose).chain(token).chain(bearer);
         secrets.fold(text.to_owned(), |text, secret| without(&text, secret))
     }
+}
+
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written.
+fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
+    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
+    let written = url.query().into_iter().flat_map(|query| query.split('&'));
+    let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
+    meant.chain(written).chain(url.password().map(str::to_owned)).map(Secret::new)
 }
 
 const HIDDEN: &str = "***";
@@ -145,7 +171,7 @@ mod tests {
             ("x-short".to_owned(), Secret::new("on")),
         ]);
         let endpoint = Endpoint::StreamableHttp {
-            url: "http://127.0.0.1:1/mcp".parse().unwrap(),
+            url: "http://127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
             headers,
             auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
         };
@@ -155,6 +181,7 @@ mod tests {
             endpoint,
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
         };
         Veil::of(&spec, None)
     }
@@ -165,6 +192,7 @@ mod tests {
         for (said, expected) in [
             ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
             ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
+            ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
             ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
             ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
             ("", ""),

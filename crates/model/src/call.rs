@@ -1,6 +1,7 @@
 //! One tool execution: its result, its failure, its record.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -108,6 +109,26 @@ pub enum CallOutcome {
 }
 
 impl CallOutcome {
+    /// Every outcome that a record can have.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::ToolError,
+        Self::Failed(CallErrorKind::UnknownTool),
+        Self::Failed(CallErrorKind::InvalidArguments),
+        Self::Failed(CallErrorKind::QueueTimeout),
+        Self::Failed(CallErrorKind::Timeout),
+        Self::Failed(CallErrorKind::InactivityTimeout),
+        Self::Failed(CallErrorKind::Cancelled),
+        Self::Failed(CallErrorKind::Unavailable),
+        Self::Failed(CallErrorKind::Upstream),
+        Self::Failed(CallErrorKind::Internal),
+    ];
+
+    /// The outcome that records write as this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    }
+
     /// The word that records and metrics show.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -222,6 +243,22 @@ impl CallError {
     }
 }
 
+/// Who makes a call, as far as that is known where it comes in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The authenticated principal, such as `local` or `key:<id>`.
+    pub principal: Option<Arc<str>>,
+    /// The name that an MCP client gives itself. Nobody checks it.
+    pub client: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// A principal that is not an MCP client.
+    pub fn of(principal: Arc<str>) -> Self {
+        Self { principal: Some(principal), client: None }
+    }
+}
+
 /// What stays of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
@@ -229,6 +266,7 @@ pub struct CallRecord {
     /// When it came in, in milliseconds since 1970.
     pub started_at_ms: i64,
     pub face: Face,
+    pub caller: Caller,
     /// The session in which it was made.
     pub session: Option<String>,
     /// The tool that it was resolved to.
@@ -240,7 +278,7 @@ pub struct CallRecord {
     /// A digest of the arguments; the arguments themselves are not kept.
     pub argument_digest: String,
     pub outcome: CallOutcome,
-    /// The failure, when there was one.
+    /// The failure, when there was one: why there is no result, or what the tool says about its error.
     pub message: Option<String>,
     /// How long it waited for its slots.
     pub wait: Duration,
@@ -293,5 +331,9 @@ mod tests {
             (CallOutcome::Ok.as_str(), CallOutcome::ToolError.as_str()),
             ("ok", "tool_error")
         );
+        for outcome in CallOutcome::ALL {
+            assert_eq!(CallOutcome::from_word(outcome.as_str()), Some(outcome));
+        }
+        assert_eq!(CallOutcome::from_word("OK"), None);
     }
 }

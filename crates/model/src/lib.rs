@@ -19,7 +19,8 @@ mod tool;
 
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Face, Fault, Retry, ToolResult,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, Face, Fault, Retry,
+    ToolResult,
 };
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
@@ -30,22 +31,23 @@ pub use gateway::{
 };
 pub use json_text::{JsonText, json_length};
 pub use limits::{
-    BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, LimitsOverlay, ToolLimits,
-    render_duration,
+    BUILT_IN_LIMITS, DEFAULT_MAX_CONCURRENT, DEFAULT_MAX_RESULT_BYTES, DEFAULT_MAX_TIMEOUT,
+    LimitsOverlay, ToolLimits, render_duration,
 };
 pub use name::{CanonicalName, LOCAL_SERVER, ServerName};
 pub use plan::{
-    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, Plan, RootKey, ServerPlan,
-    ToolEntry,
+    AdmissionMode, ArgumentSpec, ArgumentType, LocalToolChoice, NO_TOOLSET, Plan, RequiredOrigin,
+    RootKey, ServerPlan, ToolEntry,
 };
 pub use provider::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, UnknownProviderKind,
+    ProviderAuth, ProviderKind, ProviderPlan, ToolSchemaForm, UnknownProviderKind,
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    ClientProof, DEFAULT_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings,
-    OwnClient, ServerSpec, ServerState, SignInClient, SigningAlgorithm, TransportKind,
-    UpstreamAuth, is_on_this_machine,
+    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE,
+    DEFAULT_STDIO_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings, OwnClient,
+    ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
+    is_on_this_machine,
 };
 pub use tool::{QuarantinedTool, ToolDescriptor, ToolList};

@@ -13,10 +13,14 @@ pub const DEFAULT_MAX_RESULT_BYTES: u64 = 1 << 20;
 /// How many calls run at the same time over all tools when the configuration does not say.
 pub const DEFAULT_MAX_CONCURRENT: u32 = 64;
 
+/// How long a call may go on that reports progress, when the configuration does not say.
+pub const DEFAULT_MAX_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// What holds for a tool when nobody wrote anything.
 pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
     max_instances: 5,
     timeout: Duration::from_secs(30),
+    max_timeout: DEFAULT_MAX_TIMEOUT,
     queue_timeout: Duration::from_secs(30),
     inactivity_timeout: None,
     max_result_bytes: DEFAULT_MAX_RESULT_BYTES,
@@ -27,11 +31,13 @@ pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
 pub struct ToolLimits {
     /// How many calls of this tool run at the same time, over all callers.
     pub max_instances: u32,
-    /// How long a call may run once it has its slots.
+    /// How long a call may run once it has its slots, and, when it reports progress, since the last of it.
     pub timeout: Duration,
+    /// How long a call may run that reports progress; never less than `timeout`.
+    pub max_timeout: Duration,
     /// How long a call may wait for its slots.
     pub queue_timeout: Duration,
-    /// How long a running call may stay silent; progress resets it, but never `timeout`.
+    /// How long a running call may stay silent; any message for the call resets it.
     pub inactivity_timeout: Option<Duration>,
     /// The largest result that is answered inline.
     pub max_result_bytes: u64,
@@ -44,12 +50,21 @@ pub struct LimitsOverlay {
     pub max_instances: Option<u32>,
     /// See [`ToolLimits::timeout`].
     pub timeout: Option<Duration>,
+    /// See [`ToolLimits::max_timeout`].
+    pub max_timeout: Option<Duration>,
     /// See [`ToolLimits::queue_timeout`]; unwritten, it follows `timeout`.
     pub queue_timeout: Option<Duration>,
     /// See [`ToolLimits::inactivity_timeout`].
     pub inactivity_timeout: Option<Duration>,
     /// See [`ToolLimits::max_result_bytes`].
     pub max_result_bytes: Option<u64>,
+}
+
+impl ToolLimits {
+    /// Whether it matters if a call reports progress, so that its server is asked for it.
+    pub fn depend_on_progress(&self) -> bool {
+        self.max_timeout > self.timeout || self.inactivity_timeout.is_some()
+    }
 }
 
 impl LimitsOverlay {
@@ -59,6 +74,7 @@ impl LimitsOverlay {
         Self {
             max_instances: self.max_instances.or(below.max_instances),
             timeout: self.timeout.or(below.timeout),
+            max_timeout: self.max_timeout.or(below.max_timeout),
             queue_timeout: self.queue_timeout.or(below.queue_timeout),
             inactivity_timeout: self.inactivity_timeout.or(below.inactivity_timeout),
             max_result_bytes: self.max_result_bytes.or(below.max_result_bytes),
@@ -71,6 +87,7 @@ impl LimitsOverlay {
         ToolLimits {
             max_instances: self.max_instances.unwrap_or(BUILT_IN_LIMITS.max_instances),
             timeout,
+            max_timeout: self.max_timeout.unwrap_or(BUILT_IN_LIMITS.max_timeout).max(timeout),
             queue_timeout: self.queue_timeout.unwrap_or(timeout),
             inactivity_timeout: self.inactivity_timeout,
             max_result_bytes: self.max_result_bytes.unwrap_or(BUILT_IN_LIMITS.max_result_bytes),
@@ -82,6 +99,7 @@ impl fmt::Display for LimitsOverlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let durations = [
             ("timeout", self.timeout),
+            ("max_timeout", self.max_timeout),
             ("queue_timeout", self.queue_timeout),
             ("inactivity_timeout", self.inactivity_timeout),
         ];
@@ -99,11 +117,18 @@ impl fmt::Display for LimitsOverlay {
 
 impl fmt::Display for ToolLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { max_instances, timeout, queue_timeout, inactivity_timeout, max_result_bytes } =
-            *self;
+        let Self {
+            max_instances,
+            timeout,
+            max_timeout,
+            queue_timeout,
+            inactivity_timeout,
+            max_result_bytes,
+        } = *self;
         let whole = LimitsOverlay {
             max_instances: Some(max_instances),
             timeout: Some(timeout),
+            max_timeout: Some(max_timeout),
             queue_timeout: Some(queue_timeout),
             inactivity_timeout,
             max_result_bytes: Some(max_result_bytes),
@@ -157,6 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_time_is_never_below_the_timeout() {
+        let longest = |timeout, max_timeout: Option<u32>| {
+            let max_timeout = max_timeout.map(|s| SECOND * s);
+            LimitsOverlay { max_timeout, ..overlay(None, timeout) }.resolve().max_timeout
+        };
+        assert_eq!(longest(None, None), DEFAULT_MAX_TIMEOUT);
+        assert_eq!(longest(Some(3600), None), SECOND * 3600);
+        assert_eq!(longest(Some(7), Some(7)), SECOND * 7);
+        assert_eq!(longest(Some(7), Some(3)), SECOND * 7);
+        assert_eq!(longest(None, Some(90)), SECOND * 90);
+    }
+
+    #[test]
     fn durations_and_overlays_print_as_people_write_them() {
         let texts = [0, 250, 30_000, 90_000, 7_200_000, 1_500]
             .map(|ms| render_duration(Duration::from_millis(ms)));
@@ -175,7 +213,7 @@ mod tests {
         );
         assert_eq!(
             BUILT_IN_LIMITS.to_string(),
-            "{max_instances=5, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}"
+            "{max_instances=5, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}"
         );
     }
 }

@@ -8,6 +8,9 @@ use crate::{
     ToolsetPlan,
 };
 
+/// The word for `toolset` of a server that makes no toolset: its tools are only in those that name them.
+pub const NO_TOOLSET: &str = "none";
+
 /// The whole of a valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -185,10 +188,46 @@ pub struct ServerPlan {
     pub tool_denylist: Vec<String>,
     /// Whether the start fails without it.
     pub required: bool,
-    /// The toolset that its tools belong to; its own name when unwritten.
+    /// Where that is written.
+    pub required_origin: RequiredOrigin,
+    /// The toolset that its tools belong to; its own name when unwritten. [`NO_TOOLSET`] stands for none.
     pub toolset: Option<String>,
     /// Patterns of the prompts that are passed on; `None` passes on all of them.
     pub prompts: Option<Vec<String>>,
     /// How often to list again a server that does not say when to.
     pub poll_interval: Option<Duration>,
+}
+
+/// Where the configuration decides that a server is required, as people are told. All of them are equal: a line that
+/// moved does not change what a configuration means.
+#[derive(Debug, Clone, Default)]
+pub enum RequiredOrigin {
+    /// Nobody knows: the server is in no file.
+    #[default]
+    Nowhere,
+    /// At this place stands `required`.
+    Written(String),
+    /// At this place stands the entry of the server, without the key.
+    Entry(String),
+}
+
+impl PartialEq for RequiredOrigin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for RequiredOrigin {}
+
+/// What to change so that the server is not required.
+impl fmt::Display for RequiredOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => f.write_str("set `required: false` for the server"),
+            Self::Written(place) => write!(f, "set `required: false` at {place}"),
+            Self::Entry(place) => {
+                write!(f, "add `required: false` to the server at {place}")
+            }
+        }
+    }
 }

@@ -127,6 +127,29 @@ pub struct ModelSettings {
     pub show_thinking: bool,
 }
 
+/// The field in which Gemini is told what a tool takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolSchemaForm {
+    /// `parametersJsonSchema`, until the backend does not know it.
+    #[default]
+    Auto,
+    /// `parametersJsonSchema`, always.
+    JsonSchema,
+    /// `parameters`, the older field, which knows fewer keywords.
+    Parameters,
+}
+
+impl ToolSchemaForm {
+    /// The word that the configuration uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::JsonSchema => "json_schema",
+            Self::Parameters => "parameters",
+        }
+    }
+}
+
 /// One entry of `providers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPlan {
@@ -145,6 +168,8 @@ pub struct ProviderPlan {
     pub account: Option<String>,
     /// The project of a Google account; without one it is asked for.
     pub project: Option<String>,
+    /// How Gemini is told what tools take.
+    pub tool_schema: ToolSchemaForm,
     /// How long the provider may be silent.
     pub idle_timeout: Duration,
     /// How long one answer may take.
@@ -169,6 +194,7 @@ impl ProviderPlan {
             settings: ModelSettings::default(),
             account: None,
             project: None,
+            tool_schema: ToolSchemaForm::Auto,
             idle_timeout: DEFAULT_PROVIDER_IDLE_TIMEOUT,
             total_timeout: DEFAULT_PROVIDER_TOTAL_TIMEOUT,
         }

@@ -12,6 +12,12 @@ use crate::{Secret, ServerName, redact_url};
 /// How long connecting and the first listing may take when the configuration does not say.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same for a stdio server: `npx`, `uvx` and their like may have to download it first.
+pub const DEFAULT_STDIO_CONNECT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// A stdio server that is connected has nothing to download: it may not take longer than this for a list.
+const LONGEST_STDIO_LIST: Duration = Duration::from_mins(1);
+
 /// How to reach a server. Two equal specs need no reconnect when a configuration is reloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSpec {
@@ -25,7 +31,35 @@ pub struct ServerSpec {
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
     pub connect_timeout: Duration,
+    /// Whether sessions share its process.
+    pub sharing: Sharing,
 }
+
+/// Whether the sessions of clients share the process of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// One process serves everybody.
+    #[default]
+    Shared,
+    /// Each session has its own, which ends after `idle` without a request; at most `most` at the same time.
+    PerSession { most: u32, idle: Duration },
+}
+
+impl Sharing {
+    /// The word that the configuration uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::PerSession { .. } => "per_session",
+        }
+    }
+}
+
+/// How many sessions have a process of a server at the same time when the configuration does not say.
+pub const DEFAULT_MAX_PROCESSES: u32 = 16;
+
+/// How long the process of a session is kept without a request when the configuration does not say.
+pub const DEFAULT_PROCESS_IDLE: Duration = Duration::from_mins(10);
 
 /// Where a server is and what it takes to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +85,9 @@ pub enum UpstreamAuth {
     None,
     /// With a token that somebody wrote down.
     Bearer(Secret),
+    /// With a token that is kept in a file, where it may be replaced; `token` is what was there when the configuration
+    /// was read.
+    BearerFile { path: PathBuf, token: Secret },
     /// With tokens of an authorization server.
     OAuth(OAuthSettings),
 }
@@ -135,7 +172,25 @@ pub enum SigningAlgorithm {
     Rs512,
 }
 
+impl ServerSpec {
+    /// How long a later listing may take.
+    pub fn list_timeout(&self) -> Duration {
+        match self.endpoint {
+            Endpoint::Stdio { .. } => self.connect_timeout.min(LONGEST_STDIO_LIST),
+            Endpoint::StreamableHttp { .. } | Endpoint::Sse { .. } => self.connect_timeout,
+        }
+    }
+}
+
 impl Endpoint {
+    /// How long connecting and the first listing may take when the configuration does not say.
+    pub fn default_connect_timeout(&self) -> Duration {
+        match self {
+            Self::Stdio { .. } => DEFAULT_STDIO_CONNECT_TIMEOUT,
+            Self::StreamableHttp { .. } | Self::Sse { .. } => DEFAULT_CONNECT_TIMEOUT,
+        }
+    }
+
     /// The settings of OAuth, where the server wants it.
     pub fn oauth(&self) -> Option<(&Url, &OAuthSettings)> {
         match self {

@@ -6,6 +6,7 @@ use crate::Members;
 
 pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 const PROGRESS_KEY: &str = "progressToken";
 /// Keys of the protocol itself: they speak of one hop and are not passed on.
@@ -17,6 +18,8 @@ pub struct Meta<'a> {
     pub version: Option<Cow<'a, str>>,
     /// The object, as text.
     pub capabilities: Option<&'a str>,
+    /// The object in which the client names itself, as text.
+    pub client_info: Option<&'a str>,
     pub log_level: Option<Cow<'a, str>>,
     /// A string or a number, as text.
     pub progress_token: Option<&'a str>,
@@ -39,6 +42,7 @@ impl<'a> Meta<'a> {
         Ok(Self {
             version: members.string(VERSION_KEY),
             capabilities: members.get(CAPABILITIES_KEY),
+            client_info: members.get(CLIENT_INFO_KEY),
             log_level: members.string(LOG_LEVEL_KEY),
             progress_token,
             members,
@@ -182,6 +186,11 @@ impl Capabilities {
             roots: has(&members, "roots"),
             tasks,
         }
+    }
+
+    /// Whether a server may ask the client for anything at all.
+    pub fn answers_requests(self) -> bool {
+        self.sampling || self.roots || self.elicitation.form || self.elicitation.url
     }
 
     /// Whether the client can do that.

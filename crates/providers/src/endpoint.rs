@@ -1,12 +1,13 @@
 //! One provider: who it is, and one question to it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
-use switchboard_model::{ProviderKind, ProviderPlan};
+use switchboard_model::{ProviderKind, ProviderPlan, ToolSchemaForm};
 use switchboard_near::Lines;
 use switchboard_wire::{Ask, Beat, Limits, Parser, WireRequest, demo, request};
 use tokio::time::timeout_at;
@@ -36,6 +37,8 @@ pub struct Endpoint {
     lines: Option<Arc<Lines>>,
     clients: Arc<HttpClients>,
     project: Project,
+    /// Whether the backend did not take `parametersJsonSchema`.
+    knows_only_parameters: AtomicBool,
     /// How often the demo model has failed in each of the latest turns.
     failed: Mutex<VecDeque<(String, u32)>>,
 }
@@ -54,8 +57,31 @@ impl Endpoint {
             unreadable,
             clients,
             project: Project::default(),
+            knows_only_parameters: AtomicBool::new(false),
             failed: Mutex::default(),
         }
+    }
+
+    /// Whether tools are declared to this backend of Gemini with the older field `parameters`.
+    pub fn declares_parameters(&self) -> bool {
+        match self.plan.tool_schema {
+            ToolSchemaForm::Parameters => true,
+            ToolSchemaForm::JsonSchema => false,
+            ToolSchemaForm::Auto => self.knows_only_parameters.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Notes that the backend refused the newer field; says whether the older one may be tried.
+    pub fn try_parameters(&self) -> bool {
+        let may = self.plan.tool_schema == ToolSchemaForm::Auto;
+        if may && !self.knows_only_parameters.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                provider = self.plan.name,
+                "the backend does not take parametersJsonSchema; tools are declared with the older parameters \
+                 (`tool_schema: parameters` says so from the start)"
+            );
+        }
+        may
     }
 
     #[cfg(test)]

@@ -34,12 +34,14 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
             place: format!("{name}-command"),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            sharing: switchboard_model::Sharing::Shared,
         },
         mode,
         default_limits: (mode == Dynamic).then(|| limits(Some(9), Some(99))),
         tool_allowlist: None,
         tool_denylist: vec![],
         required: true,
+        required_origin: switchboard_model::RequiredOrigin::Nowhere,
         toolset: None,
         prompts: None,
         poll_interval: None,
@@ -133,7 +135,7 @@ fn strict_all_mcp_tools_configured_is_a_success() {
     assert_eq!(
         told(&admission, Level::Debug),
         ["Tool 'get_customer' registered with explicit configuration: \
-             {max_instances=10, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}"]
+             {max_instances=10, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}"]
     );
 }
 
@@ -252,7 +254,7 @@ fn dynamic_tool_configured_is_merged_with_the_defaults() {
         told(&admission, Level::Debug),
         ["Tool 'get_customer' configuration merged: explicit={max_instances=1}, \
           default={max_instances=9, timeout=1m39s}, \
-          final={max_instances=1, timeout=1m39s, queue_timeout=1m39s, max_result_bytes=1048576}"]
+          final={max_instances=1, timeout=1m39s, max_timeout=10m, queue_timeout=1m39s, max_result_bytes=1048576}"]
     );
     assert_eq!(admission.tools[0].configured, Configured::Merged);
 }

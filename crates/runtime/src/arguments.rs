@@ -6,7 +6,7 @@ use switchboard_protocol::read_unique;
 use switchboard_registry::CatalogTool;
 
 use crate::call_errors::described;
-use crate::tools::Compiled;
+use crate::snapshot::Compiled;
 
 /// The arguments of a call that fits: as they were written, and for local tools with texts that read as numbers or
 /// booleans converted. A server gets what was written, and converts by itself.

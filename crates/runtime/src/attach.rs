@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures::future::join_all;
 use http::{HeaderName, HeaderValue, header};
 use switchboard_model::{AttachedServer, EgressPolicy, EgressRefusal, ServerName};
 use tokio::sync::oneshot;
@@ -123,6 +124,19 @@ impl Board {
         let published = self.published.load();
         let own = published.attached.iter().filter(|attached| &*attached.owner == owner);
         own.map(|attached| (attached.spec.clone(), attached.server.status())).collect()
+    }
+
+    /// Waits until the first attempt to connect each server of a session has ended, well or badly, and its tools are in
+    /// the published catalog.
+    pub async fn attached_settled(&self, owner: &str) {
+        let snapshot = self.snapshot();
+        let own = snapshot.attached.iter().filter(|attached| &*attached.owner == owner);
+        join_all(own.map(|attached| attached.server.attempted())).await;
+        let (reply, answer) = oneshot::channel();
+        // An error, here and below, is a board that is shutting down: no tool comes any more.
+        let Ok(place) = self.orders.reserve().await else { return };
+        place.send(Order::Reconcile(reply));
+        let _shutting_down = answer.await;
     }
 
     async fn detach(&self, owner: &str, name: Option<ServerName>) -> usize {

@@ -132,9 +132,10 @@ impl Attachments {
             place: spec.place(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            sharing: switchboard_model::Sharing::Shared,
         };
         let known = known.map(Arc::unwrap_or_clone);
-        let server = Server::start(how, None, known, &self.around);
+        let server = Server::start(how, Some(spec.name.clone()), None, known, &self.around);
         self.all.insert(name, Arc::new(Attached { owner, spec, server }));
     }
 }

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use http::HeaderMap;
 use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
@@ -18,16 +16,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
+use crate::catalog_writer::CatalogWriter;
 use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
+use crate::first_attempts::{grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
+use crate::snapshot::Snapshot;
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
 use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
 use crate::tokens::StoredTokens;
-use crate::tools::Published;
 
 /// How long calls that were cut off may take to write their records.
 const AFTER_THE_CUT: Duration = Duration::from_secs(2);
@@ -60,18 +60,22 @@ pub struct BoardOptions {
 pub enum StartEvent {
     /// A server is connected, or could not be.
     Attempted(Box<ServerStatus>),
+    /// A server has not been connected yet; told about every second.
+    Waiting(Box<ServerStatus>),
 }
 
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.
 #[derive(Debug)]
 pub struct Board {
-    pub(crate) published: Arc<ArcSwap<Published>>,
+    /// Written by the conductor alone.
+    pub(crate) published: Arc<ArcSwap<Snapshot>>,
     pub(crate) slots: Arc<SlotTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) local_tools: LocalTools,
-    plan: watch::Receiver<Arc<Plan>>,
-    revision: watch::Receiver<u64>,
+    versions: watch::Receiver<u64>,
+    /// The configuration of the start, for what only a start takes over.
+    first_plan: Arc<Plan>,
     /// To the conductor, one at a time; who comes meanwhile waits.
     pub(crate) orders: mpsc::Sender<Order>,
     /// Bare names that somebody used although two tools have them.
@@ -119,25 +123,26 @@ impl Board {
         let unless_started = around.stop.clone().drop_guard();
         let servers = start_servers(&plan.servers, &remembered, &around);
 
-        let (plan_sender, plan_receiver) = watch::channel(Arc::new(plan));
-        let (revision_sender, revision) = watch::channel(0);
-        let published = Arc::new(ArcSwap::from_pointee(Published::default()));
-        let plan = plan_receiver.borrow().clone();
+        let (versions_sender, versions) = watch::channel(0);
+        let published = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
+        let plan = Arc::new(plan);
         let slots = Arc::new(SlotTable::new(plan.max_concurrent));
+        let writer = CatalogWriter::of(&options.store, options.memory);
         let conductor = Conductor {
-            store: options.store.clone(),
-            memory: options.memory,
+            writer,
             local: options.local_tools.descriptors(),
             slots: slots.clone(),
             published: published.clone(),
-            plan: plan_sender,
-            revision: revision_sender,
+            versions: versions_sender,
+            plan: plan.clone(),
             servers,
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
             before: seen(remembered),
             told: HashSet::new(),
         };
+        // The configuration is in force before the first tool is: whoever comes early is judged by it.
+        conductor.show(Arc::default());
         let (orders, inbox) = mpsc::channel(1);
         let board = Arc::new(Self {
             published,
@@ -145,8 +150,8 @@ impl Board {
             recorder: Recorder::start(options.store.clone()),
             store: options.store,
             local_tools: options.local_tools,
-            plan: plan_receiver,
-            revision,
+            versions,
+            first_plan: plan,
             startup: Startup::default(),
             orders,
             warned_names: Mutex::default(),
@@ -163,19 +168,24 @@ impl Board {
         &self.startup
     }
 
+    /// Everything that a request decides by. Load it once for each request.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    /// The version of the snapshot that is published now.
+    pub fn version(&self) -> u64 {
+        self.published.load().version()
+    }
+
+    /// Tells every new version of the snapshot.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.versions.clone()
+    }
+
     /// The catalog as it is now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.published.load().catalog.clone()
-    }
-
-    /// Tells every new revision of the catalog.
-    pub fn revisions(&self) -> watch::Receiver<u64> {
-        self.revision.clone()
-    }
-
-    /// Tells every new configuration.
-    pub fn plans(&self) -> watch::Receiver<Arc<Plan>> {
-        self.plan.clone()
+        self.published.load().catalog().clone()
     }
 
     /// Whether headers repeat the arguments of a call as the tool's schema asks for.
@@ -188,13 +198,19 @@ impl Board {
         self.published.load().check_mirrors(tool, headers, arguments)
     }
 
+    /// The settings of this plan that take effect with the next start only, because they differ from those of this one.
+    pub(crate) fn waiting_for_restart(&self, plan: &Plan) -> Vec<&'static str> {
+        let jwt = plan.security.jwt != self.first_plan.security.jwt;
+        jwt.then_some("security.jwt").into_iter().collect()
+    }
+
     pub(crate) fn outgoing(&self) -> &Outgoing {
         &self.around.outgoing
     }
 
     /// The configuration that is in force.
     pub fn plan(&self) -> Arc<Plan> {
-        self.plan.borrow().clone()
+        self.published.load().plan().clone()
     }
 
     /// The store behind it.
@@ -209,12 +225,11 @@ impl Board {
 
     /// How each server is doing, in the order of the configuration.
     pub fn servers(&self) -> Vec<(ServerPlan, ServerStatus)> {
-        let published = self.published.load();
-        self.plan()
-            .servers
-            .iter()
+        let snapshot = self.published.load();
+        let servers = snapshot.plan().servers.iter();
+        servers
             .filter_map(|plan| {
-                Some((plan.clone(), published.servers.get(&plan.spec.name)?.status()))
+                Some((plan.clone(), snapshot.servers.get(&plan.spec.name)?.status()))
             })
             .collect()
     }
@@ -250,9 +265,9 @@ impl Board {
                 *running.spec() == server.spec && running.poll() == server.poll_interval
             })
         });
-        let remembered = self.store.remembered_tools().await?;
+        let remembered = self.remembered_tools(&changed).await;
         let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
-        wait_for_all(&fresh.0, |_| {}).await;
+        wait_for_all(&plan, &fresh.0, grace_of_reload(&present, &fresh.0), |_| {}).await;
         // A server that was lost meanwhile is no reason to refuse; one that never came is.
         let failures = failures(&plan, &fresh.0, Vec::new());
         if !failures.is_empty() {
@@ -273,6 +288,24 @@ impl Board {
         violations.map_or(Ok(()), |violations| {
             let failures = violations.into_iter().map(StartFailure::Violation).collect();
             Err(StartError { failures })
+        })
+    }
+
+    /// What servers had that are about to be started. A store that fails does not hold up a configuration.
+    async fn remembered_tools(
+        &self,
+        servers: &[&ServerPlan],
+    ) -> HashMap<ServerName, Vec<ToolDescriptor>> {
+        if servers.is_empty() {
+            return HashMap::new();
+        }
+        self.store.remembered_tools().await.unwrap_or_else(|error| {
+            let error = error.in_full();
+            tracing::warn!(
+                error,
+                "the store cannot say which tools the servers had; going on without"
+            );
+            HashMap::new()
         })
     }
 
@@ -323,22 +356,9 @@ fn start_servers<'a>(
         .map(|plan| {
             let name = &plan.spec.name;
             let had = remembered.get(name).cloned();
-            (name.clone(), Server::start(plan.spec.clone(), plan.poll_interval, had, around))
+            (name.clone(), Server::start(plan.spec.clone(), None, plan.poll_interval, had, around))
         })
         .collect()
-}
-
-pub(crate) async fn wait_for_all(servers: &Servers, mut on_event: impl FnMut(StartEvent)) {
-    let mut attempts: FuturesUnordered<_> = servers
-        .values()
-        .map(|server| async move {
-            server.attempted().await;
-            server.status()
-        })
-        .collect();
-    while let Some(status) = attempts.next().await {
-        on_event(StartEvent::Attempted(Box::new(status)));
-    }
 }
 
 pub(crate) fn failures(
@@ -352,6 +372,7 @@ pub(crate) fn failures(
         Some(StartFailure::Connect {
             server: plan.spec.name.clone(),
             place: plan.spec.place.clone(),
+            required: plan.required_origin.clone(),
             error,
         })
     });
@@ -365,6 +386,8 @@ pub(crate) fn warn_of_absent(plan: &Plan, servers: &Servers) {
         let Some(status) = servers.get(name).map(|server| server.status()) else { continue };
         if let Some(error) = status.error.filter(|_| status.state != ServerState::Ready) {
             tracing::warn!(server = %name, %error, "MCP server cannot be reached; going on without it");
+        } else if let Some(waiting) = status.waiting {
+            tracing::warn!(server = %name, "MCP server is not connected yet ({waiting}); going on without it");
         }
     }
 }

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult, render_duration,
+    CallError, CallErrorKind, CallId, Caller, CanonicalName, Face, ToolResult, render_duration,
 };
 use switchboard_protocol::{Content, ResultHead, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
@@ -22,12 +22,15 @@ use tracing::Instrument;
 
 use crate::arguments::check_arguments;
 use crate::board::Board;
-use crate::call_errors::{described, fell_silent, timed_out, unavailable, unknown_tool};
+use crate::call_errors::{
+    described, fell_silent, ran_longest, stalled, timed_out, unavailable, unknown_tool, withdrawn,
+};
+use crate::connection_pool::ClientProfile;
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
+use crate::snapshot::{Compiled, Snapshot};
 use crate::supervisor::Server;
-use crate::tools::{Compiled, Published};
 
 /// Signs of life that wait for a listener.
 const WAITING_EVENTS: usize = 16;
@@ -39,10 +42,32 @@ pub struct CallRequest {
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub face: Face,
+    pub caller: Caller,
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// What is checked again when the call has its slot, besides that the tool is still there.
+    pub check: Option<CallCheck>,
+}
+
+/// Decides again, when a call has its slot, whether the caller may still make it.
+#[derive(Clone)]
+pub struct CallCheck(Arc<CheckFn>);
+
+type CheckFn = dyn Fn(&CatalogTool) -> Result<(), String> + Send + Sync;
+
+impl CallCheck {
+    /// `check` gives the reason why the call may not be made any more.
+    pub fn new(check: impl Fn(&CatalogTool) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+}
+
+impl fmt::Debug for CallCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallCheck")
+    }
 }
 
 /// A sign of life of a running call.
@@ -63,6 +88,8 @@ pub struct RawCall {
     pub passing: Passing,
     /// Where progress, log messages and questions of the server go.
     pub events: Option<Ear>,
+    /// What is checked again when the call has its slot, besides that the tool is still there.
+    pub check: Option<CallCheck>,
 }
 
 /// Which tool is meant.
@@ -125,6 +152,10 @@ pub struct Passing {
     pub origin: Option<Arc<str>>,
     /// The session in which it is made, for the record.
     pub session: Option<Arc<str>>,
+    /// Who makes it, for the record.
+    pub caller: Caller,
+    /// What decides over which connection of the server it goes.
+    pub client: ClientProfile,
 }
 
 /// Names a result that is kept in the store.
@@ -219,9 +250,11 @@ impl Board {
             passing: Passing {
                 wants_progress: true,
                 session: request.session,
+                caller: request.caller,
                 ..Passing::default()
             },
             events,
+            check: request.check,
         };
         let mut calling = std::pin::pin!(self.call_raw(call));
         let mut listening = std::pin::pin!(listening.fuse());
@@ -248,9 +281,10 @@ impl Board {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
         let arguments = call.arguments.as_deref().unwrap_or("{}");
-        let revision = published.catalog.revision();
+        let revision = published.catalog().revision();
         let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
         ledger.session.clone_from(&call.passing.session);
+        ledger.caller.clone_from(&call.passing.caller);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
@@ -271,17 +305,17 @@ impl Board {
 
     async fn run(
         &self,
-        published: &Published,
+        published: &Snapshot,
         call: RawCall,
         ledger: &mut Ledger<'_>,
     ) -> Result<RawAnswer, CallFailed> {
         let tool = match &call.tool {
             ToolChoice::Named(name) => {
-                self.warn_of_rival(&published.catalog, name);
-                published.catalog.resolve(name)
+                self.warn_of_rival(published.catalog(), name);
+                published.catalog().resolve(name)
             }
-            ToolChoice::Exact(name) => published.catalog.exactly(name),
-            ToolChoice::Owned { owner, name } => published.catalog.exactly_for(Some(owner), name),
+            ToolChoice::Exact(name) => published.catalog().exactly(name),
+            ToolChoice::Owned { owner, name } => published.catalog().exactly_for(Some(owner), name),
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
         ledger.tool = Some(tool.name.clone());
@@ -296,6 +330,7 @@ impl Board {
 
         ledger.wait_started = Some(Instant::now());
         let _slots = self.take_slots(tool).await?;
+        self.check_again(published, tool, call.check.as_ref())?;
         ledger.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         ledger.span = span.clone();
@@ -306,8 +341,12 @@ impl Board {
             let Some((server, _held)) = &server else {
                 return Err(unavailable(tool, "it is no longer configured").into());
             };
-            let ask = ask_for(compiled, tool, &text, &arguments, call.passing);
-            run_upstream(server, tool, ask, call.events).instrument(span).await?
+            let mut passing = call.passing;
+            let mut client = std::mem::take(&mut passing.client);
+            client.session.clone_from(&passing.session);
+            client.capabilities.clone_from(&passing.capabilities);
+            let ask = ask_for(compiled, tool, &text, &arguments, passing);
+            run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
         };
         ledger.run_ended = Some(Instant::now());
         Ok(self.cap(tool, answer, ledger).await?)
@@ -316,15 +355,33 @@ impl Board {
     /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
     fn hold_server(
         &self,
-        published: &Published,
+        published: &Snapshot,
         tool: &CatalogTool,
     ) -> Option<(Arc<Server>, TaskTrackerToken)> {
-        let held = |published: &Published| {
+        let held = |published: &Snapshot| {
             let server = published.servers.get(tool.name.server())?;
             Some((server.clone(), server.hold()?))
         };
         // One that was let go of a moment ago has a successor, unless it was removed.
         held(published).or_else(|| held(&self.published.load()))
+    }
+
+    /// Refuses a call whose tool was removed, or taken from its caller, before the call could run.
+    fn check_again(
+        &self,
+        seen: &Snapshot,
+        tool: &CatalogTool,
+        check: Option<&CallCheck>,
+    ) -> Result<(), CallError> {
+        let now = self.published.load();
+        let is_there = now.version() == seen.version()
+            || now.catalog().exactly_for(tool.owner.as_deref(), &tool.name).is_ok();
+        let still = if is_there {
+            check.map_or(Ok(()), |check| (check.0)(tool))
+        } else {
+            Err("the tool was removed".into())
+        };
+        still.map_err(|reason| withdrawn(tool, &reason))
     }
 
     /// First the tool's own slot, then one of all: who waits for a busy tool does not hold up the others.
@@ -458,7 +515,7 @@ fn ask_for(
         meta: passing.meta,
         capabilities: passing.capabilities,
         log_level: passing.log_level,
-        wants_progress: passing.wants_progress || tool.limits.inactivity_timeout.is_some(),
+        wants_progress: passing.wants_progress || tool.limits.depend_on_progress(),
         mirrored: compiled.mirrored(arguments),
         origin: passing.origin,
     }
@@ -467,22 +524,27 @@ fn ask_for(
 async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
+    client: &ClientProfile,
     ask: Ask,
     events: Option<Ear>,
 ) -> Result<RawAnswer, CallFailed> {
-    let Some((connection, _keeps_it_open)) = server.connection() else {
-        let reason = server.status().error.map(|error| error.message);
-        return Err(unavailable(tool, reason.as_deref().unwrap_or("it is not connected")).into());
-    };
+    let connected = server.connection_for(client).await;
+    let (connection, _keeps_it_open) = connected.map_err(|reason| unavailable(tool, &reason))?;
     let ear = events.unwrap_or_else(Ear::deaf);
-    let call = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
+    let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &ear));
     let limits = &tool.limits;
-    let running = Running { total: limits.timeout, silence: limits.inactivity_timeout };
+    let running = Running {
+        total: limits.timeout,
+        longest: limits.max_timeout,
+        silence: limits.inactivity_timeout,
+    };
     let answer = running.watch(call, &ear).await.map_err(|overdue| {
         // It may be the tool alone, or the whole server: a look at its list tells.
         server.suspect();
         match overdue {
             Overdue::Total => timed_out(tool),
+            Overdue::Stalled => stalled(tool),
+            Overdue::Longest => ran_longest(tool),
             Overdue::Silent(limit) => fell_silent(tool, limit),
         }
     })?;

@@ -32,6 +32,13 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     })
 }
 
+/// A call that was refused when it had its slot.
+pub(crate) fn withdrawn(tool: &CatalogTool, reason: &str) -> CallError {
+    let message =
+        format!("{} was not called: {reason} while the call waited for a slot", described(tool));
+    CallError::new(CallErrorKind::UnknownTool, message)
+}
+
 pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
     let limit = render_duration(tool.limits.timeout);
     let message = format!(
@@ -40,6 +47,27 @@ pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
     );
     CallError::new(CallErrorKind::Timeout, message)
         .with_hint("a tool that needs longer wants a larger `timeout`")
+}
+
+/// It reported progress, and then no more.
+pub(crate) fn stalled(tool: &CatalogTool) -> CallError {
+    let limit = render_duration(tool.limits.timeout);
+    let message = format!(
+        "{} was running and reported no further progress for its timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::Timeout, message)
+        .with_hint("a tool that needs longer between two reports wants a larger `timeout`")
+}
+
+pub(crate) fn ran_longest(tool: &CatalogTool) -> CallError {
+    let limit = render_duration(tool.limits.max_timeout);
+    let message = format!(
+        "{} was running, with progress, longer than its max_timeout of {limit} and was cancelled",
+        described(tool)
+    );
+    CallError::new(CallErrorKind::Timeout, message)
+        .with_hint("a tool that needs longer wants a larger `max_timeout`")
 }
 
 pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
@@ -52,7 +80,15 @@ pub(crate) fn fell_silent(tool: &CatalogTool, silence: Duration) -> CallError {
 }
 
 pub(crate) fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
-    let message =
-        format!("the result of {} is too large and could not be kept: {error}", described(tool));
+    let message = format!(
+        "{} has run, but its result is too large to be answered and could not be kept: the store failed: {}",
+        described(tool),
+        error.reason()
+    );
+    if error.is_outage() {
+        let hint = "`GET /readyz` and the log say how the store is doing; do not repeat a call that changes something";
+        return CallError::new(CallErrorKind::Unavailable, message).with_hint(hint);
+    }
+    tracing::error!(error = error.in_full(), "a result could not be kept");
     CallError::new(CallErrorKind::Internal, message)
 }

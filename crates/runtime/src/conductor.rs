@@ -1,4 +1,7 @@
-//! Turns what the servers offer into catalogs. One task, so that revisions follow each other.
+//! Turns what the servers offer into snapshots. One task, so that revisions follow each other.
+//!
+//! Nothing here waits for the store: a configuration is in force when its snapshot is published, however slow the
+//! disk is.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,17 +13,16 @@ use switchboard_registry::{
     admit_attached,
 };
 use switchboard_schema::declare_arguments;
-use switchboard_store::{Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attach::AttachError;
 use crate::attachments::Attachments;
-use crate::board::Memory;
+use crate::catalog_writer::CatalogWriter;
 use crate::slots::SlotTable;
+use crate::snapshot::Snapshot;
 use crate::supervisor::{Listing, Server};
-use crate::tools::Published;
 
 /// The servers of a plan, by name.
 pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
@@ -45,7 +47,7 @@ pub(crate) enum Order {
     Commit(Commit),
     Attach(Attach),
     Detach(Detach),
-    /// Looks at all lists now, and answers when the catalog has what is in them.
+    /// Takes over what servers have reported so far, and answers then.
     Reconcile(oneshot::Sender<()>),
 }
 
@@ -75,13 +77,14 @@ pub(crate) struct Commit {
 
 /// The task's own state.
 pub(crate) struct Conductor {
-    pub(crate) store: Store,
-    pub(crate) memory: Memory,
+    /// `None` for a board that leaves no trace.
+    pub(crate) writer: Option<Arc<CatalogWriter>>,
     pub(crate) local: Vec<ToolDescriptor>,
     pub(crate) slots: Arc<SlotTable>,
-    pub(crate) published: Arc<ArcSwap<Published>>,
-    pub(crate) plan: watch::Sender<Arc<Plan>>,
-    pub(crate) revision: watch::Sender<u64>,
+    pub(crate) published: Arc<ArcSwap<Snapshot>>,
+    /// The version of the published snapshot, for those who wait for the next.
+    pub(crate) versions: watch::Sender<u64>,
+    pub(crate) plan: Arc<Plan>,
     /// Those of the plan.
     pub(crate) servers: Servers,
     pub(crate) attachments: Attachments,
@@ -103,16 +106,16 @@ impl Conductor {
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some(order) = orders.recv() => match order {
-                    Order::Commit(commit) => self.commit(commit).await,
-                    Order::Attach(attach) => self.attach(attach).await,
-                    Order::Detach(detach) => self.detach(detach).await,
+                    Order::Commit(commit) => self.commit(commit),
+                    Order::Attach(attach) => self.attach(attach),
+                    Order::Detach(detach) => self.detach(detach),
                     Order::Reconcile(reply) => {
-                        self.reconcile().await;
+                        self.reconcile();
                         // Whoever asked may have stopped waiting.
                         let _gone = reply.send(());
                     }
                 },
-                () = dirty.notified() => self.reconcile().await,
+                () = dirty.notified() => self.reconcile(),
             }
         }
     }
@@ -151,17 +154,19 @@ impl Conductor {
             };
             admit_attached(&offer, &mut admission);
         }
+        let tools = admission.tools.into_iter().map(with_declared_arguments);
+        admission.tools = tools.collect();
         Weighed { admission, listings }
     }
 
-    async fn commit(&mut self, commit: Commit) {
+    fn commit(&mut self, commit: Commit) {
         let weighed = self.weigh(&commit.plan, &commit.servers);
         let violations = weighed.violations();
         let answer = if violations.is_empty() {
             let before = std::mem::replace(&mut self.servers, commit.servers);
-            self.plan.send_replace(commit.plan.clone());
             let moved = self.attachments.follow(&commit.plan.security.egress);
-            self.publish(&commit.plan, weighed).await;
+            self.plan = commit.plan;
+            self.publish(weighed);
             // Only now nobody is sent to them any more.
             for server in missing_from(&self.servers, before).chain(moved) {
                 server.retire(&self.tasks);
@@ -177,18 +182,17 @@ impl Conductor {
         let _gone = commit.reply.send(answer);
     }
 
-    async fn attach(&mut self, Attach { owner, spec, reply }: Attach) {
-        let most = self.plan.borrow().gateway.max_session_servers;
+    fn attach(&mut self, Attach { owner, spec, reply }: Attach) {
+        let most = self.plan.gateway.max_session_servers;
         let answer = match self.attachments.attach(owner, spec, most) {
             Ok((name, Some(replaced))) => {
-                self.reconcile().await;
+                self.reconcile();
                 replaced.retire(&self.tasks);
                 Ok(name)
             }
             // Nobody has seen its tools yet, so there is nothing to weigh.
             Ok((name, None)) => {
-                let older = self.published.load_full();
-                self.show(older.catalog.clone(), &older);
+                self.show(self.published.load().catalog().clone());
                 Ok(name)
             }
             Err(error) => Err(error),
@@ -197,10 +201,10 @@ impl Conductor {
         let _gone = reply.send(answer);
     }
 
-    async fn detach(&mut self, Detach { owner, name, reply }: Detach) {
+    fn detach(&mut self, Detach { owner, name, reply }: Detach) {
         let gone = self.attachments.detach(&owner, name.as_ref());
         if !gone.is_empty() {
-            self.reconcile().await;
+            self.reconcile();
         }
         let count = gone.len();
         for server in gone {
@@ -209,58 +213,85 @@ impl Conductor {
         let _gone = reply.send(count);
     }
 
-    async fn reconcile(&mut self) {
-        let plan = self.plan.borrow().clone();
-        let mut weighed = self.weigh(&plan, &self.servers);
+    fn reconcile(&mut self) {
+        let mut weighed = self.weigh(&self.plan, &self.servers);
         let refused = weighed.violations().into_iter();
         let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
         weighed.admission.notices.extend(refused);
-        self.publish(&plan, weighed).await;
+        self.publish(weighed);
     }
 
-    /// Publishes what was weighed, when it differs, and tells people the news.
-    pub(crate) async fn publish(&mut self, plan: &Plan, weighed: Weighed) {
+    /// Publishes what was weighed under the present plan, and tells people the news.
+    pub(crate) fn publish(&mut self, weighed: Weighed) {
+        self.publish_as(None, weighed);
+    }
+
+    /// Publishes the first catalog of a run, with the revision that the last run gave to the same tools.
+    pub(crate) async fn publish_first(&mut self, weighed: Weighed) {
+        let revision = self.recall_revision(&weighed.admission).await;
+        self.publish_as(revision, weighed);
+    }
+
+    fn publish_as(&mut self, recalled: Option<u64>, weighed: Weighed) {
         let Weighed { admission, listings } = weighed;
         self.tell(&admission);
-        self.publish_tools(plan, admission).await;
-        self.remember(&listings).await;
+        self.publish_tools(recalled, admission);
+        self.remember(&listings);
     }
 
     /// Publishes the tools of the servers that have connected while the start still waits for others. What people are
     /// told, what is remembered and what makes the start fail is decided at its end.
     pub(crate) async fn publish_early(&mut self) {
-        let plan = self.plan.borrow().clone();
-        let weighed = self.weigh(&plan, &self.servers);
-        self.publish_tools(&plan, weighed.admission).await;
+        let Weighed { admission, .. } = self.weigh(&self.plan, &self.servers);
+        let revision = self.recall_revision(&admission).await;
+        self.publish_tools(revision, admission);
     }
 
-    async fn publish_tools(&mut self, plan: &Plan, admission: Admission) {
+    async fn recall_revision(&self, admission: &Admission) -> Option<u64> {
+        let writer = self.writer.as_ref()?;
+        writer.recall_revision(&fingerprint(&admission.tools)).await
+    }
+
+    fn publish_tools(&mut self, recalled: Option<u64>, admission: Admission) {
+        let tools = admission.tools;
         self.slots.resize(
-            plan.max_concurrent,
-            admission.tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
+            self.plan.max_concurrent,
+            tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
         );
-        let tools: Vec<_> = admission.tools.into_iter().map(with_declared_arguments).collect();
-        let older = self.published.load_full();
-        let is_same = older.catalog.revision() > 0
-            && older.catalog.of_all_owners().iter().map(Arc::as_ref).eq(tools.iter());
+        let older = self.published.load().catalog().clone();
+        let is_same =
+            older.revision() > 0 && older.of_all_owners().iter().map(Arc::as_ref).eq(tools.iter());
         let catalog = if is_same {
-            older.catalog.clone()
+            older
         } else {
-            let revision = self.next_revision(&tools, older.catalog.revision()).await;
+            let next = older.revision() + 1;
+            let revision = match (recalled, &self.writer) {
+                // Revisions only grow, also from an early catalog of a start to the whole one.
+                (Some(revision), _) if revision >= next => revision,
+                (_, Some(writer)) => writer.note_revision(fingerprint(&tools), next),
+                (_, None) => next,
+            };
             let tools = tools.into_iter().map(Arc::new).collect();
-            Arc::new(Catalog::new(revision, tools).after(&older.catalog))
+            Arc::new(Catalog::new(revision, tools).after(&older))
         };
         switchboard_telemetry::catalog_published(catalog.tools().len(), catalog.revision());
-        let revision = catalog.revision();
-        self.show(catalog, &older);
-        if !is_same {
-            self.revision.send_replace(revision);
-        }
+        self.show(catalog);
     }
 
-    fn show(&self, catalog: Arc<Catalog>, older: &Published) {
-        let (servers, attached) = (self.servers.clone(), self.attachments.all().cloned().collect());
-        self.published.store(Arc::new(Published::new(catalog, servers, attached, older)));
+    /// The one place where a snapshot is published.
+    pub(crate) fn show(&self, catalog: Arc<Catalog>) {
+        let older = self.published.load_full();
+        let attached = self.attachments.all().cloned().collect();
+        let next =
+            Snapshot::after(&older, self.plan.clone(), catalog, self.servers.clone(), attached);
+        if next.is_same(&older) {
+            return;
+        }
+        let version = next.version();
+        self.published.store(Arc::new(next));
+        if version != older.version() {
+            self.versions.send_replace(version);
+        }
     }
 
     fn tell(&mut self, admission: &Admission) {
@@ -275,36 +306,14 @@ impl Conductor {
         self.told = admission.notices.iter().cloned().collect();
     }
 
-    async fn next_revision(&self, tools: &[CatalogTool], current: u64) -> u64 {
-        match self.memory {
-            Memory::Keep => match self.store.revision_for(&fingerprint(tools)).await {
-                // Another process on the same store may have moved on; ours never goes back.
-                Ok(revision) => revision.max(current + 1),
-                Err(error) => {
-                    tracing::error!(
-                        error = error.in_full(),
-                        "the catalog revision could not be written"
-                    );
-                    current + 1
-                }
-            },
-            Memory::ReadOnly => current + 1,
-        }
-    }
-
-    async fn remember(&mut self, listings: &[(ServerName, Listing)]) {
+    fn remember(&mut self, listings: &[(ServerName, Listing)]) {
         for (server, listing) in listings {
             let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
             let seen = Seen::new(tools.clone());
             let before = self.before.insert(server.clone(), seen);
             let is_new = before.is_none_or(|before| before.tools != *tools);
-            if is_new && self.memory == Memory::Keep {
-                let now = jiff::Timestamp::now().as_millisecond();
-                let kept: Result<(), StoreError> =
-                    self.store.remember_tools(server, tools, now).await;
-                if let Err(error) = kept {
-                    tracing::error!(%server, error = error.in_full(), "the server's tools could not be remembered");
-                }
+            if let Some(writer) = self.writer.as_ref().filter(|_| is_new) {
+                writer.note_tools(server.clone(), tools.clone());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Face,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face,
 };
 use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use tracing::Span;
 
 use crate::board::Board;
 use crate::call::{CallFailed, RawAnswer, RawReport, ResultHandle};
+use crate::call_log::{error_text, log_call};
 
 /// Characters of a failure that a record keeps.
 const MAX_RECORDED_MESSAGE: usize = 2000;
@@ -41,6 +42,7 @@ pub(crate) struct Ledger<'a> {
     pub(crate) id: CallId,
     started_at_ms: i64,
     face: Face,
+    pub(crate) caller: Caller,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) requested: String,
     revision: u64,
@@ -72,6 +74,7 @@ impl<'a> Ledger<'a> {
             id: CallId(id),
             started_at_ms: jiff::Timestamp::now().as_millisecond(),
             face,
+            caller: Caller::default(),
             session: None,
             requested: shortened(requested),
             revision,
@@ -88,9 +91,13 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    pub(crate) fn face(&self) -> Face {
+        self.face
+    }
+
     pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
         let (outcome, message) = match &result {
-            Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, None),
+            Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, error_text(answer)),
             Ok(_) => (CallOutcome::Ok, None),
             Err(CallFailed { error, .. }) => {
                 (CallOutcome::Failed(error.kind), Some(recorded_message(error)))
@@ -125,10 +132,11 @@ impl<'a> Ledger<'a> {
             let run = self.run_started.map(|_| run);
             meter.count(&CallFinished { outcome: outcome.as_str(), wait, run });
         }
-        CallRecord {
+        let record = CallRecord {
             id: self.id.clone(),
             started_at_ms: self.started_at_ms,
             face: self.face,
+            caller: std::mem::take(&mut self.caller),
             session: self.session.as_deref().map(str::to_owned),
             tool: self.tool.clone(),
             requested: std::mem::take(&mut self.requested),
@@ -140,7 +148,9 @@ impl<'a> Ledger<'a> {
             run,
             result_bytes: self.result_bytes,
             result_handle: self.whole_result.as_ref().map(|handle| handle.0.clone()),
-        }
+        };
+        log_call(&record);
+        record
     }
 }
 

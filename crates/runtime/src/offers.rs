@@ -11,10 +11,11 @@ use switchboard_mcp::{
     Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed,
     ListedEntries, RawResult,
 };
-use switchboard_model::{Era, JsonText, ServerName};
-use tokio::sync::{broadcast, watch};
+use switchboard_model::{Era, JsonText, ServerName, Sharing};
+use tokio::sync::broadcast;
 
 use crate::board::Board;
+use crate::connection_pool::ClientProfile;
 use crate::running::{Overdue, Running};
 use crate::supervisor::Server;
 
@@ -26,7 +27,7 @@ const TELLING_LIMIT: Duration = Duration::from_secs(10);
 const LISTING_LIMIT: Duration = Duration::from_secs(5);
 
 /// What one server offers beside tools.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
     pub features: Features,
     pub prompts: Vec<Listed>,
@@ -46,19 +47,13 @@ pub enum ServerNews {
 /// Where supervisors put what they hear.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
-    /// Counts changes of offers.
-    pub(crate) offers: watch::Sender<u64>,
     pub(crate) news: broadcast::Sender<ServerNews>,
 }
 
 impl Outgoing {
     pub(crate) fn new() -> Self {
         // Who does not keep up with the news misses the oldest; a list can always be read again.
-        Self { offers: watch::Sender::new(0), news: broadcast::Sender::new(256) }
-    }
-
-    pub(crate) fn offers_changed(&self) {
-        self.offers.send_modify(|count| *count += 1);
+        Self { news: broadcast::Sender::new(256) }
     }
 }
 
@@ -122,21 +117,6 @@ pub enum PassFailure {
 }
 
 impl Board {
-    /// What each server offers, in the order of the configuration.
-    pub fn offers(&self) -> Vec<(ServerName, Arc<Offers>)> {
-        let published = self.published.load();
-        let plan = self.plan();
-        let names = plan.servers.iter().map(|server| &server.spec.name);
-        names
-            .filter_map(|name| Some((name.clone(), published.servers.get(name)?.offers())))
-            .collect()
-    }
-
-    /// Tells when what servers offer may have changed.
-    pub fn offer_changes(&self) -> watch::Receiver<u64> {
-        self.outgoing().offers.subscribe()
-    }
-
     /// What servers say to nobody in particular.
     pub fn news(&self) -> broadcast::Receiver<ServerNews> {
         self.outgoing().news.subscribe()
@@ -147,24 +127,25 @@ impl Board {
     pub async fn pass(
         &self,
         server: &ServerName,
-        session: Option<&str>,
+        client: &ClientProfile,
         ask: Ask,
         events: Option<Ear>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
-        let found = self.published.load().server_for(session, server);
+        let found = self.published.load().server_for(client.session.as_deref(), server);
         let Some(held) = found.as_ref().and_then(|server| Some((server.clone(), server.hold()?)))
         else {
             let message = format!("MCP server '{server}' is no longer configured");
             return Err(PassFailure::Unavailable(message));
         };
-        let Some((connection, _keeps_it_open)) = held.0.connection() else {
-            let message = format!("MCP server '{server}' is not connected just now");
-            return Err(PassFailure::Unavailable(message));
-        };
+        let (connection, _keeps_it_open) =
+            held.0.connection_for(client).await.map_err(|reason| {
+                let message = format!("MCP server '{server}' cannot be reached: {reason}");
+                PassFailure::Unavailable(message)
+            })?;
         let ear = events.unwrap_or_else(Ear::deaf);
-        let asking = std::pin::pin!(connection.ask(ask, Some(ear.clone())));
-        let running = Running { total: REQUEST_LIMIT, silence: None };
+        let asking = std::pin::pin!(held.0.ask_over(&connection, client, &ask, &ear));
+        let running = Running { total: REQUEST_LIMIT, longest: REQUEST_LIMIT, silence: None };
         match running.watch(asking, &ear).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(failure)) => {
@@ -173,7 +154,7 @@ impl Board {
                 }
                 Err(PassFailure::Server(failure))
             }
-            Err(Overdue::Total | Overdue::Silent(_)) => {
+            Err(Overdue::Total | Overdue::Longest | Overdue::Stalled | Overdue::Silent(_)) => {
                 held.0.suspect();
                 let limit = switchboard_model::render_duration(REQUEST_LIMIT);
                 let message =
@@ -209,6 +190,32 @@ impl Board {
         async move {
             if let Some(server) = found {
                 server.tell(Wish::Logs).await;
+                server.tell_log_levels().await;
+            }
+        }
+        .boxed()
+    }
+
+    /// Whether each session has a process of this server to itself.
+    pub fn is_per_session(&self, server: &ServerName) -> bool {
+        let published = self.published.load();
+        published.servers.get(server).is_some_and(|it| it.spec().sharing != Sharing::Shared)
+    }
+
+    /// Ends what servers keep for a session that has ended.
+    pub fn end_session(&self, session: &str) {
+        for server in self.published.load().servers.values() {
+            server.end_session(session);
+        }
+    }
+
+    /// Tells the processes of a session that the roots of its client have changed.
+    pub fn roots_changed(&self, session: &Arc<str>) -> BoxFuture<'static, ()> {
+        let servers: Vec<_> = self.published.load().servers.values().cloned().collect();
+        let session = session.clone();
+        async move {
+            for server in servers {
+                server.roots_changed(&session).await;
             }
         }
         .boxed()
@@ -309,6 +316,22 @@ impl Server {
             }
             Err(_elapsed) => {
                 tracing::warn!(%server, "the server does not answer what it is to report");
+            }
+        }
+    }
+
+    /// From which level on somebody wants to hear the server.
+    pub(crate) fn wanted_log_level(&self) -> Option<Arc<str>> {
+        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells a further connection from which level on the server is to log.
+    pub(crate) async fn tell_log_level(&self, connection: &Connection, level: Option<&str>) {
+        let can_log = connection.era() == Era::Legacy && connection.features().logging;
+        if let Some(level) = level.filter(|_| can_log) {
+            let telling = connection.set_log_level(level);
+            if !matches!(tokio::time::timeout(TELLING_LIMIT, telling).await, Ok(Ok(()))) {
+                tracing::debug!(server = %self.spec().name, "the log level was not taken");
             }
         }
     }

@@ -1,17 +1,25 @@
 //! Writes call records and keeps the store from growing without end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::CallRecord;
 use switchboard_store::{Retention, Store};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
+use crate::results::KEPT_RESULTS;
+
+/// Records that wait to be taken by the writer, and as many that it could not write yet. Those that come when both are
+/// full are dropped and counted.
 const WAITING_RECORDS: usize = 8192;
 const RECORDS_PER_WRITE: usize = 1024;
 /// How long records are gathered: a transaction costs as much as fifty of them.
 const GATHER: Duration = Duration::from_millis(50);
+/// How long a call waits for a store that is behind before its record is dropped.
+const PATIENCE: Duration = Duration::from_secs(1);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -24,6 +32,7 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inbox: mpsc::Sender<Message>,
+    store: Store,
     /// Somebody does not want to wait until enough have gathered.
     is_wanted: Arc<Notify>,
     _writer: TaskTracker,
@@ -34,13 +43,21 @@ impl Recorder {
     pub(crate) fn start(store: Store) -> Self {
         let (inbox, records) = mpsc::channel(WAITING_RECORDS);
         let (writer, is_wanted) = (TaskTracker::new(), Arc::new(Notify::new()));
-        writer.spawn(write(store, records, is_wanted.clone()));
-        Self { inbox, is_wanted, _writer: writer }
+        let writing = Writer { store: store.clone(), pending: VecDeque::new() };
+        writer.spawn(writing.run(records, is_wanted.clone()));
+        Self { inbox, store, is_wanted, _writer: writer }
     }
 
-    /// Hands over a record; waits only when the store is far behind.
+    /// Hands over a record. Waits a moment when the store is behind, and not at all while it fails: calls go on.
     pub(crate) async fn record(&self, record: CallRecord) {
-        if self.inbox.send(Message::Record(Box::new(record))).await.is_err() {
+        let Err(TrySendError::Full(message)) =
+            self.inbox.try_send(Message::Record(Box::new(record)))
+        else {
+            return;
+        };
+        let is_taken = self.store.outage().is_none()
+            && tokio::time::timeout(PATIENCE, self.inbox.send(message)).await.is_ok();
+        if !is_taken {
             switchboard_telemetry::records_dropped(1);
         }
     }
@@ -52,10 +69,10 @@ impl Recorder {
         }
     }
 
-    /// Returns when everything handed over before is written.
+    /// Returns when everything handed over before is written, or the store takes nothing.
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.inbox.send(Message::Flush(done)).await.is_ok() {
+        if self.store.outage().is_none() && self.inbox.send(Message::Flush(done)).await.is_ok() {
             self.is_wanted.notify_one();
             // The writer answers or is gone; either way there is nothing left to wait for.
             let _writer_gone = written.await;
@@ -63,36 +80,74 @@ impl Recorder {
     }
 }
 
-async fn write(store: Store, mut inbox: mpsc::Receiver<Message>, is_wanted: Arc<Notify>) {
-    // At once for the first time: a machine that only runs single commands prunes too.
-    let mut prune_at = tokio::time::Instant::now();
-    let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
-    while inbox.recv_many(&mut messages, RECORDS_PER_WRITE).await > 0 {
-        gather(&mut inbox, &mut messages, &is_wanted).await;
-        let (mut records, mut flushed) = (Vec::new(), Vec::new());
-        for message in messages.drain(..) {
-            match message {
-                Message::Record(record) => records.push(*record),
-                Message::Flush(done) => flushed.push(done),
+struct Writer {
+    store: Store,
+    /// Records that are not written yet, oldest first.
+    pending: VecDeque<CallRecord>,
+}
+
+impl Writer {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Message>, is_wanted: Arc<Notify>) {
+        // At once for the first time: a machine that only runs single commands prunes too.
+        let mut prune_at = tokio::time::Instant::now();
+        let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
+        let mut outages = self.store.outages();
+        loop {
+            tokio::select! {
+                count = inbox.recv_many(&mut messages, RECORDS_PER_WRITE) => if count == 0 { return },
+                // What could not be written is written when an outage ends.
+                Ok(()) = outages.changed(), if !self.pending.is_empty() => {}
+            }
+            gather(&mut inbox, &mut messages, &is_wanted).await;
+            let mut flushed = Vec::new();
+            for message in messages.drain(..) {
+                match message {
+                    Message::Record(record) => self.pending.push_back(*record),
+                    Message::Flush(done) => flushed.push(done),
+                }
+            }
+            if self.store.outage().is_none() {
+                self.write().await;
+                if tokio::time::Instant::now() >= prune_at && self.store.outage().is_none() {
+                    prune(&self.store).await;
+                    prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
+                }
+            }
+            self.bound();
+            for done in flushed {
+                // Whoever asked may have stopped waiting.
+                let _gone = done.send(());
             }
         }
-        if !records.is_empty()
-            && let Err(error) = store.record_calls(&records).await
-        {
-            switchboard_telemetry::records_dropped(records.len() as u64);
+    }
+
+    /// Writes what is pending. Records that were written before the store failed are not written twice.
+    async fn write(&mut self) {
+        while !self.pending.is_empty() {
+            let count = self.pending.len().min(RECORDS_PER_WRITE);
+            let some: Vec<_> = self.pending.drain(..count).collect();
+            let Err(error) = self.store.record_calls(&some).await else { continue };
+            if error.is_outage() {
+                for record in some.into_iter().rev() {
+                    self.pending.push_front(record);
+                }
+                return;
+            }
+            switchboard_telemetry::records_dropped(some.len() as u64);
             tracing::error!(
                 error = error.in_full(),
-                lost = records.len(),
+                lost = some.len(),
                 "call records could not be written"
             );
         }
-        if tokio::time::Instant::now() >= prune_at {
-            prune(&store).await;
-            prune_at = tokio::time::Instant::now() + PRUNE_EVERY;
-        }
-        for done in flushed {
-            // Whoever asked may have stopped waiting.
-            let _gone = done.send(());
+    }
+
+    /// Drops the oldest records where there are too many.
+    fn bound(&mut self) {
+        let excess = self.pending.len().saturating_sub(WAITING_RECORDS);
+        if excess > 0 {
+            self.pending.drain(..excess);
+            switchboard_telemetry::records_dropped(excess as u64);
         }
     }
 }
@@ -125,7 +180,7 @@ async fn prune(store: &Store) {
         calls_older_than_ms: now - 30 * DAY_MS,
         max_calls: 100_000,
         results_older_than_ms: now - DAY_MS,
-        max_result_bytes_total: 256 << 20,
+        max_result_bytes_total: KEPT_RESULTS.total_bytes,
     };
     if let Err(error) = store.prune(&retention).await {
         tracing::warn!(error = error.in_full(), "old call records could not be removed");

@@ -52,8 +52,14 @@ impl Board {
         if *self.plan() == loaded.plan {
             return ReloadOutcome::Unchanged;
         }
+        let waiting = self.waiting_for_restart(&loaded.plan);
         match self.apply(loaded.plan).await {
             Ok(()) => {
+                for setting in waiting {
+                    tracing::warn!(
+                        "`{setting}` has changed: restart for it to take effect; until then the one of the start counts"
+                    );
+                }
                 tracing::info!(
                     revision = self.catalog().revision(),
                     "the new configuration is in force"

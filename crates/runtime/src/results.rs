@@ -2,15 +2,19 @@
 
 use serde_json::{Map, Value, json};
 use switchboard_mcp::RawResult;
-use switchboard_model::{CallError, CallErrorKind, CallId, CanonicalName, ToolResult};
+use switchboard_model::{CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult};
 use switchboard_protocol::{Members, ResultKind, params_text};
 use switchboard_registry::CatalogTool;
-use switchboard_store::{Store, StoreError};
+use switchboard_store::{NewResult, ResultBounds, Store, StoreError};
 
 use crate::board::Board;
 use crate::call::{RawAnswer, ResultHandle, typed};
 use crate::call_errors::not_kept;
 use crate::ledger::Ledger;
+
+/// What is kept of all results, for a day. Who calls through one session takes at most a quarter of it from the others.
+pub(crate) const KEPT_RESULTS: ResultBounds =
+    ResultBounds { total_bytes: 256 << 20, owner_bytes: 64 << 20, count: 8192 };
 
 /// How much of a large result is shown.
 const PREVIEW_CHARS: usize = 2_000;
@@ -42,8 +46,9 @@ impl Board {
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
         let result = typed(answer)?;
-        let kept =
-            offload(&self.store, new_handle(), &ledger.id, &result, &answer.json, limit).await;
+        let owner = owner_of(ledger.session.as_deref(), ledger.face());
+        let origin = Origin { handle: new_handle(), call: &ledger.id, owner: &owner };
+        let kept = offload(&self.store, origin, &result, &answer.json, limit).await;
         let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
         ledger.whole_result = Some(handle);
         Ok(RawAnswer::of(&capped))
@@ -59,7 +64,7 @@ impl Board {
         said: RawResult,
     ) -> Result<RawResult, CallError> {
         let published = self.published.load_full();
-        let Ok(tool) = published.catalog.exactly_for(session, tool) else { return Ok(said) };
+        let Ok(tool) = published.catalog().exactly_for(session, tool) else { return Ok(said) };
         let limit = tool.limits.max_result_bytes;
         let members = Members::read(said.as_str()).unwrap_or_default();
         let Some(result) = members.get("result").filter(|it| it.len() as u64 > limit) else {
@@ -69,7 +74,9 @@ impl Board {
             .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))?;
         // Asked for again it is the same result, and is kept once.
         let (handle, call) = (handle_of(secret), CallId("task".into()));
-        let kept = offload(&self.store, handle, &call, &typed, result.as_bytes(), limit).await;
+        let owner = owner_of(session, Face::Mcp);
+        let origin = Origin { handle, call: &call, owner: &owner };
+        let kept = offload(&self.store, origin, &typed, result.as_bytes(), limit).await;
         let (capped, _) = kept.map_err(|error| not_kept(tool, &error))?;
         let capped = capped.to_value().to_string();
         let all = members.iter().map(|(key, value)| match key {
@@ -92,17 +99,32 @@ fn handle_of(secret: &str) -> ResultHandle {
     ResultHandle(format!("result-{hash:.32}"))
 }
 
+/// Where a result that is to be kept comes from.
+struct Origin<'a> {
+    handle: ResultHandle,
+    call: &'a CallId,
+    owner: &'a str,
+}
+
+/// Whose share of what is kept a result counts for: its session's, or that of all callers without one.
+fn owner_of(session: Option<&str>, face: Face) -> String {
+    match session {
+        Some(session) => format!("session:{session}"),
+        None => format!("face:{}", face.as_str()),
+    }
+}
+
 /// Keeps `body`, which is `result` as MCP writes it, and gives what is answered instead.
 async fn offload(
     store: &Store,
-    handle: ResultHandle,
-    call: &CallId,
+    Origin { handle, call, owner }: Origin<'_>,
     result: &ToolResult,
     body: &[u8],
     limit: u64,
 ) -> Result<(ToolResult, ResultHandle), StoreError> {
-    let now = jiff::Timestamp::now().as_millisecond();
-    store.keep_result(&handle.0, call, body, now).await?;
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let new = NewResult { handle: &handle.0, call, owner, body, now_ms };
+    store.keep_result(&new, &KEPT_RESULTS).await?;
     let text = format!(
         "The result has {} bytes, more than the {limit} that max_result_bytes allows. Nothing was cut: the whole \
          result is kept as {handle} and can be read with `switchboard calls --result {handle}` or \

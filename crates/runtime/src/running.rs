@@ -4,12 +4,18 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use switchboard_mcp::{Ear, Signs};
+use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 
 /// An answer did not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
+    /// It made no progress, and its time is over.
     Total,
+    /// It made progress, until its longest time was over.
+    Longest,
+    /// It made progress, and then none for its whole time.
+    Stalled,
     /// Not even a sign of life, for this long.
     Silent(Duration),
 }
@@ -17,7 +23,10 @@ pub(crate) enum Overdue {
 /// The limits of one running request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Running {
+    /// Since the start, or since the last progress.
     pub(crate) total: Duration,
+    /// Since the start, for a request that makes progress.
+    pub(crate) longest: Duration,
     pub(crate) silence: Option<Duration>,
 }
 
@@ -37,7 +46,8 @@ impl Running {
             tokio::select! {
                 biased;
                 answer = &mut answering => return Ok(answer),
-                () = &mut timer => {
+                // A flood of messages uses up what the task may do at once; the time passes all the same.
+                () = unconstrained(timer.as_mut()) => {
                     let next = self.next_look(start, Instant::now(), ear.signs())?;
                     timer.as_mut().reset(next);
                 }
@@ -48,9 +58,19 @@ impl Running {
     /// When a limit may be reached at the earliest, if none is.
     fn next_look(&self, start: Instant, now: Instant, signs: Signs) -> Result<Instant, Overdue> {
         let waits = signs.waits_since.map_or(Duration::ZERO, |since| now - since);
-        let end = start + self.total + signs.waited + waits;
+        let may_go_on = self.longest > self.total && signs.progressed.is_some();
+        let (limit, overdue) =
+            if may_go_on { (self.longest, Overdue::Longest) } else { (self.total, Overdue::Total) };
+        let mut end = start + limit + signs.waited + waits;
         if end <= now {
-            return Err(Overdue::Total);
+            return Err(overdue);
+        }
+        if let Some(progressed) = signs.progressed.filter(|_| may_go_on) {
+            let last = if signs.waits_since.is_some() { now } else { progressed };
+            if last + self.total <= now {
+                return Err(Overdue::Stalled);
+            }
+            end = end.min(last + self.total);
         }
         let Some(silence) = self.silence else { return Ok(end) };
         let heard = if signs.waits_since.is_some() { now } else { signs.last.unwrap_or(start) };
@@ -82,9 +102,11 @@ mod tests {
             last: last.map(at),
             waited: Duration::from_secs(waited),
             waits_since: waits_since.map(at),
+            progressed: None,
         };
         let seconds = Duration::from_secs;
-        let running = Running { total: seconds(60), silence: Some(seconds(10)) };
+        let total = seconds(60);
+        let running = Running { total, longest: 2 * total, silence: Some(seconds(10)) };
         assert_eq!(running.next_look(start, at(now), signs), expected.map(at));
     }
 
@@ -104,12 +126,66 @@ mod tests {
         check(150, Some(150), 90, None, Err(Overdue::Total));
     }
 
+    /// What is known at `now` of a request that may take 30 seconds, and 100 with progress.
+    #[track_caller]
+    fn check_progress(
+        now: u64,
+        progressed: Option<u64>,
+        waited: u64,
+        waits_since: Option<u64>,
+        expected: Result<u64, Overdue>,
+    ) {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let signs = Signs {
+            last: progressed.map(at),
+            waited: Duration::from_secs(waited),
+            waits_since: waits_since.map(at),
+            progressed: progressed.map(at),
+        };
+        let seconds = Duration::from_secs;
+        let running = Running { total: seconds(30), longest: seconds(100), silence: None };
+        assert_eq!(running.next_look(start, at(now), signs), expected.map(at));
+        let off = Running { longest: seconds(30), ..running };
+        let end = 30 + waited + waits_since.map_or(0, |since| now - since);
+        let expected = if end <= now { Err(Overdue::Total) } else { Ok(at(end)) };
+        assert_eq!(off.next_look(start, at(now), signs), expected, "switched off");
+    }
+
+    #[test]
+    fn progress_prolongs_a_request_up_to_its_longest_time() {
+        check_progress(29, None, 0, None, Ok(30));
+        check_progress(30, None, 0, None, Err(Overdue::Total));
+        check_progress(30, Some(10), 0, None, Ok(40));
+        check_progress(40, Some(10), 0, None, Err(Overdue::Stalled));
+        check_progress(40, Some(39), 0, None, Ok(69));
+        check_progress(99, Some(98), 0, None, Ok(100));
+        check_progress(100, Some(99), 0, None, Err(Overdue::Longest));
+        // No time passes while somebody thinks about a question.
+        check_progress(90, Some(10), 0, Some(20), Ok(120));
+        check_progress(110, Some(105), 40, None, Ok(135));
+        check_progress(140, Some(139), 40, None, Err(Overdue::Longest));
+    }
+
+    #[tokio::test]
+    async fn time_passes_for_a_request_that_never_stops_talking() {
+        // Whatever it reads is there already, so it stops only when it has used up what a task may do at once.
+        let flood = std::pin::pin!(async {
+            for _ in 0..u64::MAX {
+                tokio::task::coop::consume_budget().await;
+            }
+        });
+        let limit = Duration::from_millis(100);
+        let running = Running { total: limit, longest: limit, silence: None };
+        assert_eq!(running.watch(flood, &Ear::deaf()).await, Err(Overdue::Total));
+    }
+
     #[tokio::test]
     async fn an_answer_in_time_is_an_answer() {
         let (short, long) = (Duration::from_millis(10), Duration::from_mins(1));
         let ear = Ear::deaf();
         let answering = std::pin::pin!(tokio::time::sleep(short));
-        let running = Running { total: long, silence: Some(long) };
+        let running = Running { total: long, longest: long, silence: Some(long) };
         assert_eq!(running.watch(answering, &ear).await, Ok(()));
         for (total, silence, expected) in [
             (short, None, Overdue::Total),
@@ -117,7 +193,7 @@ mod tests {
             (short, Some(long), Overdue::Total),
         ] {
             let answering = std::pin::pin!(tokio::time::sleep(long));
-            let running = Running { total, silence };
+            let running = Running { total, longest: long, silence };
             assert_eq!(running.watch(answering, &ear).await, Err(expected));
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use switchboard_mcp::{ConnectError, ConnectErrorKind};
-use switchboard_model::ServerName;
+use switchboard_model::{RequiredOrigin, ServerName};
 use switchboard_registry::Violation;
 use switchboard_store::StoreError;
 
@@ -11,7 +11,13 @@ use switchboard_store::StoreError;
 #[derive(Debug)]
 pub enum StartFailure {
     /// A required server could not be reached (seed 000, 3.3.2).
-    Connect { server: ServerName, place: String, error: ConnectError },
+    Connect {
+        server: ServerName,
+        place: String,
+        /// Where the file says, or could say, that the board starts without it.
+        required: RequiredOrigin,
+        error: ConnectError,
+    },
     /// A tool that may not be registered.
     Violation(Violation),
     /// The store does not work.
@@ -34,15 +40,15 @@ impl StartError {
 impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect { server, place, error } => {
+            Self::Connect { server, place, required, error } => {
                 write!(f, "Failed to connect to MCP server '{server}' at {place}\nError: {error}")?;
                 if let Some(hint) = &error.hint {
                     write!(f, "\nHint: {hint}")?;
                 }
                 let is_refused =
                     matches!(error.kind, ConnectErrorKind::Unauthorized | ConnectErrorKind::SignIn);
-                if !is_refused && error.hint.is_none() {
-                    write!(f, "\nHint: a server that may be away wants `required: false`")?;
+                if !is_refused {
+                    write!(f, "\nHint: to start without it, {required}")?;
                 }
                 f.write_str(
                     "\n\nThe application cannot start without connecting to all configured MCP servers.",

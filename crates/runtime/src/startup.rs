@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 
-use crate::board::{Board, StartEvent, failures, wait_for_all, warn_of_absent};
+use crate::board::{Board, StartEvent, failures, warn_of_absent};
 use crate::conductor::{Conductor, Order};
+use crate::first_attempts::{grace_of_start, wait_for_all};
 use crate::start_error::StartError;
 
 /// The stages of a start.
@@ -88,7 +89,8 @@ impl StartingBoard {
         let servers = conductor.servers.clone();
         let around = &board.around;
         {
-            let mut connecting = pin!(wait_for_all(&servers, on_event));
+            let mut connecting =
+                pin!(wait_for_all(&plan, &servers, grace_of_start(around.memory), on_event));
             let startup = &board.startup;
             loop {
                 tokio::select! {
@@ -112,7 +114,10 @@ impl StartingBoard {
             return Err(StartError { failures });
         }
         warn_of_absent(&plan, &servers);
-        conductor.publish(&plan, weighed).await;
+        conductor.publish_first(weighed).await;
+        if let Some(writer) = &conductor.writer {
+            around.tasks.spawn(writer.clone().run(around.stop.clone()));
+        }
         around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
         unless_started.disarm();
         board.startup.finished.cancel();

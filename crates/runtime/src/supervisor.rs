@@ -5,13 +5,15 @@
 //! whole changes nothing: the last known one stays.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use switchboard_mcp::{
-    ConnectError, ConnectErrorKind as Kind, ConnectOptions, Connection, News, ServerInfo,
+    ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection, News,
+    ServerInfo,
 };
 use switchboard_model::{
     Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList,
@@ -25,6 +27,8 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::board::Memory;
+use crate::connection_pool::ConnectionPool;
+use crate::first_attempts::Waiting;
 use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
 
@@ -40,6 +44,8 @@ const LASTING: Duration = Duration::from_secs(30);
 const SIGN_IN_PAUSE: Duration = Duration::from_mins(1);
 /// How long a burst of change notifications may last before its one listing.
 const SETTLE: Duration = Duration::from_millis(50);
+/// How often the log says what a server that does not connect is waited for.
+const STILL_WAITING: Duration = Duration::from_secs(10);
 /// An era that was learned longer ago is asked for again.
 const ERA_MEMORY_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// How long a server that was removed, or a connection that was given up, may take to finish its calls.
@@ -64,6 +70,10 @@ pub struct ServerStatus {
     pub stderr: Option<String>,
     /// When its tools were last listed, in this run.
     pub listed_at_ms: Option<i64>,
+    /// How many sessions have a process of their own.
+    pub session_processes: usize,
+    /// What is waited for, while it is being connected.
+    pub waiting: Option<Waiting>,
 }
 
 /// What the conductor needs to know of a server.
@@ -88,12 +98,16 @@ struct Condition {
     error: Option<ConnectError>,
     connect_time: Option<Duration>,
     listed_at_ms: Option<i64>,
+    /// The attempt to connect that goes on, and since when.
+    attempt: Option<(Instant, Arc<ConnectProgress>)>,
 }
 
 /// One configured server: its connection, while it has one, and how it is doing.
 #[derive(Debug)]
 pub(crate) struct Server {
     spec: ServerSpec,
+    /// What people call it, where its own name is made up.
+    alias: Option<ServerName>,
     poll: Option<Duration>,
     condition: Mutex<Condition>,
     open: ArcSwapOption<Open>,
@@ -104,6 +118,8 @@ pub(crate) struct Server {
     pub(crate) lists_read: watch::Sender<ListsRead>,
     pub(crate) asked_by_caller: Mutex<AskedByCaller>,
     attempted: CancellationToken,
+    /// Whether the board went on before the first attempt had ended, so that nobody else tells how it ended.
+    is_left_behind: AtomicBool,
     stop: CancellationToken,
     pub(crate) offers: ArcSwap<Offers>,
     /// Resources whose updates somebody wants to hear of.
@@ -112,6 +128,10 @@ pub(crate) struct Server {
     /// What it was not told of these two, and the turn to tell it.
     pub(crate) untold: Untold,
     pub(crate) telling: Semaphore,
+    /// What it offers beside tools may have changed.
+    suspect_offers: Notify,
+    pool: ConnectionPool,
+    around: Surroundings,
 }
 
 /// An open connection and the calls that run over it.
@@ -148,12 +168,14 @@ impl Server {
     /// Starts to keep `spec` connected. `remembered` is what it had at the last run.
     pub(crate) fn start(
         spec: ServerSpec,
+        alias: Option<ServerName>,
         poll: Option<Duration>,
         remembered: Option<Vec<ToolDescriptor>>,
         around: &Surroundings,
     ) -> Arc<Self> {
         let server = Arc::new(Self {
             spec,
+            alias,
             poll,
             condition: Mutex::new(Condition {
                 state: ServerState::Connecting,
@@ -166,6 +188,7 @@ impl Server {
                 error: None,
                 connect_time: None,
                 listed_at_ms: None,
+                attempt: None,
             }),
             open: ArcSwapOption::empty(),
             users: TaskTracker::new(),
@@ -173,12 +196,16 @@ impl Server {
             lists_read: watch::Sender::default(),
             asked_by_caller: Mutex::default(),
             attempted: CancellationToken::new(),
+            is_left_behind: AtomicBool::new(false),
             stop: around.stop.child_token(),
             offers: ArcSwap::default(),
             watched: Mutex::default(),
             log_level: Mutex::default(),
             untold: Untold::default(),
             telling: Semaphore::new(1),
+            suspect_offers: Notify::new(),
+            pool: ConnectionPool::default(),
+            around: around.clone(),
         });
         around.tasks.spawn(supervise(server.clone(), around.clone()));
         server
@@ -188,6 +215,25 @@ impl Server {
         &self.spec
     }
 
+    /// The connections beside the supervised one.
+    pub(crate) fn pool(&self) -> &ConnectionPool {
+        &self.pool
+    }
+
+    pub(crate) fn around(&self) -> &Surroundings {
+        &self.around
+    }
+
+    /// Cancelled when nothing of this server is to run any more.
+    pub(crate) fn stop_token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Its name in log lines.
+    fn shown_name(&self) -> &ServerName {
+        self.alias.as_ref().unwrap_or(&self.spec.name)
+    }
+
     pub(crate) fn poll(&self) -> Option<Duration> {
         self.poll
     }
@@ -195,6 +241,15 @@ impl Server {
     /// Returns when the first attempt to connect has ended, one way or the other.
     pub(crate) async fn attempted(&self) {
         self.attempted.cancelled().await;
+    }
+
+    pub(crate) fn is_attempted(&self) -> bool {
+        self.attempted.is_cancelled()
+    }
+
+    /// Has the supervisor tell how the first attempt ends: the board does not wait for it.
+    pub(crate) fn leave_behind(&self) {
+        self.is_left_behind.store(true, Ordering::Relaxed);
     }
 
     /// Keeps the server from being retired until the token is dropped; `None` when it already was.
@@ -215,6 +270,11 @@ impl Server {
         self.suspect.notify_one();
     }
 
+    /// Has the supervisor read again what the server offers beside tools.
+    pub(crate) fn suspect_offers(&self) {
+        self.suspect_offers.notify_one();
+    }
+
     /// Ends the supervisor once the last call that was resolved to this server has ended.
     pub(crate) fn retire(self: Arc<Self>, tasks: &TaskTracker) {
         self.users.close();
@@ -226,7 +286,7 @@ impl Server {
 
     /// Waits for calls to end by themselves. After a while they are cut off: nothing should run for so long
     /// unseen.
-    async fn let_finish(&self, users: &TaskTracker) {
+    pub(crate) async fn let_finish(&self, users: &TaskTracker) {
         let finished = tokio::time::timeout(RETIREMENT, users.wait());
         let _still_used = self.stop.run_until_cancelled(finished).await;
     }
@@ -260,6 +320,13 @@ impl Server {
             connect_time: condition.connect_time,
             stderr,
             listed_at_ms: condition.listed_at_ms,
+            session_processes: self.session_connections(),
+            waiting: condition.attempt.as_ref().map(|(start, progress)| Waiting {
+                step: progress.step(),
+                elapsed: start.elapsed(),
+                limit: self.spec.connect_timeout,
+                output: progress.last_output(),
+            }),
         }
     }
 
@@ -304,7 +371,9 @@ impl Server {
 
     /// What an era verdict is remembered by: another place may speak another era.
     fn fingerprint(&self) -> String {
-        blake3::hash(format!("{:?}", self.spec.endpoint).as_bytes()).to_hex().to_string()
+        // The second word stands for the order in which a child is asked: an era that another order gave is not kept.
+        let order = "initialize first";
+        blake3::hash(format!("{:?} {order}", self.spec.endpoint).as_bytes()).to_hex().to_string()
     }
 }
 
@@ -342,12 +411,18 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
             Err(error) => {
                 let is_news = server.condition().error.as_ref() != Some(&error);
                 // The first failure of a configured server is told by whoever starts the board.
-                let is_untold = match around.audience {
-                    Audience::Everybody => server.attempted.is_cancelled(),
-                    Audience::Owner => true,
-                };
-                if is_news && is_untold {
-                    tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
+                let is_untold =
+                    server.is_attempted() || server.is_left_behind.load(Ordering::Relaxed);
+                match around.audience {
+                    Audience::Owner if is_news => tracing::warn!(
+                        "Failed to connect to MCP server '{}' at {}\nError: {error}",
+                        server.shown_name(),
+                        server.spec.place
+                    ),
+                    Audience::Everybody if is_news && is_untold => {
+                        tracing::warn!(server = %server.spec.name, %error, "MCP server cannot be reached");
+                    }
+                    Audience::Owner | Audience::Everybody => {}
                 }
                 server.lose(error);
             }
@@ -412,12 +487,28 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         }
         Audience::Owner => None,
     };
-    let options = ConnectOptions { known_era, ..around.options.clone() };
+    let progress = Arc::new(ConnectProgress::default());
+    let options =
+        ConnectOptions { known_era, progress: Some(progress.clone()), ..around.options.clone() };
     let start = Instant::now();
-    tracing::info!("Connecting to MCP server '{name}' at {}", server.spec.place);
-    let (connection, list) = Connection::open(&server.spec, &options).await?;
+    let shown = server.shown_name();
+    tracing::info!("Connecting to MCP server '{shown}' at {}", server.spec.place);
+    let (connection, list) = {
+        let _attempt = Attempt::begin(server, start, progress);
+        let mut opening = std::pin::pin!(Connection::open(&server.spec, &options));
+        loop {
+            tokio::select! {
+                opened = &mut opening => break opened?,
+                () = tokio::time::sleep(STILL_WAITING) => {
+                    if let Some(waiting) = server.status().waiting {
+                        tracing::info!("MCP server '{shown}' is not connected yet: {waiting}");
+                    }
+                }
+            }
+        }
+    };
     let took = start.elapsed();
-    tracing::info!("MCP server '{name}' returned {} tools", list.tools.len());
+    tracing::info!("MCP server '{shown}' returned {} tools", list.tools.len());
     if around.memory == Memory::Keep
         && let Some(era) = connection.learned_era().filter(|era| known_era != Some(*era))
         && let Err(error) = around.store.remember_era(name, &fingerprint, era, now).await
@@ -430,6 +521,7 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
         condition.info = connection.info().clone();
         condition.connect_time = Some(took);
     }
+    server.pool.forget_failures();
     take_offers(server, &connection, around).await;
     // Whoever sees that the server is ready must find its connection.
     let open = Open { connection: connection.clone(), users: TaskTracker::new() };
@@ -439,13 +531,32 @@ async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connectio
     Ok(connection)
 }
 
+/// Marks that an attempt to connect goes on.
+struct Attempt<'a>(&'a Server);
+
+impl<'a> Attempt<'a> {
+    fn begin(server: &'a Server, start: Instant, progress: Arc<ConnectProgress>) -> Self {
+        server.condition().attempt = Some((start, progress));
+        Self(server)
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.0.condition().attempt = None;
+    }
+}
+
 async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
     if around.audience == Audience::Owner {
         return;
     }
-    let offers = read_offers(connection, &server.spec.name, &server.offers.load()).await;
-    server.offers.store(Arc::new(offers));
-    around.outgoing.offers_changed();
+    let before = server.offers.load_full();
+    let offers = read_offers(connection, &server.spec.name, &before).await;
+    if offers != *before {
+        server.offers.store(Arc::new(offers));
+        around.dirty.notify_one();
+    }
 }
 
 /// Keeps the list current until the connection is lost; says why it was.
@@ -462,11 +573,17 @@ async fn attend(
                 hear(server, connection, around, said, &mut news).await;
                 continue;
             }
+            () = server.suspect_offers.notified() => {
+                tokio::time::sleep(SETTLE).await;
+                server.ask_again();
+                take_offers(server, connection, around).await;
+                continue;
+            }
             () = connection.changed() => tokio::time::sleep(SETTLE).await,
             () = server.suspect.notified() => {}
             () = tokio::time::sleep(server.pause_between_lists()) => {}
         }
-        let limit = server.spec.connect_timeout;
+        let limit = server.spec.list_timeout();
         let mut listed = tokio::time::timeout(limit, connection.list_tools()).await;
         // One answer that was lost says little of a server whose calls are answered, and to give it up stops them all.
         if matches!(&listed, Ok(Err(error)) if error.kind == Kind::Unreachable)

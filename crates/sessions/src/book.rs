@@ -1,17 +1,17 @@
 //! All sessions: made, found, changed, listed and ended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use base64::Engine;
 use switchboard_model::ServerName;
-use switchboard_store::{Store, StoredSession};
+use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
 
 use crate::change::Change;
 use crate::error::SessionError;
-use crate::keeper::{Keeper, now_ms};
+use crate::keeper::{Acknowledged, Keeper, lock, now_ms};
 use crate::kept;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::stage::{Look, Stage};
@@ -47,22 +47,37 @@ impl Summary {
     }
 }
 
+type Reserved = Arc<Mutex<HashSet<String>>>;
+
+/// A name that nobody else can give a session while this is held.
+struct Reservation(Reserved, String);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        lock(&self.0).remove(&self.1);
+    }
+}
+
 /// The sessions of this process and those that the store keeps for it.
 #[derive(Debug)]
 pub struct Sessions {
-    stage: ArcSwap<Stage>,
+    stage: Arc<ArcSwap<Stage>>,
     /// Sessions that somebody uses just now.
     present: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    /// Names of sessions that are being made.
+    reserved: Reserved,
     pub keeper: Keeper,
     open_scope: Arc<Scope>,
 }
 
 impl Sessions {
     pub fn new(store: Store, stage: Arc<Stage>) -> Self {
+        let stage = Arc::new(ArcSwap::new(stage));
         Self {
-            stage: ArcSwap::new(stage),
+            keeper: Keeper::start(store, Arc::clone(&stage)),
+            stage,
             present: Mutex::default(),
-            keeper: Keeper::start(store),
+            reserved: Reserved::default(),
             open_scope: Arc::default(),
         }
     }
@@ -77,7 +92,17 @@ impl Sessions {
 
     /// Has every session look at what there is now. Those that see something else take a step.
     pub fn set_stage(&self, stage: Arc<Stage>) {
+        self.replace_stage(stage);
+        self.look_again();
+    }
+
+    /// Shows another stage from the next look on.
+    pub fn replace_stage(&self, stage: Arc<Stage>) {
         self.stage.store(stage);
+    }
+
+    /// Has every session look at the present stage.
+    pub fn look_again(&self) {
         let present: Vec<_> = self.present().values().cloned().collect();
         for session in present {
             self.look(&session);
@@ -86,29 +111,34 @@ impl Sessions {
 
     /// What a session sees now.
     pub fn look(&self, session: &Arc<Session>) -> Arc<Look> {
-        let (look, is_new) = session.look_at(&self.stage.load());
+        self.look_at(&self.stage.load(), session)
+    }
+
+    fn look_at(&self, stage: &Stage, session: &Arc<Session>) -> Arc<Look> {
+        let (look, is_new) = session.look_at(stage);
         if is_new {
-            self.keeper.put_session(session);
+            self.keeper.note_session(session);
         }
         look
     }
 
-    /// What a session sees through a narrower scope, in the session's own order.
-    pub fn look_through(&self, scope: &Arc<Scope>, session: &Arc<Session>) -> Arc<Look> {
-        let look = self.look(session);
+    /// What a session sees of a stage through a scope, in the session's own order. A session that has seen a later
+    /// stage does not go back: then the look is of that one, if the scope is the session's own.
+    pub fn look_through(
+        &self,
+        stage: &Stage,
+        scope: &Arc<Scope>,
+        session: &Arc<Session>,
+    ) -> Arc<Look> {
+        let look = self.look_at(stage, session);
         if Arc::ptr_eq(scope, &session.scope) || *scope == session.scope {
             return look;
         }
         let (selection, past) = session.seen();
-        self.stage.load().look(scope, &selection, &past)
+        stage.look(scope, &selection, &past)
     }
 
-    /// What a scope alone sees: of who has no session.
-    pub fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
-        self.stage.load().look_alone(scope)
-    }
-
-    /// Makes a session for somebody. Without a name it gets one that cannot be guessed.
+    /// Makes a session for somebody; it is stored when this returns. Without a name it gets one that cannot be guessed.
     pub async fn create(
         &self,
         name: Option<&str>,
@@ -121,6 +151,7 @@ impl Sessions {
         if name.is_some() && (!ServerName::is_valid(&id) || is_reserved) {
             return Err(SessionError::BadName(id));
         }
+        let Some(reservation) = self.reserve(&id) else { return Err(SessionError::Taken(id)) };
         if self.find(&id).await?.is_some() {
             return Err(SessionError::Taken(id));
         }
@@ -136,16 +167,22 @@ impl Sessions {
         change.apply(&stage, &whole.view, &mut draft)?;
         draft.selection.owner = (!draft.servers.is_empty()).then(|| id.as_str().into());
         let session = self.begin(&stage, &id, SessionKind::Endpoint, owner, None, draft);
-        match self.present().entry(session.id.clone()) {
-            // Two may have asked for one name at the same moment.
-            std::collections::hash_map::Entry::Occupied(_) => return Err(SessionError::Taken(id)),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(session.clone());
-            }
-        }
-        self.keeper.put_session(&session);
-        self.keeper.flush().await;
-        Ok(session)
+        let write = Acknowledged::Begin { session: session.clone(), client: None };
+        self.keeper.write(write, Box::new(reservation)).await?;
+        Ok(self.enter(session))
+    }
+
+    /// Reserves the name of a session that is being made; `None` where somebody else is making one of that name.
+    fn reserve(&self, id: &str) -> Option<Reservation> {
+        let is_free = lock(&self.reserved).insert(id.to_owned());
+        is_free.then(|| Reservation(Arc::clone(&self.reserved), id.to_owned()))
+    }
+
+    /// Puts a session that has just been stored among those in use. What changed meanwhile it sees now.
+    fn enter(&self, session: Arc<Session>) -> Arc<Session> {
+        let session = self.present().entry(session.id.clone()).or_insert(session).clone();
+        self.look(&session);
+        session
     }
 
     fn begin(
@@ -172,29 +209,49 @@ impl Sessions {
         Session::begin(stage, beginning)
     }
 
-    /// The session of a legacy client that has just come.
+    /// A session for a client of the session era that has just come. Nobody else finds it, and it is not stored, until
+    /// [`Self::admit_client`].
     pub fn for_client(&self, client: &str, owner: &str, scope: Arc<Scope>) -> Arc<Session> {
         let stage = self.stage();
         let selection = stage.first_selection(&scope);
         let draft = Draft { selection, ..Draft::default() };
         let id = client_session_id(client);
-        let session = self.begin(&stage, &id, SessionKind::Client, owner, Some(scope), draft);
-        self.present().insert(session.id.clone(), session.clone());
-        self.keeper.put_session(&session);
-        session
+        self.begin(&stage, &id, SessionKind::Client, owner, Some(scope), draft)
+    }
+
+    /// Stores a client, with its session where that was made for it alone; returns when both are committed.
+    pub async fn admit_client(
+        &self,
+        client: StoredClient,
+        session: &Arc<Session>,
+    ) -> Result<(), SessionError> {
+        if session.kind != SessionKind::Client {
+            return Ok(self.keeper.put_client(client).await?);
+        }
+        let write = Acknowledged::Begin { session: session.clone(), client: Some(client) };
+        self.keeper.write(write, Box::new(())).await?;
+        self.enter(session.clone());
+        Ok(())
+    }
+
+    /// Takes a client that is served although it is not stored: one that cannot come back after this process.
+    pub fn admit_unstored_client(&self, client: StoredClient, session: &Arc<Session>) {
+        self.enter(session.clone());
+        self.keeper.note_session(session);
+        self.keeper.note_client(client);
     }
 
     /// The state that everybody with one credential shares, where the configuration wants that.
-    pub async fn for_principal(&self, owner: &str) -> Arc<Session> {
+    pub async fn for_principal(&self, owner: &str) -> Result<Arc<Session>, SessionError> {
         let id = format!("principal:{owner}");
-        if let Ok(Some(session)) = self.find(&id).await {
-            return session;
+        if let Some(session) = self.find(&id).await? {
+            return Ok(session);
         }
         let stage = self.stage();
         let selection = stage.first_selection(&self.open_scope);
         let draft = Draft { selection, ..Draft::default() };
         let session = self.begin(&stage, &id, SessionKind::Principal, owner, None, draft);
-        self.present().entry(session.id.clone()).or_insert(session).clone()
+        Ok(self.present().entry(session.id.clone()).or_insert(session).clone())
     }
 
     /// The session of this id, from the store where it is asleep.
@@ -203,8 +260,6 @@ impl Sessions {
         if present.is_some() {
             return Ok(present);
         }
-        // What was noted a moment ago may not be written yet.
-        self.keeper.flush().await;
         let Some(stored) = self.keeper.store.session(id).await? else { return Ok(None) };
         let session = self.wake(&stored).await?;
         // Two may wake it at the same time; the first one counts.
@@ -221,7 +276,7 @@ impl Sessions {
         let is_same = stored.snapshot.as_deref() == Some(session.now().look.digest());
         if !is_same && stored.snapshot.is_some() {
             session.note_unseen_step();
-            self.keeper.put_session(&session);
+            self.keeper.note_session(&session);
         }
         Ok(session)
     }
@@ -234,55 +289,60 @@ impl Sessions {
             .ok_or_else(|| SessionError::Unknown(id.to_owned()))
     }
 
-    /// Changes a session in one step. `expected` is the revision that the caller has seen.
-    pub fn change(
+    /// Changes a session in one step; the change is stored and in force when this returns, or was not made.
+    /// `expected` is the revision that the caller has seen. Dropping the future does not undo the change.
+    pub async fn change(
         &self,
         session: &Arc<Session>,
         expected: Option<u64>,
         change: Change,
     ) -> Result<(), SessionError> {
-        let stage = self.stage();
         let id = session.id.clone();
-        let decide = |view: &View, draft: &mut Draft| {
-            change.apply(&stage, view, draft)?;
+        self.store_change(session, expected, |stage, view, draft| {
+            change.apply(stage, view, draft)?;
             draft.selection.owner = (!draft.servers.is_empty()).then_some(id);
             Ok(())
-        };
-        self.changed(session, session.change(&stage, expected, decide))
+        })
+        .await
     }
 
-    /// Switches toolsets as a meta-tool wants it, seen through the scope of who asks.
-    pub fn switch(
+    /// Switches toolsets as a meta-tool wants it, seen through the scope of who asks; as [`Self::change`].
+    pub async fn switch(
         &self,
         session: &Arc<Session>,
         scope: &Arc<Scope>,
         decide: impl FnOnce(&View) -> Result<Switched, String>,
     ) -> Result<Switched, SessionError> {
-        let stage = self.stage();
-        let decide = |view: &View, draft: &mut Draft| {
+        self.store_change(session, None, |stage, view, draft| {
             let seen = stage.look(scope, view.selection(), view.past());
             let switched = decide(&seen.view).map_err(SessionError::Refused)?;
             draft.selection = switched.selection.clone();
             Ok(switched)
-        };
-        self.changed(session, session.change(&stage, None, decide))
+        })
+        .await
     }
 
-    fn changed<T>(
+    async fn store_change<T>(
         &self,
         session: &Arc<Session>,
-        outcome: Result<(T, bool), SessionError>,
+        expected: Option<u64>,
+        decide: impl FnOnce(&Stage, &View, &mut Draft) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
-        let (answer, is_to_write) = outcome?;
-        if is_to_write {
-            self.keeper.put_session(session);
+        let turn = session.turn_to_change().await?;
+        let (answer, next, is_renewed) = session.prepare(&self.stage, expected, decide)?;
+        match next {
+            Some(next) => {
+                let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
+                self.keeper.write(write, Box::new(turn)).await?;
+            }
+            None if is_renewed => self.keeper.note_session(session),
+            None => {}
         }
         Ok(answer)
     }
 
     /// The sessions of an owner, or all, oldest first.
     pub async fn list(&self, owner: Option<&str>) -> Result<Vec<Summary>, SessionError> {
-        self.keeper.flush().await;
         let stored = self.keeper.store.sessions(owner).await?;
         Ok(stored.iter().map(|stored| self.summary(stored)).collect())
     }
@@ -303,13 +363,24 @@ impl Sessions {
         )
     }
 
-    /// Ends a session.
-    pub fn end(&self, id: &str) {
-        let ended = self.present().remove(id);
-        if let Some(session) = ended {
-            session.end();
-        }
-        self.keeper.delete_session(id);
+    /// Ends a session with these clients of it; it is gone from the store when this returns, or still there.
+    pub async fn end(
+        &self,
+        session: &Arc<Session>,
+        clients: Vec<String>,
+    ) -> Result<(), SessionError> {
+        let turn = session.turn_to_change().await?;
+        let write = Acknowledged::End { session: Some(session.clone()), clients };
+        self.keeper.write(write, Box::new(turn)).await?;
+        self.present().remove(&session.id);
+        Ok(())
+    }
+
+    /// Ends the session of a client that nobody has seen for long; the store forgets it when it can.
+    pub fn expire(&self, session: &Session) {
+        self.present().remove(&session.id);
+        session.end();
+        self.keeper.note_session_gone(&session.id);
     }
 
     /// Lets go of sessions that nobody uses; the store has them. Gives those that brought servers of their own.
@@ -333,7 +404,6 @@ impl Sessions {
         if self.present().contains_key(id) {
             return Ok(BTreeMap::new());
         }
-        self.keeper.flush().await;
         let stored = self.keeper.store.session(id).await?;
         Ok(stored.map(|stored| kept::draft_of(&stored).servers).unwrap_or_default())
     }

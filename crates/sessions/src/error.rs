@@ -1,5 +1,7 @@
 //! Why a session cannot be had, or not be changed like that.
 
+use switchboard_store::{StoreError, StoreFailure};
+
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionError {
@@ -14,7 +16,8 @@ pub enum SessionError {
     },
     /// The change names something that there is not, or that cannot be.
     Refused(String),
-    Store(String),
+    /// The store failed; a change that was to be stored was not made.
+    Store(StoreFailure),
 }
 
 impl std::fmt::Display for SessionError {
@@ -31,15 +34,22 @@ impl std::fmt::Display for SessionError {
                 f,
                 "the tools of this session are at revision {current}, not {expected}: look again, then change them"
             ),
-            Self::Refused(reason) | Self::Store(reason) => f.write_str(reason),
+            Self::Refused(reason) => f.write_str(reason),
+            Self::Store(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for SessionError {}
 
-impl From<switchboard_store::StoreError> for SessionError {
-    fn from(error: switchboard_store::StoreError) -> Self {
-        Self::Store(error.in_full())
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<StoreFailure> for SessionError {
+    fn from(failure: StoreFailure) -> Self {
+        Self::Store(failure)
     }
 }

@@ -1,25 +1,37 @@
-//! Writes sessions and clients down, so that they outlive this process.
+//! Has sessions and clients written down, so that they outlive this process.
+//!
+//! There are two kinds of writes. An acknowledged one ([`Keeper::put_client`] and those of sessions) returns when it is
+//! committed, and changes nothing where it is not. A note is written in the background, and again after an outage:
+//! nothing depends on it but what an idle client or a changed catalog would cause anyway.
 
-use std::collections::{HashMap, HashSet};
+use std::any::Any;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard_store::{SessionSnapshot, Store, StoreError, StoredClient};
+use arc_swap::ArcSwap;
+use switchboard_store::{Store, StoreFailure, StoredClient};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::kept::{snapshot, stored};
-use crate::session::{Session, SessionKind};
+use crate::session::{Now, Session};
+use crate::session_writer::SessionWriter;
+use crate::stage::Stage;
 
+/// Writes that wait for their turn. One more is refused: the store is too far behind to be waited for.
 const WAITING: usize = 16_384;
-const PER_WRITE: usize = 256;
 /// How often the store is told that a client still lives, and asked to drop those that do not.
 const ROUND_EVERY_MS: i64 = 15_000;
 
-enum Note {
+pub(crate) type Changed = Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>;
+
+pub(crate) enum Note {
+    /// Somebody waits until this is committed.
+    Wanted(Wanted),
     Put(StoredClient),
     Delete(String),
+    DeleteSession(String),
     /// Who was seen when, and since when somebody must have been seen. One note: who lives is never forgotten because the
     /// rest of a round was lost.
     Round {
@@ -28,16 +40,44 @@ enum Note {
     },
     /// Sessions have changed; which ones is noted elsewhere.
     Sessions,
-    DeleteSession(String),
     Flush(oneshot::Sender<()>),
 }
 
-/// Takes notes without making anybody wait for the disk.
+/// A write that somebody waits for.
+pub(crate) struct Wanted {
+    pub(crate) write: Acknowledged,
+    pub(crate) reply: oneshot::Sender<Result<(), StoreFailure>>,
+    /// Held until the write has come to its end, whether anybody still waits or not.
+    pub(crate) held: Box<dyn Any + Send>,
+}
+
+/// What is written before somebody is told that it was done.
+pub(crate) enum Acknowledged {
+    /// A session that nobody has seen yet, and the client that it belongs to.
+    Begin {
+        session: Arc<Session>,
+        client: Option<StoredClient>,
+    },
+    /// What a session is to be; it comes into force when it is stored.
+    Change {
+        session: Arc<Session>,
+        next: Box<Now>,
+    },
+    Client(StoredClient),
+    /// A session, or only clients of one, that are to be gone.
+    End {
+        session: Option<Arc<Session>>,
+        clients: Vec<String>,
+    },
+}
+
+/// Hands writes to the task that makes them.
 pub struct Keeper {
     inbox: mpsc::Sender<Note>,
     pub store: Store,
-    /// Sessions that are to be written. A session that changes a hundred times meanwhile is written once.
-    changed: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
+    /// Sessions that are to be written in the background. A session that changes a hundred times meanwhile is written
+    /// once.
+    changed: Changed,
     last_round: AtomicI64,
 }
 
@@ -81,13 +121,14 @@ impl std::fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// The task ends when the keeper is dropped.
-    pub fn start(store: Store) -> Self {
+    /// The task ends when the keeper is dropped. `stage` is what changes that are stored come into force on.
+    pub(crate) fn start(store: Store, stage: Arc<ArcSwap<Stage>>) -> Self {
         let (inbox, notes) = mpsc::channel(WAITING);
-        let changed = Arc::default();
+        let changed = Changed::default();
         // Not among the tasks that are waited for: this one ends with the last handle.
-        let writer = TaskTracker::new();
-        writer.spawn(write(store.clone(), notes, Arc::clone(&changed)));
+        let tasks = TaskTracker::new();
+        let writer = SessionWriter::new(store.clone(), stage, Arc::clone(&changed));
+        tasks.spawn(writer.run(notes));
         Self { inbox, store, changed, last_round: AtomicI64::new(0) }
     }
 
@@ -97,18 +138,44 @@ impl Keeper {
         }
     }
 
-    /// Writes a client down.
-    pub fn put_client(&self, client: StoredClient) {
+    /// Returns when a write is committed, or has failed and changed nothing. Dropping the future does not undo the
+    /// write. `held` is dropped when the write has come to its end.
+    pub(crate) async fn write(
+        &self,
+        write: Acknowledged,
+        held: Box<dyn Any + Send>,
+    ) -> Result<(), StoreFailure> {
+        let (reply, written) = oneshot::channel();
+        let wanted = Note::Wanted(Wanted { write, reply, held });
+        if self.inbox.try_send(wanted).is_err() {
+            return Err(too_many_writes());
+        }
+        written.await.unwrap_or_else(|_| Err(too_many_writes()))
+    }
+
+    /// Writes a client down; returns when that is committed.
+    pub async fn put_client(&self, client: StoredClient) -> Result<(), StoreFailure> {
+        self.write(Acknowledged::Client(client), Box::new(())).await
+    }
+
+    /// Forgets a client; returns when that is committed.
+    pub async fn delete_client(&self, id: &str) -> Result<(), StoreFailure> {
+        let write = Acknowledged::End { session: None, clients: vec![id.to_owned()] };
+        self.write(write, Box::new(())).await
+    }
+
+    /// Has a client written down in the background.
+    pub fn note_client(&self, client: StoredClient) {
         self.note(Note::Put(client));
     }
 
-    /// Forgets a client.
-    pub fn delete_client(&self, id: &str) {
+    /// Has a client forgotten in the background.
+    pub fn note_client_gone(&self, id: &str) {
         self.note(Note::Delete(id.to_owned()));
     }
 
-    /// Writes a session down as it is when its turn comes.
-    pub(crate) fn put_session(&self, session: &Arc<Session>) {
+    /// Has a session written down in the background, as it is when its turn comes.
+    pub(crate) fn note_session(&self, session: &Arc<Session>) {
         let was_empty = {
             let mut changed = lock(&self.changed);
             let was_empty = changed.is_empty();
@@ -121,7 +188,8 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn delete_session(&self, id: &str) {
+    /// Has a session forgotten in the background.
+    pub(crate) fn note_session_gone(&self, id: &str) {
         lock(&self.changed).remove(id);
         self.note(Note::DeleteSession(id.to_owned()));
     }
@@ -139,7 +207,7 @@ impl Keeper {
         Some(Round { keeper: self, last_ms, now_ms, idle_ms, seen: Vec::new() })
     }
 
-    /// Returns when everything so far is written.
+    /// Returns when every note so far is written, or the store has failed.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.inbox.send(Note::Flush(done)).await.is_ok() {
@@ -148,128 +216,11 @@ impl Keeper {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn too_many_writes() -> StoreFailure {
+    let reason = "more writes wait for it than it can take";
+    StoreFailure { reason, is_outage: true, in_full: reason.into() }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What one write is about.
-#[derive(Default)]
-struct Batch {
-    puts: HashMap<String, StoredClient>,
-    touches: HashMap<String, i64>,
-    deletes: Vec<String>,
-    deleted_sessions: Vec<String>,
-    expiry: Option<i64>,
-    flushes: Vec<oneshot::Sender<()>>,
-}
-
-impl Batch {
-    /// What came last about a client is what counts.
-    fn take(&mut self, note: Note) {
-        match note {
-            Note::Put(client) => {
-                self.deletes.retain(|id| *id != client.id);
-                self.puts.insert(client.id.clone(), client);
-            }
-            Note::Delete(id) => {
-                self.puts.remove(&id);
-                self.touches.remove(&id);
-                self.deletes.push(id);
-            }
-            Note::Round { seen, before_ms } => {
-                self.touches.extend(seen);
-                self.expiry = Some(before_ms);
-            }
-            Note::DeleteSession(id) => self.deleted_sessions.push(id),
-            Note::Flush(done) => self.flushes.push(done),
-            Note::Sessions => {}
-        }
-    }
-}
-
-async fn write(
-    store: Store,
-    mut inbox: mpsc::Receiver<Note>,
-    changed: Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>,
-) {
-    let mut notes = Vec::with_capacity(PER_WRITE);
-    // Snapshots that are known to be in the store.
-    let mut written: HashSet<String> = HashSet::new();
-    while inbox.recv_many(&mut notes, PER_WRITE).await > 0 {
-        let mut batch = Batch::default();
-        for note in notes.drain(..) {
-            batch.take(note);
-        }
-        let sessions: Vec<_> = lock(&changed).drain().map(|(_, session)| session).collect();
-        if let Err(error) = keep_sessions(&store, &sessions, &batch, &mut written).await {
-            tracing::error!(error = error.in_full(), "sessions could not be written down");
-        }
-        if let Err(error) = keep_clients(&store, &batch).await {
-            tracing::error!(error = error.in_full(), "clients could not be written down");
-        }
-        if let Some(before_ms) = batch.expiry
-            && let Err(error) = expire(&store, before_ms, &mut written).await
-        {
-            tracing::error!(error = error.in_full(), "what has expired could not be forgotten");
-        }
-        for done in batch.flushes {
-            let _gone = done.send(());
-        }
-    }
-}
-
-async fn keep_sessions(
-    store: &Store,
-    sessions: &[Arc<Session>],
-    batch: &Batch,
-    written: &mut HashSet<String>,
-) -> Result<(), StoreError> {
-    let mut rows = Vec::with_capacity(sessions.len());
-    let mut snapshots: Vec<SessionSnapshot> = Vec::new();
-    for session in sessions {
-        let now = session.now();
-        if written.insert(now.look.digest().to_owned()) {
-            snapshots.push(snapshot(&now.look));
-        }
-        rows.push(stored(session, &now));
-    }
-    if let Err(error) = store.put_sessions(&rows, &snapshots).await {
-        for snapshot in snapshots {
-            written.remove(&snapshot.digest);
-        }
-        return Err(error);
-    }
-    if !batch.deleted_sessions.is_empty() {
-        store.delete_sessions(&batch.deleted_sessions).await?;
-    }
-    Ok(())
-}
-
-async fn expire(
-    store: &Store,
-    before_ms: i64,
-    written: &mut HashSet<String>,
-) -> Result<(), StoreError> {
-    let client = SessionKind::Client.as_str();
-    store.expire_clients(client, before_ms).await?;
-    store.expire_client_sessions(client, before_ms).await?;
-    if store.prune_snapshots().await? > 0 {
-        written.clear();
-    }
-    Ok(())
-}
-
-async fn keep_clients(store: &Store, batch: &Batch) -> Result<(), StoreError> {
-    let puts: Vec<_> = batch.puts.values().cloned().collect();
-    let touches: Vec<_> = batch.touches.iter().map(|(id, at)| (id.clone(), *at)).collect();
-    if !puts.is_empty() {
-        store.put_clients(&puts).await?;
-    }
-    if !touches.is_empty() {
-        store.touch_clients(&touches).await?;
-    }
-    if !batch.deletes.is_empty() {
-        store.delete_clients(&batch.deletes).await?;
-    }
-    Ok(())
 }

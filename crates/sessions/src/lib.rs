@@ -10,6 +10,7 @@ mod error;
 mod keeper;
 mod kept;
 mod session;
+mod session_writer;
 mod stage;
 
 pub use book::{Sessions, Summary, random_text};

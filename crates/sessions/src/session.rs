@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use switchboard_model::Secret;
+use switchboard_store::StoreFailure;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::error::SessionError;
 use crate::keeper::now_ms;
@@ -15,6 +18,9 @@ use crate::stage::{Look, Stage};
 const KEPT_STEPS: usize = 64;
 /// Of these, steps whose tools are remembered too, for deltas. Looks may be large where nobody shares them.
 const KEPT_LOOKS: usize = 8;
+
+/// How long a change waits for those before it. Each of them waits for the store, which may be slow.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whose session it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +127,8 @@ pub struct Session {
     /// What it narrows itself to; nothing unless it is the session of one client.
     pub scope: Arc<Scope>,
     state: Mutex<State>,
+    /// One change at a time: a change is decided, stored, and only then in force.
+    changes: Arc<Semaphore>,
     /// The revision, for who waits for the next one. Few sessions are waited for.
     news: OnceLock<watch::Sender<u64>>,
 }
@@ -173,6 +181,7 @@ impl Session {
                 steps: VecDeque::new(),
                 is_ended: false,
             }),
+            changes: Arc::new(Semaphore::new(1)),
             news: OnceLock::new(),
         })
     }
@@ -222,43 +231,102 @@ impl Session {
         state.stage = stage.serial();
         let selection = state.look.view.selection().clone();
         let look = stage.look(&self.scope, &selection, state.look.view.past());
-        self.step(state, look, Cause::Catalog, false)
+        self.step(state, look, Cause::Catalog, false, now_ms())
     }
 
-    /// Changes what is chosen in one step: two changes at the same time never undo each other. `expected` is the
-    /// revision that the caller has seen. The flag says whether anything is to be written down.
-    pub(crate) fn change<T>(
+    /// Waits until no other change of this session is being stored. Changes that are made while the turn is held never
+    /// undo each other.
+    pub(crate) async fn turn_to_change(&self) -> Result<OwnedSemaphorePermit, SessionError> {
+        let turn = tokio::time::timeout(TURN_TIMEOUT, self.changes.clone().acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            let reason = "earlier changes of this session are still being stored";
+            let failure = StoreFailure { reason, is_outage: true, in_full: reason.into() };
+            return Err(SessionError::Store(failure));
+        };
+        Ok(turn)
+    }
+
+    /// Decides a change and says what the session would be with it, without changing anything yet: `None` where it
+    /// would stay the same. `expected` is the revision that the caller has seen. The flag says whether looking at the
+    /// stage made a step that is to be written down.
+    ///
+    /// `stage` is loaded under the session's lock, so that no view of an earlier stage replaces a later one.
+    pub(crate) fn prepare<T>(
         &self,
-        stage: &Stage,
+        stage: &ArcSwap<Stage>,
         expected: Option<u64>,
-        decide: impl FnOnce(&View, &mut Draft) -> Result<T, SessionError>,
-    ) -> Result<(T, bool), SessionError> {
+        decide: impl FnOnce(&Stage, &View, &mut Draft) -> Result<T, SessionError>,
+    ) -> Result<(T, Option<Now>, bool), SessionError> {
         let mut state = self.state();
+        if state.is_ended {
+            return Err(SessionError::Unknown(self.id.to_string()));
+        }
+        let stage = &*stage.load();
         let is_renewed = self.renew(&mut state, stage);
         if let Some(expected) = expected.filter(|expected| *expected != state.revision) {
             return Err(SessionError::Stale { expected, current: state.revision });
         }
         let before = state.draft();
         let mut draft = before.clone();
-        let answer = decide(&state.look.view, &mut draft)?;
+        let answer = decide(stage, &state.look.view, &mut draft)?;
         if draft == before {
-            return Ok((answer, is_renewed));
+            return Ok((answer, None, is_renewed));
         }
-        state.about = draft.about;
-        state.servers = draft.servers;
-        state.updated_at_ms = now_ms();
-        if draft.selection != before.selection {
-            let past = state.look.view.past().clone();
-            // That it brings servers now changes nothing by itself: their tools do, when they come.
-            let is_chosen = !draft.selection.chooses_same(&before.selection);
-            let look = stage.look(&self.scope, &Arc::new(draft.selection), &past);
-            self.step(&mut state, look, Cause::Session, is_chosen);
+        let mut next = Now {
+            look: state.look.clone(),
+            revision: state.revision,
+            updated_at_ms: now_ms(),
+            draft,
+        };
+        if let Some((look, is_chosen)) = self.chosen(&state, stage, &next.draft.selection) {
+            if is_chosen || !look.since(&state.look).lists_same {
+                next.revision += 1;
+            }
+            next.look = look;
         }
-        Ok((answer, true))
+        Ok((answer, Some(next), is_renewed))
+    }
+
+    /// Brings a change into force that has been decided and stored.
+    pub(crate) fn adopt(&self, stage: &ArcSwap<Stage>, next: Now) {
+        let mut state = self.state();
+        let stage = &*stage.load();
+        self.renew(&mut state, stage);
+        let chosen = self.chosen(&state, stage, &next.draft.selection);
+        state.about = next.draft.about;
+        state.servers = next.draft.servers;
+        state.updated_at_ms = next.updated_at_ms;
+        if let Some((look, is_chosen)) = chosen {
+            self.step(&mut state, look, Cause::Session, is_chosen, next.updated_at_ms);
+        }
+    }
+
+    /// What another selection shows, and whether it is another choice; `None` for the same selection.
+    fn chosen(
+        &self,
+        state: &State,
+        stage: &Stage,
+        selection: &Selection,
+    ) -> Option<(Arc<Look>, bool)> {
+        let before = state.look.view.selection();
+        if *selection == **before {
+            return None;
+        }
+        // That it brings servers now changes nothing by itself: their tools do, when they come.
+        let is_chosen = !selection.chooses_same(before);
+        let past = state.look.view.past();
+        Some((stage.look(&self.scope, &Arc::new(selection.clone()), past), is_chosen))
     }
 
     /// Takes another look, and a step of the revision where that shows something else (or must).
-    fn step(&self, state: &mut State, look: Arc<Look>, cause: Cause, must: bool) -> bool {
+    fn step(
+        &self,
+        state: &mut State,
+        look: Arc<Look>,
+        cause: Cause,
+        must: bool,
+        at_ms: i64,
+    ) -> bool {
         let compared = look.since(&state.look);
         if compared.lists_same && !must {
             state.look = look;
@@ -266,7 +334,7 @@ impl Session {
         }
         let before = std::mem::replace(&mut state.look, look);
         state.revision += 1;
-        state.updated_at_ms = now_ms();
+        state.updated_at_ms = at_ms;
         if state.steps.len() == KEPT_STEPS {
             state.steps.pop_front();
         }

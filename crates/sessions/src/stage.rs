@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// What a scope alone sees: of who has no session.
-    pub(crate) fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
+    pub fn look_alone(&self, scope: &Arc<Scope>) -> Arc<Look> {
         let look = || self.look(scope, &Arc::new(self.first_selection(scope)), &Arc::default());
         if **scope == Scope::default() {
             return self.plain.get_or_init(look).clone();
@@ -67,6 +67,11 @@ impl Stage {
         Selection::of_sets(first)
     }
 
+    /// The catalog that it shows.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
     fn index_for(&self, selection: &Selection) -> Arc<Index> {
         let Some(owner) = &selection.owner else { return self.index.clone() };
         let owned = self.catalog.owned_by(owner);
@@ -79,8 +84,8 @@ impl Stage {
         index.clone()
     }
 
-    /// Tells two stages apart.
-    pub(crate) fn serial(&self) -> u64 {
+    /// Tells two stages apart; a later one has a larger number.
+    pub fn serial(&self) -> u64 {
         self.serial
     }
 
@@ -101,7 +106,7 @@ impl Stage {
             looks.retain(|_, look| Arc::strong_count(look) > 1);
         }
         let view = View::new(self.index_for(selection), &self.exposure, &key);
-        let look = Arc::new(Look::new(view));
+        let look = Arc::new(Look::new(view, self.serial));
         if looks.len() < KEPT_LOOKS {
             looks.insert(key, look.clone());
         }
@@ -113,6 +118,7 @@ impl Stage {
 #[derive(Debug)]
 pub struct Look {
     pub view: View,
+    stage: u64,
     digest: OnceLock<String>,
     /// In the order of [`Provider::ALL`].
     renderings: [OnceLock<Arc<Rendering>>; Provider::ALL.len()],
@@ -129,9 +135,14 @@ pub(crate) struct Comparison {
 }
 
 impl Look {
-    fn new(view: View) -> Self {
+    fn new(view: View, stage: u64) -> Self {
         let (digest, renderings) = (OnceLock::new(), Default::default());
-        Self { view, digest, renderings, step: Mutex::default() }
+        Self { view, stage, digest, renderings, step: Mutex::default() }
+    }
+
+    /// The serial number of the stage that it was made from.
+    pub fn stage(&self) -> u64 {
+        self.stage
     }
 
     /// How it differs from an earlier one.

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pretty_assertions::assert_eq;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Executor};
 use switchboard_model::{
     AdmissionMode, BUILT_IN_LIMITS, CanonicalName, Exposure, ExposureMode, Plan, ServerName,
     ToolDescriptor, ToolsetPlan,
@@ -13,7 +15,7 @@ use switchboard_model::{
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
 use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, Stage};
-use switchboard_store::Store;
+use switchboard_store::{Store, StoredClient};
 use switchboard_view::Index;
 
 fn tool(name: &str) -> Arc<CatalogTool> {
@@ -90,7 +92,7 @@ async fn every_effective_change_is_one_step_and_no_other_is() {
     ];
     for (change, revision, shown) in rows {
         let what = format!("{change:?}");
-        sessions.change(&session, None, change).unwrap();
+        sessions.change(&session, None, change).await.unwrap();
         assert_eq!(
             (session.revision(), names(&session).join(" ").as_str()),
             (revision, shown),
@@ -137,13 +139,13 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
     for (mut change, reason) in rows {
         // What comes with it does not happen either.
         change.toolsets.insert("pair".into(), false);
-        let refused = sessions.change(&session, None, change).unwrap_err();
+        let refused = sessions.change(&session, None, change).await.unwrap_err();
         assert_eq!(refused, SessionError::Refused(reason.into()));
         assert_eq!((session.revision(), names(&session).len()), (1, 2), "{reason}");
     }
-    let stale = sessions.change(&session, Some(2), toolset("pair", false)).unwrap_err();
+    let stale = sessions.change(&session, Some(2), toolset("pair", false)).await.unwrap_err();
     assert_eq!(stale, SessionError::Stale { expected: 2, current: 1 });
-    sessions.change(&session, Some(1), toolset("pair", false)).unwrap();
+    sessions.change(&session, Some(1), toolset("pair", false)).await.unwrap();
     assert_eq!(session.revision(), 2);
 }
 
@@ -159,9 +161,9 @@ async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
         assert!(Arc::ptr_eq(&mine, &theirs), "{provider}");
         assert_eq!(mine.json().as_ptr(), theirs.json().as_ptr(), "{provider}");
     }
-    sessions.change(&one, None, toolset("pair", false)).unwrap();
+    sessions.change(&one, None, toolset("pair", false)).await.unwrap();
     assert!(!together(&one, &other));
-    sessions.change(&other, None, toolset("pair", false)).unwrap();
+    sessions.change(&other, None, toolset("pair", false)).await.unwrap();
     assert!(together(&one, &other));
     sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
     assert!(together(&one, &other));
@@ -172,9 +174,9 @@ async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
 async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     let sessions = sessions(&["crm.a", "crm.b"]).await;
     let session = create(&sessions, "s").await;
-    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    sessions.change(&session, None, toolset("pair", false)).await.unwrap();
     sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
-    sessions.change(&session, None, toolset("pair", true)).unwrap();
+    sessions.change(&session, None, toolset("pair", true)).await.unwrap();
     let before = (session.revision(), names(&session), session.now().draft);
     assert_eq!(before.1, ["crm__c", "crm__a", "crm__b"]);
     sessions.keeper.flush().await;
@@ -208,15 +210,15 @@ async fn a_follower_hears_of_every_step() {
     let session = create(&sessions, "s").await;
     let mut news = session.follow();
     assert_eq!(*news.borrow_and_update(), 1);
-    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    sessions.change(&session, None, toolset("pair", false)).await.unwrap();
     assert!(news.has_changed().unwrap());
     assert_eq!(*news.borrow_and_update(), 2);
-    sessions.change(&session, None, toolset("pair", false)).unwrap();
+    sessions.change(&session, None, toolset("pair", false)).await.unwrap();
     assert!(!news.has_changed().unwrap());
     let before = session.look_of(1).unwrap();
     assert_eq!(before.view.tools().count(), 2);
     for step in 0..100 {
-        sessions.change(&session, None, toolset("pair", step % 2 == 0)).unwrap();
+        sessions.change(&session, None, toolset("pair", step % 2 == 0)).await.unwrap();
     }
     assert!(session.look_of(1).is_none(), "old tools are not kept for ever");
     assert!(session.steps_after(1).is_none());
@@ -230,16 +232,12 @@ async fn changes_at_the_same_time_never_undo_each_other() {
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let sessions = Arc::new(sessions(&tools).await);
     let session = create(&sessions, "s").await;
-    std::thread::scope(|scope| {
-        for part in 0..4 {
-            let (sessions, session, tools) = (&sessions, &session, &tools);
-            scope.spawn(move || {
-                for name in tools.iter().skip(part).step_by(4) {
-                    sessions.change(session, None, one_tool(name, Some(false))).unwrap();
-                }
-            });
+    let part = async |part: usize| {
+        for name in tools.iter().skip(part).step_by(4) {
+            sessions.change(&session, None, one_tool(name, Some(false))).await.unwrap();
         }
-    });
+    };
+    tokio::join!(part(0), part(1), part(2), part(3));
     assert_eq!((session.revision(), names(&session).len()), (65, 0));
 }
 
@@ -260,7 +258,10 @@ async fn names_are_taken_once_and_room_is_bounded() {
     assert_eq!(sessions.list(Some("me")).await.unwrap().len(), 2);
     assert_eq!(sessions.list(Some("you")).await.unwrap(), []);
     assert!(matches!(sessions.of("s", Some("you")).await, Err(SessionError::Unknown(_))));
-    sessions.end("s");
+    let session = sessions.of("s", None).await.unwrap();
+    sessions.end(&session, Vec::new()).await.unwrap();
+    let late = sessions.change(&session, None, Change::default()).await;
+    assert_eq!(late, Err(SessionError::Unknown("s".into())), "who still holds it changes nothing");
     assert!(sessions.find("s").await.unwrap().is_none());
 }
 
@@ -271,7 +272,63 @@ async fn the_session_of_a_client_does_not_give_its_id_away() {
     let sessions = Sessions::new(store, stage);
     let session = sessions.for_client("very-secret", "me", Arc::default());
     assert!(session.id.starts_with("mcp-") && !session.id.contains("secret"), "{}", session.id);
-    sessions.keeper.flush().await;
+    assert_eq!(sessions.list(None).await.unwrap(), [], "nobody finds it before it is stored");
+    let client = StoredClient {
+        id: "very-secret".into(),
+        kind: "client".into(),
+        owner: "me".into(),
+        session: Some(session.id.to_string()),
+        state: "{}".into(),
+        created_at_ms: 1,
+        last_seen_at_ms: 1,
+    };
+    sessions.admit_client(client, &session).await.unwrap();
     let listed = sessions.list(None).await.unwrap();
     assert_eq!(listed.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [&*session.id]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).await.unwrap();
+    let sessions = Sessions::new(store.clone(), stage(&["crm.a", "crm.b"]));
+    let (changed, ended) = (create(&sessions, "changed").await, create(&sessions, "ended").await);
+    let follower = changed.follow();
+    let before = changed.now();
+    let mut other = SqliteConnectOptions::new()
+        .filename(directory.path().join("switchboard.db"))
+        .connect()
+        .await
+        .unwrap();
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+
+    let (made, change, end) = tokio::join!(
+        sessions.create(Some("made"), "me", 10, Change::default()),
+        sessions.change(&changed, None, toolset("pair", false)),
+        sessions.end(&ended, Vec::new()),
+    );
+    for refused in [made.map(drop), change, end] {
+        let Err(SessionError::Store(failure)) = refused else { panic!("{refused:?}") };
+        assert_eq!(failure.reason, "its database was locked for too long");
+    }
+    // A step of the catalog is nobody's request; it is written when that can be done.
+    sessions.set_stage(stage(&["crm.a", "crm.b", "crm.c"]));
+    assert_eq!((changed.revision(), names(&changed).len()), (2, 3));
+    assert_eq!(changed.now().draft, before.draft);
+    assert_eq!(follower.has_changed().unwrap(), true, "of the catalog alone");
+    assert!(!ended.is_ended());
+    assert!(sessions.find("made").await.unwrap().is_none());
+
+    other.execute("ROLLBACK").await.unwrap();
+    let mut outages = store.outages();
+    outages.wait_for(Option::is_none).await.unwrap();
+    sessions.keeper.flush().await;
+    let stored = store.session("changed").await.unwrap().unwrap();
+    assert_eq!(stored.tools_revision, 2, "what was noted is written after the outage");
+    create(&sessions, "made").await;
+    sessions.change(&changed, None, toolset("pair", false)).await.unwrap();
+    sessions.end(&ended, Vec::new()).await.unwrap();
+    let stored: Vec<_> = store.sessions(None).await.unwrap();
+    let stored: Vec<_> = stored.iter().map(|one| (one.id.as_str(), one.tools_revision)).collect();
+    assert_eq!(stored, [("changed", 3), ("made", 1)]);
 }

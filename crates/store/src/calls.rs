@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteRow};
-use switchboard_model::{CallId, CallRecord};
+use switchboard_model::{CallId, CallOutcome, CallRecord};
 
 use crate::rows::{bind_call, call_from_row};
 use crate::{Store, StoreError};
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 17] = [
     "id",
     "started_at_ms",
     "face",
@@ -25,6 +25,8 @@ const COLUMNS: [&str; 15] = [
     "result_bytes",
     "result_handle",
     "session",
+    "principal",
+    "client",
 ];
 
 /// Each statement costs a way to the connection's thread and back, so many records share one. A batch is cut into
@@ -36,14 +38,23 @@ static INSERTS: LazyLock<[(usize, String); 4]> =
     LazyLock::new(|| ROWS_AT_ONCE.map(|rows| (rows, insert(rows))));
 
 /// Which records to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallFilter {
     /// At most this many.
     pub limit: u32,
     /// Only calls of this tool: its canonical name, or the name that the caller used.
     pub tool: Option<String>,
-    /// Only calls that ended with this word (`CallOutcome::as_str`).
-    pub outcome: Option<String>,
+    /// Only calls of tools of this server.
+    pub server: Option<String>,
+    /// Only calls of this session.
+    pub session: Option<String>,
+    /// Only calls that ended so.
+    pub outcome: Option<CallOutcome>,
+    /// Only calls that came in at this moment or later, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Only calls that ended at this moment or later. A record is written when its call ends, so this finds what is
+    /// new, also of calls that began long ago. It reads every record.
+    pub ended_since_ms: Option<i64>,
     /// Only calls older than this one: the last of the page before. Once that one has been pruned, everything
     /// older has been too, and the page is empty.
     pub before: Option<CallId>,
@@ -52,7 +63,7 @@ pub struct CallFilter {
 impl CallFilter {
     /// The newest `limit` records, whatever they are.
     pub fn newest(limit: u32) -> Self {
-        Self { limit, tool: None, outcome: None, before: None }
+        Self { limit, ..Self::default() }
     }
 }
 
@@ -104,8 +115,20 @@ fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
         query.push(" AND (tool = ").push_bind(tool);
         query.push(" OR requested = ").push_bind(tool).push(")");
     }
-    if let Some(outcome) = &filter.outcome {
-        query.push(" AND outcome = ").push_bind(outcome);
+    if let Some(server) = &filter.server {
+        query.push(" AND server = ").push_bind(server);
+    }
+    if let Some(session) = &filter.session {
+        query.push(" AND session = ").push_bind(session);
+    }
+    if let Some(outcome) = filter.outcome {
+        query.push(" AND outcome = ").push_bind(outcome.as_str());
+    }
+    if let Some(since) = filter.since_ms {
+        query.push(" AND started_at_ms >= ").push_bind(since);
+    }
+    if let Some(since) = filter.ended_since_ms {
+        query.push(" AND started_at_ms + (wait_ns + run_ns) / 1000000 >= ").push_bind(since);
     }
     if let Some(before) = &filter.before {
         query.push(" AND id < (SELECT id FROM calls WHERE id = ").push_bind(&before.0).push(")");

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use sqlx::QueryBuilder;
-use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 
 use crate::rows::client_from_row;
 use crate::{Store, StoreError};
@@ -43,25 +43,8 @@ impl Store {
             return Ok(());
         }
         let mut write = self.write("keep sessions").await?;
-        for some in sessions.chunks(ROWS_AT_ONCE) {
-            let mut insert = QueryBuilder::<Sqlite>::new(
-                "INSERT INTO gateway_sessions (id, kind, owner, session, state, created_at_ms, last_seen_at_ms) ",
-            );
-            insert.push_values(some, |mut row, session| {
-                row.push_bind(stored_id(&session.kind, &session.id))
-                    .push_bind(&session.kind)
-                    .push_bind(&session.owner)
-                    .push_bind(&session.session)
-                    .push_bind(&session.state)
-                    .push_bind(session.created_at_ms)
-                    .push_bind(session.last_seen_at_ms);
-            });
-            insert.push(
-                " ON CONFLICT (id, kind) DO UPDATE SET owner = excluded.owner, session = excluded.session,
-                     state = excluded.state, last_seen_at_ms = excluded.last_seen_at_ms",
-            );
-            insert.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
-        }
+        let put = put_clients(write.on(), sessions).await;
+        put.map_err(|error| write.fault(error))?;
         write.commit().await
     }
 
@@ -110,18 +93,8 @@ impl Store {
             return Ok(0);
         }
         let mut write = self.write("forget sessions").await?;
-        let mut deleted = 0;
-        for some in ids.chunks(ROWS_AT_ONCE) {
-            let mut delete =
-                QueryBuilder::<Sqlite>::new("DELETE FROM gateway_sessions WHERE id IN (");
-            let mut listed = delete.separated(", ");
-            for id in some {
-                listed.push_bind(id).push_bind(hashed(id));
-            }
-            delete.push(")");
-            let done = delete.build().execute(write.on()).await;
-            deleted += done.map_err(|error| write.fault(error))?.rows_affected();
-        }
+        let deleted = delete_clients(write.on(), ids).await;
+        let deleted = deleted.map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(deleted)
     }
@@ -144,34 +117,86 @@ impl Store {
     /// Notes when sessions were last used, by the ids that clients have. Never goes back in time; unknown ids
     /// change nothing.
     pub async fn touch_clients(&self, seen: &[(String, i64)]) -> Result<(), StoreError> {
-        // One row per session: which one of two rows an update would take is not said.
-        let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
-        for (id, at_ms) in seen {
-            let known = latest.entry(id).or_insert(*at_ms);
-            *known = (*known).max(*at_ms);
-        }
-        if latest.is_empty() {
+        if seen.is_empty() {
             return Ok(());
         }
-        let rows: Vec<(String, bool, i64)> = latest
-            .into_iter()
-            .flat_map(|(id, at_ms)| [(hashed(id), true, at_ms), (id.to_owned(), false, at_ms)])
-            .collect();
         let mut write = self.write("note the use of sessions").await?;
-        for some in rows.chunks(ROWS_AT_ONCE) {
-            let mut update = QueryBuilder::<Sqlite>::new("WITH seen (id, of_client, at_ms) AS (");
-            update.push_values(some, |mut row, (id, of_client, at_ms)| {
-                row.push_bind(id).push_bind(of_client).push_bind(at_ms);
-            });
-            update.push(
-                ") UPDATE gateway_sessions SET last_seen_at_ms = seen.at_ms FROM seen
-                 WHERE gateway_sessions.id = seen.id AND (gateway_sessions.kind = 'client') = seen.of_client
-                     AND gateway_sessions.last_seen_at_ms < seen.at_ms",
-            );
-            update.build().execute(write.on()).await.map_err(|error| write.fault(error))?;
-        }
+        let touched = touch_clients(write.on(), seen).await;
+        touched.map_err(|error| write.fault(error))?;
         write.commit().await
     }
+}
+
+pub(crate) async fn put_clients(
+    on: &mut SqliteConnection,
+    sessions: &[StoredClient],
+) -> Result<(), sqlx::Error> {
+    for some in sessions.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Sqlite>::new(
+            "INSERT INTO gateway_sessions (id, kind, owner, session, state, created_at_ms, last_seen_at_ms) ",
+        );
+        insert.push_values(some, |mut row, session| {
+            row.push_bind(stored_id(&session.kind, &session.id))
+                .push_bind(&session.kind)
+                .push_bind(&session.owner)
+                .push_bind(&session.session)
+                .push_bind(&session.state)
+                .push_bind(session.created_at_ms)
+                .push_bind(session.last_seen_at_ms);
+        });
+        insert.push(
+            " ON CONFLICT (id, kind) DO UPDATE SET owner = excluded.owner, session = excluded.session,
+                 state = excluded.state, last_seen_at_ms = excluded.last_seen_at_ms",
+        );
+        insert.build().execute(&mut *on).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn delete_clients(
+    on: &mut SqliteConnection,
+    ids: &[String],
+) -> Result<u64, sqlx::Error> {
+    let mut deleted = 0;
+    for some in ids.chunks(ROWS_AT_ONCE) {
+        let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM gateway_sessions WHERE id IN (");
+        let mut listed = delete.separated(", ");
+        for id in some {
+            listed.push_bind(id).push_bind(hashed(id));
+        }
+        delete.push(")");
+        deleted += delete.build().execute(&mut *on).await?.rows_affected();
+    }
+    Ok(deleted)
+}
+
+pub(crate) async fn touch_clients(
+    on: &mut SqliteConnection,
+    seen: &[(String, i64)],
+) -> Result<(), sqlx::Error> {
+    // One row per session: which one of two rows an update would take is not said.
+    let mut latest: HashMap<&str, i64> = HashMap::with_capacity(seen.len());
+    for (id, at_ms) in seen {
+        let known = latest.entry(id).or_insert(*at_ms);
+        *known = (*known).max(*at_ms);
+    }
+    let rows: Vec<(String, bool, i64)> = latest
+        .into_iter()
+        .flat_map(|(id, at_ms)| [(hashed(id), true, at_ms), (id.to_owned(), false, at_ms)])
+        .collect();
+    for some in rows.chunks(ROWS_AT_ONCE) {
+        let mut update = QueryBuilder::<Sqlite>::new("WITH seen (id, of_client, at_ms) AS (");
+        update.push_values(some, |mut row, (id, of_client, at_ms)| {
+            row.push_bind(id).push_bind(of_client).push_bind(at_ms);
+        });
+        update.push(
+            ") UPDATE gateway_sessions SET last_seen_at_ms = seen.at_ms FROM seen
+             WHERE gateway_sessions.id = seen.id AND (gateway_sessions.kind = 'client') = seen.of_client
+                 AND gateway_sessions.last_seen_at_ms < seen.at_ms",
+        );
+        update.build().execute(&mut *on).await?;
+    }
+    Ok(())
 }
 
 /// What stands in the column `id`.

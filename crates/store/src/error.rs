@@ -70,6 +70,16 @@ pub enum StoreError {
         /// What `SQLite` said.
         source: sqlx::Error,
     },
+    /// The disk reports errors.
+    #[error("the disk of the database {} reports an error (cannot {operation})", file.display())]
+    Disk {
+        /// The database.
+        file: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// What `SQLite` said.
+        source: sqlx::Error,
+    },
     /// A row holds what this version cannot read.
     #[error("cannot {operation}: a row of the database {} has a value that this version does not understand", file.display())]
     Unreadable {
@@ -87,6 +97,16 @@ pub enum StoreError {
         file: PathBuf,
         /// The name.
         name: String,
+    },
+    /// A result that is larger than what is kept of one owner.
+    #[error("a result of {bytes} bytes is more than the {most} that are kept in the database {}", file.display())]
+    TooLarge {
+        /// The database.
+        file: PathBuf,
+        /// How large it is.
+        bytes: u64,
+        /// How large it may be.
+        most: u64,
     },
     /// The system gave no random bytes.
     #[error("cannot get random bytes from the system")]
@@ -136,11 +156,76 @@ impl StoreError {
             Self::Full { .. } => {
                 Some("free some space, or choose another directory with --data-dir".into())
             }
+            Self::Disk { .. } => {
+                Some("look at the disk of this directory and at the system's log".into())
+            }
             Self::Unreadable { .. } => {
                 Some("a newer version may have written it: update this one".into())
             }
             Self::NameTaken { .. } => Some("choose another name, or revoke that key first".into()),
+            Self::TooLarge { .. } => {
+                Some("ask the tool for less, or raise `max_result_bytes` of the tool".into())
+            }
             Self::NoRandomness { .. } | Self::Closed { .. } | Self::Query { .. } => None,
+        }
+    }
+
+    /// The reason without names of files, for callers that may not learn them. The log has the rest.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Inaccessible { .. } => "its database cannot be opened",
+            Self::ReadOnly { .. } => "its database cannot be written to",
+            Self::Damaged { .. } => "its database is damaged",
+            Self::Busy { .. } => "its database was locked for too long",
+            Self::Full { .. } => "no space is left on the disk of its data directory",
+            Self::Disk { .. } => "the disk of its data directory reports errors",
+            Self::Closed { .. } => "it is closed, the board is about to stop",
+            Self::NameTaken { .. } => "the name is taken",
+            Self::TooLarge { .. } => "it is larger than what is kept of one caller",
+            Self::NoRandomness { .. } => "the system gives no random bytes",
+            Self::Newer { .. }
+            | Self::Migration { .. }
+            | Self::Unreadable { .. }
+            | Self::Query { .. } => "the log says why",
+        }
+    }
+
+    /// The word for the reason, of which there are few.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Inaccessible { .. } => "inaccessible",
+            Self::ReadOnly { .. } => "read_only",
+            Self::Damaged { .. } => "damaged",
+            Self::Busy { .. } => "locked",
+            Self::Full { .. } => "full",
+            Self::Disk { .. } => "disk",
+            Self::Closed { .. } => "closed",
+            Self::NameTaken { .. } => "name_taken",
+            Self::TooLarge { .. } => "too_large",
+            Self::NoRandomness { .. } => "no_randomness",
+            Self::Newer { .. } | Self::Migration { .. } => "layout",
+            Self::Unreadable { .. } => "unreadable",
+            Self::Query { .. } => "query",
+        }
+    }
+
+    /// Whether the cause is outside of this program and may pass, so that the same request can succeed later.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Inaccessible { .. }
+            | Self::ReadOnly { .. }
+            | Self::Damaged { .. }
+            | Self::Busy { .. }
+            | Self::Full { .. }
+            | Self::Disk { .. } => true,
+            Self::Newer { .. }
+            | Self::Migration { .. }
+            | Self::Unreadable { .. }
+            | Self::NameTaken { .. }
+            | Self::TooLarge { .. }
+            | Self::NoRandomness { .. }
+            | Self::Closed { .. }
+            | Self::Query { .. } => false,
         }
     }
 
@@ -175,6 +260,7 @@ impl StoreError {
             Some(5 | 6) => Self::Busy { file, operation, source },
             Some(8 | 14) => Self::ReadOnly { file, source },
             Some(11 | 26) => Self::Damaged { file, source },
+            Some(10) => Self::Disk { file, operation, source },
             Some(13) => Self::Full { file, operation, source },
             _ => Self::Query { file, operation, source },
         }
@@ -188,6 +274,29 @@ impl StoreError {
             MigrateError::Execute(source) => Self::from_sqlx(file, "read the layout", source),
             source => Self::Migration { file: file.to_path_buf(), source: Box::new(source) },
         }
+    }
+}
+
+/// A [`StoreError`] that several callers can be told: what it says names no file of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the store failed: {reason}; nothing was changed")]
+pub struct StoreFailure {
+    pub reason: &'static str,
+    /// Whether the same request can succeed later.
+    pub is_outage: bool,
+    /// The whole message, for the log.
+    pub in_full: String,
+}
+
+impl From<&StoreError> for StoreFailure {
+    fn from(error: &StoreError) -> Self {
+        Self { reason: error.reason(), is_outage: error.is_outage(), in_full: error.in_full() }
+    }
+}
+
+impl From<StoreError> for StoreFailure {
+    fn from(error: StoreError) -> Self {
+        Self::from(&error)
     }
 }
 

@@ -6,7 +6,7 @@
 //! `rows`, so that a second backend replaces `open` and the few statements that cannot be shared.
 //!
 //! Invariants:
-//! - Every write is one immediate transaction. Dropping a future of this crate leaves all of its write or none.
+//! - Every write is one immediate transaction, and is done when it is committed; no write waits without a bound. Dropping a future of this crate leaves all of its write or none.
 //! - Time is given by the caller; nothing here reads a clock to decide what is old.
 //! - Any number of processes may use one directory at the same time.
 
@@ -14,7 +14,9 @@ mod calls;
 mod clients;
 mod era;
 mod error;
+mod health;
 mod keys;
+mod messages;
 mod migrations;
 mod oauth;
 mod open;
@@ -24,14 +26,17 @@ mod revision;
 mod rows;
 mod secrets;
 mod servers;
+mod session_batch;
 mod sessions;
 mod store;
 
 pub use calls::CallFilter;
 pub use clients::StoredClient;
-pub use error::StoreError;
+pub use error::{StoreError, StoreFailure};
+pub use health::StoreOutage;
 pub use keys::StoredKey;
-pub use results::ResultSlice;
+pub use results::{NewResult, ResultBounds, ResultSlice};
 pub use retention::{Pruned, Retention};
+pub use session_batch::SessionBatch;
 pub use sessions::{SessionSnapshot, StoredSession};
 pub use store::Store;

@@ -17,6 +17,10 @@ const FILES: &[(&str, &str)] = &[
     ("0004_oauth", include_str!("../migrations/sqlite/0004_oauth.sql")),
     ("0005_sessions", include_str!("../migrations/sqlite/0005_sessions.sql")),
     ("0006_calls_by_id", include_str!("../migrations/sqlite/0006_calls_by_id.sql")),
+    ("0007_callers", include_str!("../migrations/sqlite/0007_callers.sql")),
+    ("0008_write_probe", include_str!("../migrations/sqlite/0008_write_probe.sql")),
+    ("0009_call_results", include_str!("../migrations/sqlite/0009_call_results.sql")),
+    ("0010_results_by_owner", include_str!("../migrations/sqlite/0010_results_by_owner.sql")),
 ];
 
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

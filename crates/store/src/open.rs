@@ -15,7 +15,12 @@ use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError};
 
 const FILE_NAME: &str = "switchboard.db";
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long `SQLite` waits for another process that writes. Requests wait for it, so it is short.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long opening waits for other processes that open the same directory.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a reader waits for a free connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// One writer and a few readers; each connection is a thread and a page cache.
 const MAX_CONNECTIONS: u32 = 4;
@@ -46,10 +51,14 @@ impl Store {
         let pool = SqlitePoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
             .idle_timeout(Duration::from_mins(1))
+            .acquire_timeout(CONNECTION_TIMEOUT)
             .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(has_ended_its_transaction(connection)))
             .connect_lazy_with(options.clone());
         let store = Self::new(pool, &file);
         store.prepare_when_free(&options).await?;
+        let anchor = anchored(&options).await.map_err(|error| store.fault("open", error))?;
+        *store.anchor.lock().await = Some(anchor);
         Ok(store)
     }
 
@@ -70,7 +79,7 @@ impl Store {
     /// The switch of a new file to WAL needs it alone and does not honour the busy timeout, so when several
     /// processes open a new directory at once, all but one are refused and have to come again.
     async fn prepare_when_free(&self, options: &SqliteConnectOptions) -> Result<(), StoreError> {
-        let deadline = Instant::now() + BUSY_TIMEOUT;
+        let deadline = Instant::now() + OPEN_TIMEOUT;
         loop {
             match self.prepare(options).await {
                 Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
@@ -107,6 +116,23 @@ impl Store {
             .map_err(|error| StoreError::from_migration(&self.file, known, error))?;
         write.commit().await
     }
+}
+
+/// A connection that has read, and so holds the write-ahead log open.
+async fn anchored(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let mut connection = SqliteConnection::connect_with(options).await?;
+    sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// Whether a connection may be used again. `SQLite` may roll back by itself when the disk is full; the rollback that
+/// follows then fails, and sqlx counts the transaction as open for ever. Closing such a connection is the way out.
+async fn has_ended_its_transaction(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // A rollback may be queued; it is done before the ping is answered.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 fn connect_options() -> SqliteConnectOptions {

@@ -4,7 +4,7 @@
 //! value before it cuts, and binding one copies it whole.
 
 use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use switchboard_model::CallId;
 
 use crate::rows::{signed, unsigned};
@@ -13,6 +13,28 @@ use crate::{Store, StoreError};
 /// Small enough that a part does not show in the memory of the process, large enough that a result of some
 /// megabytes has few of them. Parts know where they begin, so this may change between versions.
 const PART_BYTES: usize = 64 * 1024;
+
+/// A result that is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'a> {
+    pub handle: &'a str,
+    pub call: &'a CallId,
+    /// Whose share it counts for.
+    pub owner: &'a str,
+    pub body: &'a [u8],
+    pub now_ms: i64,
+}
+
+/// How much is kept. The bounds hold when a write is committed; nothing waits to be pruned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultBounds {
+    /// Bytes of all results together.
+    pub total_bytes: u64,
+    /// Bytes of all results of one owner.
+    pub owner_bytes: u64,
+    /// How many results there are at most.
+    pub count: u64,
+}
 
 /// Some of a kept result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,44 +46,22 @@ pub struct ResultSlice {
 }
 
 impl Store {
-    /// Keeps a result whole under `handle`; what was under it before is gone.
+    /// Keeps a result whole; what was under its handle before is gone. Older results make room for it: first the oldest
+    /// of its owner, then the oldest of all. One that is larger than the bounds is refused.
     pub async fn keep_result(
         &self,
-        handle: &str,
-        call: &CallId,
-        body: &[u8],
-        now_ms: i64,
+        result: &NewResult<'_>,
+        bounds: &ResultBounds,
     ) -> Result<(), StoreError> {
-        let mut write = self.write("keep a result").await?;
-        sqlx::query("DELETE FROM results WHERE handle = $1")
-            .bind(handle)
-            .execute(write.on())
-            .await
-            .map_err(|error| write.fault(error))?;
-        sqlx::query(
-            "INSERT INTO results (handle, call_id, total, kept_at_ms) VALUES ($1, $2, $3, $4)",
-        )
-        .bind(handle)
-        .bind(&call.0)
-        .bind(length(body))
-        .bind(now_ms)
-        .execute(write.on())
-        .await
-        .map_err(|error| write.fault(error))?;
-        let mut start = 0;
-        for part in body.chunks(PART_BYTES) {
-            sqlx::query(
-                "INSERT INTO result_parts (handle, start, length, bytes) VALUES ($1, $2, $3, $4)",
-            )
-            .bind(handle)
-            .bind(start)
-            .bind(length(part))
-            .bind(part)
-            .execute(write.on())
-            .await
-            .map_err(|error| write.fault(error))?;
-            start += length(part);
+        let bytes = result.body.len() as u64;
+        let most = bounds.owner_bytes.min(bounds.total_bytes);
+        if bytes > most || bounds.count == 0 {
+            let file = self.file.to_path_buf();
+            return Err(StoreError::TooLarge { file, bytes, most });
         }
+        let mut write = self.write("keep a result").await?;
+        let kept = keep(write.on(), result, bounds).await;
+        kept.map_err(|error| write.fault(error))?;
         write.commit().await
     }
 
@@ -97,6 +97,74 @@ impl Store {
         }
         Ok(Some(ResultSlice { bytes, total }))
     }
+}
+
+async fn keep(
+    on: &mut SqliteConnection,
+    result: &NewResult<'_>,
+    bounds: &ResultBounds,
+) -> Result<(), sqlx::Error> {
+    // The parts go with their result, by reference.
+    sqlx::query("DELETE FROM results WHERE handle = $1")
+        .bind(result.handle)
+        .execute(&mut *on)
+        .await?;
+    sqlx::query(
+        "INSERT INTO results (handle, call_id, owner, total, kept_at_ms) VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(result.handle)
+    .bind(&result.call.0)
+    .bind(result.owner)
+    .bind(length(result.body))
+    .bind(result.now_ms)
+    .execute(&mut *on)
+    .await?;
+    // Before the parts are written, so that they take the pages that become free.
+    evict(on, result, Some(result.owner), bounds.owner_bytes, u64::MAX).await?;
+    evict(on, result, None, bounds.total_bytes, bounds.count).await?;
+    let mut start = 0;
+    for part in result.body.chunks(PART_BYTES) {
+        sqlx::query(
+            "INSERT INTO result_parts (handle, start, length, bytes) VALUES ($1, $2, $3, $4)",
+        )
+        .bind(result.handle)
+        .bind(start)
+        .bind(length(part))
+        .bind(part)
+        .execute(&mut *on)
+        .await?;
+        start += length(part);
+    }
+    Ok(())
+}
+
+/// Removes the oldest results of an owner, or of all, that do not fit beside `newest`.
+async fn evict(
+    on: &mut SqliteConnection,
+    newest: &NewResult<'_>,
+    owner: Option<&str>,
+    bytes: u64,
+    count: u64,
+) -> Result<(), sqlx::Error> {
+    // The new one counts as the newest whatever the clock says.
+    sqlx::query(
+        "DELETE FROM results WHERE handle <> $1 AND handle IN (
+             SELECT handle FROM (
+                 SELECT handle,
+                     SUM(total) OVER (ORDER BY handle = $1 DESC, kept_at_ms DESC, handle DESC) AS bytes,
+                     ROW_NUMBER() OVER (ORDER BY handle = $1 DESC, kept_at_ms DESC, handle DESC) AS place
+                 FROM results WHERE $2 IS NULL OR owner = $2
+             ) AS newer
+             WHERE bytes > $3 OR place > $4
+         )",
+    )
+    .bind(newest.handle)
+    .bind(owner)
+    .bind(signed(bytes))
+    .bind(signed(count))
+    .execute(on)
+    .await
+    .map(drop)
 }
 
 struct Part {

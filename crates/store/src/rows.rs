@@ -1,5 +1,6 @@
 //! Between rows and the model: the only place that knows the words and units of the tables.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,8 +8,8 @@ use sqlx::Row;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
-    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, JsonText, ServerName,
-    ToolDescriptor,
+    CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Era, Face, JsonText,
+    ServerName, ToolDescriptor,
 };
 
 use crate::{StoredClient, StoredKey, StoredSession};
@@ -17,19 +18,6 @@ type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 const FACES: [Face; 4] = [Face::Cli, Face::Http, Face::Mcp, Face::Turn];
-const OUTCOMES: [CallOutcome; 11] = [
-    CallOutcome::Ok,
-    CallOutcome::ToolError,
-    CallOutcome::Failed(CallErrorKind::UnknownTool),
-    CallOutcome::Failed(CallErrorKind::InvalidArguments),
-    CallOutcome::Failed(CallErrorKind::QueueTimeout),
-    CallOutcome::Failed(CallErrorKind::Timeout),
-    CallOutcome::Failed(CallErrorKind::InactivityTimeout),
-    CallOutcome::Failed(CallErrorKind::Cancelled),
-    CallOutcome::Failed(CallErrorKind::Unavailable),
-    CallOutcome::Failed(CallErrorKind::Upstream),
-    CallOutcome::Failed(CallErrorKind::Internal),
-];
 
 /// A count as the database holds it. Counts of ours stay far below the edge, where this stops.
 pub(crate) fn signed(count: u64) -> i64 {
@@ -64,6 +52,8 @@ pub(crate) fn bind_call<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Inser
         .bind(signed(record.result_bytes))
         .bind(record.result_handle.as_deref())
         .bind(record.session.as_deref())
+        .bind(record.caller.principal.as_deref())
+        .bind(record.caller.client.as_deref())
 }
 
 /// A record from a row of `calls`.
@@ -71,14 +61,16 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
     let face: String = row.try_get("face")?;
     let word: String = row.try_get("outcome")?;
     let mut message: Option<String> = row.try_get("message")?;
-    let outcome =
-        OUTCOMES.into_iter().find(|outcome| outcome.as_str() == word).unwrap_or_else(|| {
-            message = Some(match message.take() {
-                Some(message) => format!("{word}: {message}"),
-                None => word,
-            });
-            CallOutcome::Failed(CallErrorKind::Internal)
+    let outcome = CallOutcome::from_word(&word).unwrap_or_else(|| {
+        message = Some(match message.take() {
+            Some(message) => format!("{word}: {message}"),
+            None => word,
         });
+        CallOutcome::Failed(CallErrorKind::Internal)
+    });
+    let shared = |column: &str| -> Result<Option<Arc<str>>, sqlx::Error> {
+        Ok(row.try_get::<Option<&str>, _>(column)?.map(Arc::from))
+    };
     Ok(CallRecord {
         id: CallId(row.try_get("id")?),
         started_at_ms: row.try_get("started_at_ms")?,
@@ -86,6 +78,7 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
             .into_iter()
             .find(|known| known.as_str() == face)
             .ok_or_else(|| meaningless(format!("there is no face {face:?}")))?,
+        caller: Caller { principal: shared("principal")?, client: shared("client")? },
         session: row.try_get("session")?,
         tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
         requested: row.try_get("requested")?,
@@ -205,7 +198,7 @@ fn meaningless(what: String) -> sqlx::Error {
 mod tests {
     use super::*;
 
-    /// Does not compile when the model grows a word; then the tables above need it too.
+    /// Does not compile when the model grows a word; then `CallOutcome::ALL` and the table above need it too.
     fn place(outcome: CallOutcome) -> usize {
         use CallErrorKind as K;
         match outcome {
@@ -227,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_word_of_the_model_is_known() {
-        assert_eq!(OUTCOMES.map(place), std::array::from_fn(|n| n));
+        assert_eq!(CallOutcome::ALL.map(place), std::array::from_fn(|n| n));
         assert_eq!(
             FACES.map(|face| match face {
                 Face::Cli => 0,

@@ -1,4 +1,4 @@
-//! Sessions: what is chosen in each, which tools it saw last, and its messages.
+//! Sessions: what is chosen in each, and which tools it saw last.
 
 use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
@@ -49,12 +49,8 @@ impl Store {
             return Ok(());
         }
         let mut write = self.write("keep sessions").await?;
-        for snapshot in snapshots {
-            put_snapshot(write.on(), snapshot).await.map_err(|error| write.fault(error))?;
-        }
-        for some in sessions.chunks(ROWS_AT_ONCE) {
-            put_rows(write.on(), some).await.map_err(|error| write.fault(error))?;
-        }
+        let put = put_sessions(write.on(), sessions, snapshots).await;
+        put.map_err(|error| write.fault(error))?;
         write.commit().await
     }
 
@@ -110,17 +106,8 @@ impl Store {
             return Ok(0);
         }
         let mut write = self.write("forget sessions").await?;
-        let mut deleted = 0;
-        for some in ids.chunks(ROWS_AT_ONCE) {
-            let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
-            let mut listed = delete.separated(", ");
-            for id in some {
-                listed.push_bind(id);
-            }
-            delete.push(")");
-            let done = delete.build().execute(write.on()).await;
-            deleted += done.map_err(|error| write.fault(error))?.rows_affected();
-        }
+        let deleted = delete_sessions(write.on(), ids).await;
+        let deleted = deleted.map_err(|error| write.fault(error))?;
         write.commit().await?;
         Ok(deleted)
     }
@@ -161,84 +148,37 @@ impl Store {
         write.commit().await?;
         Ok(pruned)
     }
-
-    /// Puts messages behind those that a session has. `expected` is how many it has; another number means that
-    /// somebody else was quicker, and nothing is put: then it is `false`.
-    pub async fn append_messages(
-        &self,
-        session: &str,
-        expected: u64,
-        messages: &[String],
-    ) -> Result<bool, StoreError> {
-        let mut write = self.write("keep messages").await?;
-        let count: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM session_messages WHERE session = $1")
-                .bind(session)
-                .fetch_one(write.on())
-                .await
-                .map_err(|error| write.fault(error))?;
-        if count != signed(expected) {
-            return Ok(false);
-        }
-        let put = put_messages(write.on(), session, count, messages).await;
-        put.map_err(|error| write.fault(error))?;
-        write.commit().await?;
-        Ok(true)
-    }
-
-    /// Puts messages in the place of those that a session has. `expected` is how many it has; another number means that
-    /// somebody else was quicker, and nothing is put: then it is `false`.
-    pub async fn replace_messages(
-        &self,
-        session: &str,
-        expected: u64,
-        messages: &[String],
-    ) -> Result<bool, StoreError> {
-        let mut write = self.write("replace messages").await?;
-        let deleted = sqlx::query("DELETE FROM session_messages WHERE session = $1")
-            .bind(session)
-            .execute(write.on())
-            .await
-            .map_err(|error| write.fault(error))?;
-        if deleted.rows_affected() != expected {
-            // The transaction ends here, and nothing is deleted.
-            return Ok(false);
-        }
-        let put = put_messages(write.on(), session, 0, messages).await;
-        put.map_err(|error| write.fault(error))?;
-        write.commit().await?;
-        Ok(true)
-    }
-
-    /// The messages of a session, in their order.
-    pub async fn messages(&self, session: &str) -> Result<Vec<String>, StoreError> {
-        sqlx::query_scalar(
-            "SELECT message FROM session_messages WHERE session = $1 ORDER BY position",
-        )
-        .bind(session)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|error| self.fault("read messages", error))
-    }
 }
 
-async fn put_messages(
+pub(crate) async fn put_sessions(
     on: &mut SqliteConnection,
-    session: &str,
-    first: i64,
-    messages: &[String],
+    sessions: &[StoredSession],
+    snapshots: &[SessionSnapshot],
 ) -> Result<(), sqlx::Error> {
-    for (position, message) in (first..).zip(messages) {
-        sqlx::query(
-            "INSERT INTO session_messages (session, position, message) VALUES ($1, $2, $3)",
-        )
-        .bind(session)
-        .bind(position)
-        .bind(message)
-        .execute(&mut *on)
-        .await?;
+    for snapshot in snapshots {
+        put_snapshot(&mut *on, snapshot).await?;
+    }
+    for some in sessions.chunks(ROWS_AT_ONCE) {
+        put_rows(&mut *on, some).await?;
     }
     Ok(())
+}
+
+pub(crate) async fn delete_sessions(
+    on: &mut SqliteConnection,
+    ids: &[String],
+) -> Result<u64, sqlx::Error> {
+    let mut deleted = 0;
+    for some in ids.chunks(ROWS_AT_ONCE) {
+        let mut delete = QueryBuilder::<Sqlite>::new("DELETE FROM sessions WHERE id IN (");
+        let mut listed = delete.separated(", ");
+        for id in some {
+            listed.push_bind(id);
+        }
+        delete.push(")");
+        deleted += delete.build().execute(&mut *on).await?.rows_affected();
+    }
+    Ok(deleted)
 }
 
 async fn put_snapshot(

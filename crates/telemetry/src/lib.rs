@@ -8,6 +8,7 @@ mod spans;
 pub use logging::{LogFormat, LogOptions, init_logging};
 pub use metrics::{
     CallFinished, MetricsPage, ToolMeter, call_started, catalog_published, install_metrics,
-    model_answered, records_dropped, server_state, tasks_alive, turn_ended,
+    model_answered, records_dropped, server_state, store_up, store_write_failed, tasks_alive,
+    turn_ended,
 };
 pub use spans::{Tracing, call_span, end_call_span, end_model_span, model_span};

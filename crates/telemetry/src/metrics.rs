@@ -18,6 +18,8 @@ const CATALOG_TOOLS: &str = "switchboard_catalog_tools";
 const CATALOG_REVISION: &str = "switchboard_catalog_revision";
 const SERVER_UP: &str = "switchboard_server_up";
 const RECORDS_DROPPED: &str = "switchboard_call_records_dropped_total";
+const STORE_UP: &str = "switchboard_store_up";
+const STORE_WRITE_FAILURES: &str = "switchboard_store_write_failures_total";
 const MODEL_REQUESTS: &str = "switchboard_model_requests_total";
 const MODEL_SECONDS: &str = "switchboard_model_request_seconds";
 const MODEL_TOKENS: &str = "switchboard_model_tokens_total";
@@ -56,6 +58,8 @@ pub fn install_metrics() -> MetricsPage {
         let in_flight = gauge!(IN_FLIGHT);
         in_flight.set(0.0);
         let _only_once = IN_FLIGHT_GAUGE.set(in_flight);
+        // A store that fails says so; one that was opened before counting started said nothing yet.
+        store_up(true);
         MetricsPage(installed.then_some(handle))
     })
     .clone()
@@ -70,6 +74,8 @@ fn describe() {
     describe_gauge!(CATALOG_REVISION, "Revision of the catalog");
     describe_gauge!(SERVER_UP, "1 while the server can be reached");
     describe_counter!(RECORDS_DROPPED, "Call records that could not be kept");
+    describe_gauge!(STORE_UP, "1 while the store takes writes");
+    describe_counter!(STORE_WRITE_FAILURES, "Writes that the store did not take, by reason");
     describe_counter!(MODEL_REQUESTS, "Requests to models by provider and outcome");
     describe_histogram!(MODEL_SECONDS, "Seconds that models took to answer, by provider");
     describe_counter!(MODEL_TOKENS, "Tokens by provider and direction, input or output");
@@ -171,6 +177,16 @@ pub fn server_state(server: &str, is_up: bool) {
 /// Counts records that were lost because the store did not keep up.
 pub fn records_dropped(count: u64) {
     counter!(RECORDS_DROPPED).increment(count);
+}
+
+/// Shows whether the store takes writes.
+pub fn store_up(is_up: bool) {
+    gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
+}
+
+/// Counts a write that the store did not take.
+pub fn store_write_failed(reason: &'static str) {
+    counter!(STORE_WRITE_FAILURES, "reason" => reason).increment(1);
 }
 
 /// Counts a request to a model that has come to its end. `tokens` are those of its input and output.

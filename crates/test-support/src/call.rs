@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use futures::{FutureExt, future};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::frame::{Frame, Frames, QUEUE, received};
 use crate::listing::{rpc_error, server_info};
 use crate::state::{CallKey, Shared, Wire};
 use crate::stats::Recorder;
-use crate::tool::{Asks, Reply, Tool};
+use crate::tool::{Asks, Flood, Reply, Tool};
 
 /// A call that is about to be made.
 #[derive(Debug)]
@@ -43,7 +44,8 @@ impl Call {
     /// Whether the answer is more than one message, and so needs a stream of events.
     pub(crate) fn needs_events(&self) -> bool {
         let progress = self.tool.progress_every.is_some() && !self.progress_token().is_null();
-        progress || self.tool.asks.is_some() || matches!(self.tool.reply, Reply::Twice)
+        let says_more = self.tool.asks.is_some() || self.tool.floods.is_some();
+        progress || says_more || matches!(self.tool.reply, Reply::Twice)
     }
 
     /// The call runs while the frames are read, and ends when they are dropped.
@@ -95,6 +97,9 @@ impl Call {
         let asked = self.params["arguments"]["sleep_ms"].as_u64();
         let end = Instant::now() + asked.map_or(self.tool.delay, Duration::from_millis);
         let token = self.progress_token();
+        if let Some(flood) = self.tool.floods {
+            self.flood(flood, end, queue).await;
+        }
         if let Some(interval) = self.tool.progress_every.filter(|_| !token.is_null()) {
             let mut step = 0_u32;
             while Instant::now() + interval < end {
@@ -111,6 +116,28 @@ impl Call {
             self.ask(asks, end, queue).await;
         }
         tokio::time::sleep_until(end).await;
+    }
+
+    async fn flood(&self, flood: Flood, end: Instant, queue: &mpsc::Sender<Frame>) {
+        let comments = Bytes::from(": nothing to see here\n\n".repeat(1000));
+        let mut step = 0_u64;
+        while Instant::now() < end && !queue.is_closed() {
+            step += 1;
+            let notification = |method: &str, params: Value| {
+                json!({"jsonrpc": "2.0", "method": method, "params": params}).into()
+            };
+            let progress =
+                |step: u64| json!({"progressToken": self.progress_token(), "progress": step});
+            let frame = match flood {
+                Flood::Comments => Frame::Comments(comments.clone()),
+                Flood::Logs => {
+                    notification("notifications/message", json!({"level": "info", "data": step}))
+                }
+                Flood::StuckProgress => notification("notifications/progress", progress(1)),
+                Flood::Progress => notification("notifications/progress", progress(step)),
+            };
+            queue.send(frame).await.ok();
+        }
     }
 
     async fn ask(&self, asks: Asks, end: Instant, queue: &mpsc::Sender<Frame>) {
@@ -228,6 +255,7 @@ fn is_answer(frame: &Frame) -> bool {
             let is_said = |method: &str| text.contains(&format!(r#""method":"{method}"#));
             !is_said("notifications/") && !is_said("elicitation/create")
         }
+        Frame::Comments(_) => false,
         Frame::Padded { .. } | Frame::Break => true,
     }
 }

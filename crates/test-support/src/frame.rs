@@ -19,6 +19,8 @@ const FILLER: &[u8] = &[b'x'; 64 * 1024];
 #[derive(Debug)]
 pub(crate) enum Frame {
     Message(String),
+    /// Bytes of the event stream that are no message.
+    Comments(Bytes),
     /// A message too big to hold: `filler` times the letter x between head and tail.
     Padded {
         head: String,
@@ -83,6 +85,7 @@ fn chunks(before: &'static str, frame: Frame, after: &'static str) -> BoxStream<
         Frame::Message(text) => {
             stream::iter([Ok(Bytes::from(format!("{before}{text}{after}")))]).boxed()
         }
+        Frame::Comments(bytes) => stream::iter([Ok(bytes)]).boxed(),
         Frame::Padded { head, filler, tail } => {
             let whole = (0..filler / FILLER.len()).map(|_| Ok(Bytes::from_static(FILLER)));
             let rest = Bytes::from_static(&FILLER[..filler % FILLER.len()]);

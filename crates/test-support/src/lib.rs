@@ -39,5 +39,5 @@ pub use office::{CODE, OWN_CLIENT, Office};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;
-pub use tool::{Asks, Reply, Tool};
+pub use tool::{Asks, Flood, Reply, Tool};
 pub use wait::{free_port, wait_until};

@@ -155,7 +155,7 @@ impl ScriptedServerBuilder {
     /// Answers 401 to requests without this bearer token.
     #[must_use]
     pub fn requires_bearer(mut self, token: impl Into<String>) -> Self {
-        self.script.bearer = Some(token.into());
+        self.script.bearer = Arc::new(Mutex::new(Some(token.into())));
         self
     }
 
@@ -210,7 +210,7 @@ impl ScriptedServer {
             answers: Answers::Json,
             server_name: "scripted".to_owned(),
             instructions: None,
-            bearer: None,
+            bearer: Arc::default(),
             ttl_ms: 0,
             cache_scope: "private".to_owned(),
             tools_per_page: None,
@@ -270,6 +270,11 @@ impl ScriptedServer {
 
     pub async fn clear_fault(&self) {
         self.change_fault(None, None).await;
+    }
+
+    /// Takes only this token from now on.
+    pub fn set_bearer(&self, token: impl Into<String>) {
+        *self.shared.script.bearer.lock().expect("nobody panics with it") = Some(token.into());
     }
 
     /// Replaces the tools without telling anybody.

@@ -1,8 +1,8 @@
 //! What the requests of one server share: its script, its sessions and its open streams.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -68,7 +68,8 @@ pub(crate) struct Script {
     pub(crate) answers: Answers,
     pub(crate) server_name: String,
     pub(crate) instructions: Option<String>,
-    pub(crate) bearer: Option<String>,
+    /// Shared, so that it can be replaced while the server runs.
+    pub(crate) bearer: Arc<Mutex<Option<String>>>,
     pub(crate) ttl_ms: u64,
     pub(crate) cache_scope: String,
     pub(crate) tools_per_page: Option<usize>,

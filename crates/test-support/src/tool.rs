@@ -15,10 +15,24 @@ pub struct Tool {
     pub delay: Duration,
     pub progress_every: Option<Duration>,
     pub asks: Option<Asks>,
+    pub floods: Option<Flood>,
     pub reply: Reply,
     pub ignores_cancel: bool,
     /// The entry in the list, where it is not made of the members above.
     pub whole_entry: Option<Value>,
+}
+
+/// What a server sends as fast as it is read, during the whole wait of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flood {
+    /// Comments of the event stream.
+    Comments,
+    /// `notifications/message`.
+    Logs,
+    /// `notifications/progress` that never grows.
+    StuckProgress,
+    /// `notifications/progress` that grows.
+    Progress,
 }
 
 /// What a legacy server asks its caller during the wait. It goes on without the answer.
@@ -75,6 +89,7 @@ impl Tool {
             delay: Duration::ZERO,
             progress_every: None,
             asks: None,
+            floods: None,
             reply: Reply::Echo,
             ignores_cancel: false,
             whole_entry: None,
@@ -116,6 +131,13 @@ impl Tool {
     #[must_use]
     pub fn progress_every(mut self, milliseconds: u64) -> Self {
         self.progress_every = Some(Duration::from_millis(milliseconds.max(1)));
+        self
+    }
+
+    /// Sends this during the wait, as fast as it is read.
+    #[must_use]
+    pub fn floods(mut self, flood: Flood) -> Self {
+        self.floods = Some(flood);
         self
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
 use switchboard_gateway::{Gateway, SessionCall, SessionReply};
-use switchboard_model::Face;
+use switchboard_model::{Caller, Face};
 use switchboard_render::Rendering;
 use switchboard_sessions::{Look, Session};
 use switchboard_view::MetaTool;
@@ -50,6 +50,7 @@ pub(crate) async fn call(
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
             face: Face::Turn,
+            caller: Caller::of(session.owner.clone()),
             progress: Some(progress),
             seen: Some(seen),
         },

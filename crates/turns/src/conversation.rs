@@ -1,6 +1,6 @@
 //! The stored conversation of a session.
 
-use switchboard_chat::{Broken, History, Message, answer_dangling, check};
+use switchboard_chat::{Broken, History, Message, ToolReturn, answer_dangling, check};
 use switchboard_store::Store;
 
 use crate::TurnError;
@@ -17,12 +17,14 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Reads what a session has said. Calls that were interrupted are answered: those answers are new, and kept with
-    /// the next messages.
+    /// Reads what a session has said. Calls that were interrupted are answered, with the results that came before the
+    /// interruption where there are some: those answers are new, and kept with the next messages.
     pub(crate) async fn read(
         store: &Store,
         session: &str,
     ) -> Result<(Self, Vec<Message>), TurnError> {
+        // Before the messages: results that become messages meanwhile are found there.
+        let results = store.call_results(session).await?;
         let texts = store.messages(session).await?;
         let mut messages = Vec::with_capacity(texts.len());
         for (index, text) in texts.iter().enumerate() {
@@ -33,6 +35,12 @@ impl Conversation {
         let stored = messages.len();
         // An interrupted conversation ends with calls. One that is broken before its end is stored anew.
         let is_torn = matches!(check(&messages), Err(Broken::Between { .. }));
+        if let Some(Message::Assistant(reply)) = messages.last() {
+            let results = results.iter().filter_map(|text| serde_json::from_str(text).ok());
+            let of_reply = |result: &ToolReturn| reply.calls().any(|call| call.id == result.call);
+            let results: Vec<_> = results.filter(of_reply).map(Message::Tool).collect();
+            messages.extend(results);
+        }
         answer_dangling(&mut messages);
         let session = session.to_owned();
         let conversation = Self { store: store.clone(), session, stored, is_torn };
@@ -61,6 +69,13 @@ impl Conversation {
         }
         self.stored = messages.len();
         Ok(())
+    }
+
+    /// Stores the result of a call while others of the same reply still run.
+    pub(crate) async fn keep_result(&self, result: &ToolReturn) -> Result<(), TurnError> {
+        let text =
+            serde_json::to_string(result).map_err(|error| TurnError::Store(error.to_string()))?;
+        Ok(self.store.keep_call_result(&self.session, &result.call, &text).await?)
     }
 
     /// Stores a whole conversation in the place of the one that was read.

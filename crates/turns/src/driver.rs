@@ -13,9 +13,10 @@ use switchboard_chat::{
 use switchboard_gateway::Gateway;
 use switchboard_model::ModelSettings;
 use switchboard_providers::{Endpoint, ModelStream, Providers};
+use switchboard_render::Provider;
 use switchboard_sessions::{Look, Session};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
-use switchboard_wire::{Ask, Tools};
+use switchboard_wire::{Ask, Tools, refuses_json_schema};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -94,6 +95,26 @@ struct Request {
 }
 
 impl Request {
+    /// Sends it. `stored` is the conversation, unless the request has messages of its own.
+    async fn ask(
+        &self,
+        stored: &[Message],
+        session: &str,
+        turn: &str,
+    ) -> Result<ModelStream, ModelFault> {
+        let ask = Ask {
+            source: &self.source,
+            messages: self.messages.as_deref().unwrap_or(stored),
+            replay: self.replay.clone(),
+            tools: &self.tools,
+            settings: &self.settings,
+            session,
+            turn,
+            project: None,
+        };
+        self.endpoint.ask(&ask).instrument(self.span.clone()).await
+    }
+
     /// Counts it, once it has come to its end.
     fn ended(&self, outcome: &'static str, usage: Option<Usage>) {
         let tokens = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
@@ -155,6 +176,11 @@ impl Driver {
                         return self.give_up(&error, calls).await;
                     }
                 }
+                Action::KeepResult(result) => {
+                    if let Err(error) = self.conversation.keep_result(&result).await {
+                        return self.give_up(&error, calls).await;
+                    }
+                }
                 Action::Ask => match self.prepare() {
                     Ok(()) => {}
                     Err(fault) => self.turn.on(Input::Model(ModelEvent::Failed(fault))),
@@ -207,6 +233,10 @@ impl Driver {
 
     /// The store does not take the conversation: nothing goes on without it.
     async fn give_up(&mut self, error: &TurnError, calls: &mut JoinSet<Called>) {
+        if let TurnError::NotStored(failure) = error {
+            let error = &failure.in_full;
+            tracing::warn!(error, session = &*self.session.id, "a conversation cannot be kept");
+        }
         if matches!(error, TurnError::Store(_) | TurnError::Damaged { .. }) {
             tracing::error!(%error, session = &*self.session.id, "a conversation cannot be kept");
         }
@@ -228,7 +258,7 @@ impl Driver {
         self.state.asked = Some((endpoint.clone(), source.clone()));
         let settings = self.wanted.settings(endpoint.plan());
         let (seen, revision) = self.look();
-        let rendering = seen.rendering(shown::form_of(source.kind));
+        let rendering = seen.rendering(shown::form_of(&endpoint, source.kind));
         let stored = self.turn.messages();
         let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored));
         if let Some(correction) = self.turn.correction() {
@@ -280,19 +310,17 @@ impl Driver {
 
     /// Hears more of the answer; sends the request first where that is not done.
     async fn hear(&mut self) -> Vec<ModelEvent> {
-        let Some(request) = &self.state.request else { return Vec::new() };
         if self.state.stream.is_none() {
-            let ask = Ask {
-                source: &request.source,
-                messages: request.messages.as_deref().unwrap_or(self.turn.messages()),
-                replay: request.replay.clone(),
-                tools: &request.tools,
-                settings: &request.settings,
-                session: &self.session.id,
-                turn: &self.live.id,
-                project: None,
-            };
-            match request.endpoint.ask(&ask).instrument(request.span.clone()).await {
+            let Some(request) = &self.state.request else { return Vec::new() };
+            let (session, turn) = (self.session.id.clone(), self.live.id.clone());
+            let mut asked = request.ask(self.turn.messages(), &session, &turn).await;
+            if let Err(fault) = &asked
+                && self.declare_in_older_form(fault)
+                && let Some(request) = &self.state.request
+            {
+                asked = request.ask(self.turn.messages(), &session, &turn).await;
+            }
+            match asked {
                 Ok(stream) => self.state.stream = Some(stream),
                 Err(fault) => return vec![ModelEvent::Failed(Box::new(fault))],
             }
@@ -305,6 +333,21 @@ impl Driver {
             let text = "the provider's stream ended without an end";
             vec![ModelEvent::Failed(Box::new(ModelFault::new(FaultKind::Interrupted, text)))]
         })
+    }
+
+    /// Declares the tools of the request anew where a backend of Gemini does not know the newer form, once; says
+    /// whether it did. The refused request had no effect.
+    fn declare_in_older_form(&mut self, fault: &ModelFault) -> bool {
+        let Some(request) = &mut self.state.request else { return false };
+        let is_newer = request.tools.newest.provider == Provider::Gemini;
+        if !is_newer
+            || !refuses_json_schema(&request.source, fault)
+            || !request.endpoint.try_parameters()
+        {
+            return false;
+        }
+        request.tools = Tools::only(request.seen.rendering(Provider::GeminiParameters));
+        true
     }
 
     fn heard(&mut self, mut event: ModelEvent) {

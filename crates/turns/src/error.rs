@@ -1,7 +1,7 @@
 //! Why a turn cannot begin, or a conversation not be read or changed.
 
 use switchboard_chat::{HistoryError, ModelFault, OverlayError};
-use switchboard_store::StoreError;
+use switchboard_store::{StoreError, StoreFailure};
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum TurnError {
     Stopping,
     #[error("{0}")]
     Store(String),
+    /// The store failed, and what was to be stored is not.
+    #[error(transparent)]
+    NotStored(StoreFailure),
 }
 
 impl TurnError {
@@ -50,13 +53,13 @@ impl TurnError {
             | Self::Overlay(_)
             | Self::History(_) => "bad_request",
             Self::Stopping => "stopping",
-            Self::Damaged { .. } | Self::Store(_) => "store",
+            Self::Damaged { .. } | Self::Store(_) | Self::NotStored(_) => "store",
         }
     }
 }
 
 impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error.in_full())
+        Self::NotStored(error.into())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
+use switchboard_providers::Endpoint;
 use switchboard_render::{Apply, Delta, Provider, RenderedTool, Rendering};
 use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 
@@ -25,12 +26,15 @@ pub(crate) struct Stretch {
     changes: Vec<ToolChange>,
 }
 
-/// The form in which a kind of provider takes tools.
-pub(crate) fn form_of(kind: ProviderKind) -> Provider {
+/// The form in which a provider takes tools.
+pub(crate) fn form_of(endpoint: &Endpoint, kind: ProviderKind) -> Provider {
     match kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => Provider::OpenAi,
         ProviderKind::OpenAiChat => Provider::OpenAiChat,
         ProviderKind::Anthropic => Provider::Anthropic,
+        ProviderKind::Gemini | ProviderKind::CodeAssist if endpoint.declares_parameters() => {
+            Provider::GeminiParameters
+        }
         ProviderKind::Gemini | ProviderKind::CodeAssist => Provider::Gemini,
     }
 }

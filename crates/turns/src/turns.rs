@@ -74,8 +74,9 @@ impl Turns {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Arc<Self> {
         // Before the plan is read: a reload between would be overlooked.
-        let mut plans = board.plans();
-        let providers = Arc::new(Providers::new(&board.plan().providers, environment));
+        let mut versions = board.versions();
+        let mut plan = board.plan();
+        let providers = Arc::new(Providers::new(&plan.providers, environment));
         let turns = Arc::new(Self {
             gateway,
             providers: providers.clone(),
@@ -90,8 +91,12 @@ impl Turns {
         });
         let (board, stop) = (board.clone(), turns.stop.clone());
         turns.running.spawn(async move {
-            while let Some(Ok(())) = stop.run_until_cancelled(plans.changed()).await {
-                providers.set(&board.plan().providers);
+            while let Some(Ok(())) = stop.run_until_cancelled(versions.changed()).await {
+                let now = board.plan();
+                if !Arc::ptr_eq(&plan, &now) {
+                    providers.set(&now.providers);
+                    plan = now;
+                }
             }
         });
         turns
@@ -188,8 +193,6 @@ impl Turns {
         live: Arc<LiveTurn>,
         new: NewTurn,
     ) -> Result<Driver, TurnError> {
-        // A message belongs to a session that is stored.
-        self.gateway.sessions().keeper.flush().await;
         new.check()?;
         let wanted = Wanted::of(&new);
         // What cannot be asked at all is said before anything is kept.
@@ -213,6 +216,8 @@ impl Turns {
             conversation.replace(&messages).await?;
             (before, stretch) = (messages.len().saturating_sub(said), None);
         }
+        // What the person said is stored before anybody is told that the turn began.
+        conversation.keep(&messages).await?;
         let limits = TurnLimits::default();
         let limits = TurnLimits {
             rounds: new.max_rounds.unwrap_or(limits.rounds),
@@ -262,12 +267,18 @@ impl Turns {
     }
 
     /// The session is about to end: its turn ends before it, so that nothing is kept for a session that is gone, or for
-    /// another one of the same name.
-    pub async fn forget(&self, session: &str) {
+    /// another one of the same name. While the store takes no writes the session cannot end, and its turn goes on.
+    pub async fn end_of(&self, session: &str) -> Result<(), TurnError> {
         if let Some(turn) = self.running(session) {
+            self.store.check_writable().await?;
             turn.cancel();
             turn.ended().await;
         }
+        Ok(())
+    }
+
+    /// Forgets the turns of a session that has ended.
+    pub fn forget(&self, session: &str) {
         let mut book = self.book();
         book.stretches.remove(session);
         book.ended.retain(|(_, turn)| turn.session != session);
@@ -288,7 +299,6 @@ impl Turns {
         let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
         let mut slot = self.take_slot(&import)?;
         slot.is_import = true;
-        self.gateway.sessions().keeper.flush().await;
         let mut conversation = Conversation::unread(&self.store, &session.id).await?;
         conversation.replace(&history.messages).await?;
         self.book().stretches.remove(&*session.id);
@@ -395,7 +405,7 @@ fn failed(error: &TurnError) -> TurnEnd {
 pub(crate) fn not_kept(error: &TurnError) -> Problem {
     let (kind, blame, advice) = match error {
         TurnError::Provider(fault) => return (&**fault).into(),
-        TurnError::Store(_) | TurnError::Damaged { .. } => (
+        TurnError::Store(_) | TurnError::NotStored(_) | TurnError::Damaged { .. } => (
             "not_kept",
             "switchboard",
             "look at the log of the board and at the disk of its data directory",
@@ -416,8 +426,11 @@ pub(crate) fn not_kept(error: &TurnError) -> Problem {
         }
     };
     let message = match error {
+        TurnError::NotStored(failure) if failure.is_outage => {
+            format!("the conversation cannot be read or kept: {}", failure.reason)
+        }
         // It names files of this machine, and belongs into the log.
-        TurnError::Store(_) | TurnError::Damaged { .. } => {
+        TurnError::Store(_) | TurnError::NotStored(_) | TurnError::Damaged { .. } => {
             "the conversation cannot be read or kept; the log of the board says why".into()
         }
         _ => error.to_string(),

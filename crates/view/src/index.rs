@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use switchboard_model::{CanonicalName, Naming, Plan, ServerName, ServerPlan, denied_servers};
+use switchboard_model::{
+    CanonicalName, NO_TOOLSET, Naming, Plan, ServerName, ServerPlan, denied_servers,
+};
 use switchboard_registry::{Catalog, CatalogTool};
 use wildmatch::WildMatch;
 
@@ -350,7 +352,8 @@ fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
         })
         .collect();
     let local = ServerName::local();
-    let of_servers = plan.servers.iter().map(|server| {
+    let makes_set = |server: &&ServerPlan| server.toolset.as_deref() != Some(NO_TOOLSET);
+    let of_servers = plan.servers.iter().filter(makes_set).map(|server| {
         let name = &server.spec.name;
         (server.toolset.clone().unwrap_or_else(|| name.to_string()), name)
     });

@@ -81,12 +81,14 @@ pub(super) fn server(name: &str) -> ServerPlan {
             place: "true".into(),
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
         },
         mode: AdmissionMode::Dynamic,
         default_limits: None,
         tool_allowlist: None,
         tool_denylist: Vec::new(),
         required: false,
+        required_origin: switchboard_model::RequiredOrigin::Nowhere,
         toolset: None,
         prompts: None,
         poll_interval: None,
@@ -732,4 +734,14 @@ proptest! {
         prop_assert_eq!(text(&before, ListEra::Modern), text(&after, ListEra::Modern));
         prop_assert!(before.lists_same(&after));
     }
+}
+
+#[test]
+fn a_server_whose_set_is_hidden_makes_none_and_its_tools_stay() {
+    let index = index(|plan| plan.servers[1].toolset = Some(switchboard_model::NO_TOOLSET.into()));
+    let names: Vec<_> = index.toolsets().map(|set| set.name.as_str()).collect();
+    assert!(names.contains(&"market") && !names.contains(&"notes"), "{names:?}");
+    assert!(!names.contains(&switchboard_model::NO_TOOLSET), "{names:?}");
+    let notes = index.entries().iter().filter(|entry| entry.tool.name.server().as_str() == "notes");
+    assert!(notes.count() > 0);
 }

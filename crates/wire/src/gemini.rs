@@ -14,6 +14,6 @@ mod stream;
 #[cfg(test)]
 mod stream_tests;
 
-pub(crate) use fault::fault;
+pub(crate) use fault::{fault, refuses_json_schema};
 pub(crate) use request::request;
 pub(crate) use stream::GeminiWire;

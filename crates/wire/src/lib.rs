@@ -31,7 +31,7 @@ mod scan;
 mod secrets;
 mod sse;
 
-use switchboard_chat::Source;
+use switchboard_chat::{ModelFault, Source};
 use switchboard_model::ProviderKind;
 
 pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
@@ -47,4 +47,11 @@ pub fn binds_thoughts(source: &Source) -> bool {
 /// Whether this model takes changes of its tools within the conversation.
 pub fn takes_tool_changes(source: &Source) -> bool {
     source.kind == ProviderKind::Anthropic && anthropic::takes_tool_changes(&source.model)
+}
+
+/// Whether a backend of Gemini refused a request because of the newer field for what a tool takes, so that the same
+/// request with the older one may be taken.
+pub fn refuses_json_schema(source: &Source, fault: &ModelFault) -> bool {
+    matches!(source.kind, ProviderKind::Gemini | ProviderKind::CodeAssist)
+        && gemini::refuses_json_schema(fault)
 }

@@ -35,6 +35,7 @@ fn word(action: Action) -> String {
         Action::Call(call) => format!("call {}", call.id),
         Action::StopCalls => "stop".into(),
         Action::Keep => "keep".into(),
+        Action::KeepResult(result) => format!("keep {}", result.call),
         Action::Emit(TurnEvent::Done { status, .. }) => format!("done {}", status.as_str()),
         Action::Emit(TurnEvent::Error { error }) => format!("error {}", error.kind),
         Action::Emit(event) => event.name().into(),
@@ -119,10 +120,10 @@ fn calls_run_side_by_side_and_their_results_come_in_call_order() {
             "call call_t_2"
         ]
     );
-    assert_eq!(answer(&mut turn, "call_t_2"), ["tool_result"]);
-    assert_eq!(answer(&mut turn, "call_t_0"), ["tool_result"]);
+    assert_eq!(answer(&mut turn, "call_t_2"), ["keep call_t_2", "tool_result"]);
+    assert_eq!(answer(&mut turn, "call_t_0"), ["keep call_t_0", "tool_result"]);
     assert_eq!(answer(&mut turn, "call_t_0"), [""; 0], "a second result of a call is nothing");
-    assert_eq!(answer(&mut turn, "call_t_1"), ["tool_result", "keep", "ask"]);
+    assert_eq!(answer(&mut turn, "call_t_1"), ["keep", "tool_result", "ask"]);
     assert_eq!(order(&turn), "user calls call_t_0 call_t_1 call_t_2");
     check(turn.messages()).unwrap();
 }
@@ -132,7 +133,7 @@ fn the_same_call_brought_twice_by_a_stream_runs_once() {
     let mut turn = turn();
     let twice = vec![wire_call("echo", json!({}), "w"), wire_call("echo", json!({}), "w")];
     assert_eq!(model(&mut turn, finished(twice)), ["keep", "tool_call", "call call_t_0"]);
-    assert_eq!(answer(&mut turn, "call_t_0"), ["tool_result", "keep", "ask"]);
+    assert_eq!(answer(&mut turn, "call_t_0"), ["keep", "tool_result", "ask"]);
     let alike = vec![wire_call("echo", json!({}), "x"), wire_call("echo", json!({}), "y")];
     assert_eq!(
         model(&mut turn, finished(alike)),
@@ -153,6 +154,17 @@ fn what_cannot_be_read_is_answered_and_not_run() {
         ["keep", "tool_call", "tool_result", "keep", "ask"]
     );
     assert_eq!(order(&turn), "user calls call_t_0!");
+
+    let mut turn = super::turn::turn();
+    let mut both = vec![wire_call("echo", json!({}), "v"), wire_call("echo", json!({}), "w")];
+    if let Block::ToolCall(call) = &mut both[1] {
+        call.unreadable = Some("{".into());
+    }
+    assert_eq!(
+        model(&mut turn, finished(both)),
+        ["keep", "tool_call", "call call_t_0", "tool_call", "keep call_t_1", "tool_result"],
+        "it is stored while the other one runs"
+    );
 }
 
 #[test]
@@ -183,7 +195,7 @@ fn rounds_same_results_and_tokens_have_limits() {
     model(&mut turn, calls(1));
     assert_eq!(
         answer(&mut turn, "call_t_0"),
-        ["tool_result", "keep", "error limit", "done limited", "end"]
+        ["keep", "tool_result", "error limit", "done limited", "end"]
     );
 
     let mut turn = limited(TurnLimits { calls: 2, ..TurnLimits::default() });
@@ -376,7 +388,11 @@ proptest! {
                         prop_assert!(check(turn.messages()).is_ok());
                     }
                     Action::End => ends += 1,
-                    Action::Keep | Action::Drop | Action::Wait(_) | Action::Emit(_) => {}
+                    Action::Keep
+                    | Action::KeepResult(_)
+                    | Action::Drop
+                    | Action::Wait(_)
+                    | Action::Emit(_) => {}
                 }
             }
             let input = input(kind, &running);

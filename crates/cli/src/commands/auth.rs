@@ -14,7 +14,7 @@ use switchboard_runtime::StoredTokens;
 use crate::args::{AuthCommand, Globals};
 use crate::embedded::{find_server, load_config, open_store};
 use crate::failure::Failure;
-use crate::output::{Output, state_cell};
+use crate::output::{Output, cell, state_cell};
 
 /// How long somebody may take to sign in.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -183,10 +183,10 @@ fn row(name: &str, state: &SignInState, now_ms: i64) -> Vec<Cell> {
         (None, _) => "-".to_owned(),
     };
     vec![
-        Cell::new(name),
+        cell(name),
         state_cell(word(state, now_ms)),
-        Cell::new(state.issuer.as_deref().unwrap_or("-")),
-        Cell::new(if state.scopes.is_empty() { "-".to_owned() } else { state.scopes.join(" ") }),
-        Cell::new(end),
+        cell(state.issuer.as_deref().unwrap_or("-")),
+        cell(if state.scopes.is_empty() { "-".to_owned() } else { state.scopes.join(" ") }),
+        cell(end),
     ]
 }

@@ -1,83 +1,139 @@
-//! `calls`: recent records, or a kept result.
+//! `calls`: recent records, those that come, or a kept result.
 
 use std::process::ExitCode;
 
 use comfy_table::Cell;
+use jiff::Timestamp;
 use switchboard_api::{RecordList, RecordView};
-use switchboard_http::present;
-use switchboard_store::CallFilter;
+use switchboard_model::CallOutcome;
 
+use super::calls_follow::{Follower, News};
+use super::calls_source::{CallSource, filter};
+use super::interrupted;
 use crate::args::{CallsArguments, Globals};
-use crate::embedded::open_store;
 use crate::failure::Failure;
-use crate::output::{Output, state_cell};
-use crate::remote::Remote;
+use crate::output::{Output, cell, harmless, state_cell};
+use crate::session_backend::LOCAL_OWNER;
 
 /// How much of a kept result is read at a time.
 const SLICE: u64 = 1024 * 1024;
+/// Characters of an error that a table shows; `--json` has all of it.
+const MAX_ERROR: usize = 100;
 
 pub(crate) async fn run(
     globals: &Globals,
     wanted: &CallsArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    let filter = filter(wanted, Timestamp::now())?;
+    let source = CallSource::open(globals).await?;
     if let Some(handle) = &wanted.result {
-        return print_result(globals, handle, output).await;
+        return print_result(&source, handle, output).await;
     }
-    let list = if let Some(url) = &globals.url {
-        Remote::new(url)?.calls(wanted).await?
-    } else {
-        let filter = CallFilter {
-            limit: wanted.limit,
-            tool: wanted.tool.clone(),
-            outcome: wanted.outcome.clone(),
-            before: None,
-        };
-        let calls = open_store(globals).await?.recent_calls(&filter).await?;
-        RecordList { calls: calls.iter().map(present::record).collect() }
-    };
+    if wanted.follow {
+        let following = follow(&source, Follower::new(filter), output);
+        tokio::select! {
+            failed = following => return Err(failed),
+            () = interrupted() => return Ok(ExitCode::SUCCESS),
+        }
+    }
+    let list = RecordList { calls: source.read(&filter).await? };
     if output.is_json() {
         output.json(&list);
     } else if list.calls.is_empty() {
         output.note("no calls are recorded");
     } else {
-        let header = ["time", "tool", "outcome", "waited", "ran", "bytes", "via"];
-        output.table(&header, list.calls.iter().map(row).collect());
+        // Who asks for failures wants to know why.
+        let is_long = wanted.long || wanted.outcome.is_some_and(|how| how != CallOutcome::Ok);
+        let mut header = vec!["time", "tool", "outcome", "waited", "ran", "bytes", "via"];
+        if is_long {
+            header.extend(["session", "error"]);
+        }
+        output.table(&header, list.calls.iter().map(|call| row(call, is_long)).collect());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(call: &RecordView) -> Vec<Cell> {
-    let unknown = || format!("{} (unknown)", call.requested);
-    vec![
-        Cell::new(&call.started_at),
-        Cell::new(call.tool.clone().unwrap_or_else(unknown)),
+fn row(call: &RecordView, is_long: bool) -> Vec<Cell> {
+    let mut row = vec![
+        cell(&call.started_at),
+        cell(tool(call)),
         state_cell(&call.outcome),
-        Cell::new(format!("{:.1} ms", call.wait_ms)),
-        Cell::new(format!("{:.1} ms", call.run_ms)),
-        Cell::new(call.result_bytes),
-        Cell::new(&call.face),
-    ]
+        cell(format!("{:.1} ms", call.wait_ms)),
+        cell(format!("{:.1} ms", call.run_ms)),
+        cell(call.result_bytes),
+        cell(via(call)),
+    ];
+    if is_long {
+        row.push(cell(call.session.as_deref().unwrap_or("-")));
+        row.push(cell(error(call).unwrap_or_default()));
+    }
+    row
+}
+
+/// Through which face it came, from which client and, where it was not somebody at this machine, from whom.
+fn via(call: &RecordView) -> String {
+    let principal = call.principal.as_deref().filter(|principal| *principal != LOCAL_OWNER);
+    let parts = [Some(call.face.as_str()), call.client.as_deref(), principal];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn tool(call: &RecordView) -> String {
+    call.tool.clone().unwrap_or_else(|| format!("{} (unknown)", call.requested))
+}
+
+/// The first line of what went wrong.
+fn error(call: &RecordView) -> Option<String> {
+    let text = call.message.as_deref()?.trim();
+    let line = text.lines().next()?;
+    let is_whole = line == text && line.chars().count() <= MAX_ERROR;
+    let shown: String = line.chars().take(MAX_ERROR).collect();
+    Some(if is_whole { shown } else { format!("{shown}…") })
+}
+
+/// Shows what comes until a look fails.
+async fn follow(source: &CallSource, mut follower: Follower, output: Output) -> Failure {
+    let mut news = follower.first(source).await;
+    loop {
+        match news {
+            Ok(News { calls, is_incomplete }) => {
+                for call in &calls {
+                    output.data(&line(call, output));
+                }
+                if is_incomplete {
+                    output.note("more calls ended than can be followed; some are not shown");
+                }
+            }
+            Err(failure) => return failure,
+        }
+        news = follower.next(source).await;
+    }
+}
+
+fn line(call: &RecordView, output: Output) -> String {
+    if output.is_json() {
+        return serde_json::to_string(call).unwrap_or_default();
+    }
+    let mut parts = vec![
+        call.started_at.clone(),
+        tool(call),
+        call.outcome.clone(),
+        format!("{:.1} ms", call.wait_ms + call.run_ms),
+        format!("{} bytes", call.result_bytes),
+        via(call),
+    ];
+    parts.extend(error(call));
+    harmless(&parts.join("  "))
 }
 
 async fn print_result(
-    globals: &Globals,
+    source: &CallSource,
     handle: &str,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let remote = globals.url.as_deref().map(Remote::new).transpose()?;
-    let store = if remote.is_none() { Some(open_store(globals).await?) } else { None };
     let mut offset = 0;
     loop {
-        let slice = match (&remote, &store) {
-            (Some(remote), _) => Some(remote.result(handle, offset).await?),
-            (None, Some(store)) => {
-                let slice = store.read_result(handle, offset, SLICE).await?;
-                slice.map(|slice| (slice.bytes, slice.total))
-            }
-            (None, None) => None,
-        };
-        let Some((bytes, total)) = slice else {
+        let Some((bytes, total)) = source.result(handle, offset, SLICE).await? else {
             return Err(Failure::usage(format!("there is no result '{handle}'"))
                 .with_hint(Some("large results are kept for a day".into())));
         };

@@ -12,6 +12,7 @@ use switchboard_config::{
 };
 use switchboard_model::ServerName;
 
+use super::connect_move;
 use crate::args::{ConnectArguments, Globals, of_flag};
 use crate::embedded::config_source;
 use crate::failure::Failure;
@@ -35,7 +36,8 @@ pub(crate) fn run(
         Some(file) => file.clone(),
         None => usual_file(client)?,
     };
-    let written = if wanted.write { Some(write(&entry, &file, wanted)?) } else { None };
+    let written =
+        if wanted.write { Some(write(globals, &entry, client, &file, wanted)?) } else { None };
     if output.is_json() {
         output.json(&json!({
             "client": client.as_str(),
@@ -44,7 +46,9 @@ pub(crate) fn run(
             "entry": entry.to_json(),
             "text": entry.file_text(),
             "changed": written.as_ref().is_some_and(|written| written.changed),
-            "backup": written.and_then(|written| written.backup),
+            "backup": written.as_ref().and_then(|written| written.backup.as_ref()),
+            "moved": written.as_ref().map(|written| &written.moved),
+            "notes": written.as_ref().map(|written| &written.notes),
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -53,14 +57,23 @@ pub(crate) fn run(
             output.data(&entry.file_text());
             output.note(&format!("This belongs into {}; --write puts it there.", file.display()));
         }
-        Some(Written { changed: false, .. }) => {
-            output.data(&format!("{}: nothing changed", file.display()));
-        }
-        Some(Written { backup, .. }) => {
-            let backup = backup
+        Some(written) => {
+            for note in &written.notes {
+                output.note(note);
+            }
+            if let Some((config, moved)) = &written.moved {
+                let names = moved.join(", ");
+                output.data(&format!("{}: took over {names}", config.display()));
+            }
+            let backup = written
+                .backup
                 .map(|backup| format!("; what was there is in {}", backup.display()))
                 .unwrap_or_default();
-            output.data(&format!("{}: `{}` written{backup}", file.display(), wanted.name));
+            output.data(&if written.changed {
+                format!("{}: `{}` written{backup}", file.display(), wanted.name)
+            } else {
+                format!("{}: nothing changed", file.display())
+            });
         }
     }
     if key == KeyUse::FromVariable {
@@ -180,9 +193,18 @@ struct Written {
     changed: bool,
     /// Where the file as it was before is kept.
     backup: Option<PathBuf>,
+    /// The configuration that has taken servers over, and which.
+    moved: Option<(PathBuf, Vec<String>)>,
+    notes: Vec<String>,
 }
 
-fn write(entry: &ClientEntry, file: &Path, wanted: &ConnectArguments) -> Result<Written, Failure> {
+fn write(
+    globals: &Globals,
+    entry: &ClientEntry,
+    client: Client,
+    file: &Path,
+    wanted: &ConnectArguments,
+) -> Result<Written, Failure> {
     check_replaceable(file)?;
     let before = match std::fs::read_to_string(file) {
         Ok(text) => Some(text),
@@ -195,8 +217,37 @@ fn write(entry: &ClientEntry, file: &Path, wanted: &ConnectArguments) -> Result<
     let refused = |why: Unwritable| {
         Failure::start(format!("{} {why}", file.display())).with_hint(Some(why.hint().into()))
     };
-    let laid = entry.lay_into(before.as_deref().unwrap_or_default(), same_name).map_err(refused)?;
-    let Laid::Changed(text) = laid else { return Ok(Written { changed: false, backup: None }) };
+    let there = before.clone().unwrap_or_default();
+    let mut text = match entry.lay_into(&there, same_name).map_err(refused)? {
+        Laid::Unchanged => there.clone(),
+        Laid::Changed(text) => text,
+    };
+    let (mut notes, mut moved) = (Vec::new(), None);
+    match connect_move::servers_of(file, &there, &wanted.name) {
+        Some(servers) if wanted.take_over => {
+            let plan = connect_move::plan(globals, client, &text, &servers)?;
+            notes.extend(plan.notes.into_iter().map(|note| format!("note: {note}")));
+            // The configuration first: a server is never in neither file.
+            if !plan.moved.is_empty() {
+                if let Ok(before) = std::fs::read_to_string(&plan.config) {
+                    back_up(&plan.config, &before)?;
+                }
+                replace_file(&plan.config, &plan.config_text)?;
+                moved = Some((plan.config, plan.moved));
+            }
+            text = plan.client_text;
+        }
+        Some(servers) => notes.push(connect_move::twice_note(client, &servers)),
+        None => {}
+    }
+    if client == Client::ClaudeCode
+        && let Ok(project) = std::env::current_dir()
+    {
+        notes.extend(connect_move::claude_state_note(&project));
+    }
+    if text == there {
+        return Ok(Written { changed: false, backup: None, moved, notes });
+    }
     // The usual place may be missing when the client has not run yet; a place that was named is not made up.
     if let (None, Some(directory)) = (&wanted.file, file.parent()) {
         std::fs::create_dir_all(directory).map_err(|error| {
@@ -205,7 +256,7 @@ fn write(entry: &ClientEntry, file: &Path, wanted: &ConnectArguments) -> Result<
     }
     let backup = before.map(|before| back_up(file, &before)).transpose()?;
     replace_file(file, &text)?;
-    Ok(Written { changed: true, backup })
+    Ok(Written { changed: true, backup, moved, notes })
 }
 
 fn back_up(file: &Path, before: &str) -> Result<PathBuf, Failure> {

@@ -7,7 +7,7 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_mcp::{ConnectOptions, Connection};
-use switchboard_model::{Plan, ProviderKind, ServerPlan, ToolList, render_duration};
+use switchboard_model::{Plan, ProviderKind, ServerPlan, Sharing, ToolList, render_duration};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
 use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
@@ -125,7 +125,11 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Vec<Fi
             ));
             let era = connection.era().as_str();
             connection.close().await;
-            let says = format!("{} tools, {era} era, connected in {took}", list.tools.len());
+            let mut says = format!("{} tools, {era} era, connected in {took}", list.tools.len());
+            if let Sharing::PerSession { most, .. } = server.spec.sharing {
+                says.push_str(", a process for each session, at most ");
+                says.push_str(&most.to_string());
+            }
             let mut findings = vec![Finding::well(subject, says)];
             findings.extend(look_at_definitions(server, &list));
             findings

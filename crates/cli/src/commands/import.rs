@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
-use switchboard_config::{import_servers, merge_into};
+use switchboard_config::{ImportScope, import_servers, merge_into};
 
 use crate::args::ImportArguments;
 use crate::failure::Failure;
@@ -13,7 +13,9 @@ use crate::replace_file::replace_file;
 
 pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, Failure> {
     let text = read(&wanted.file)?;
-    let imported = import_servers(&wanted.file.display().to_string(), &text)?;
+    let project = wanted.project.as_deref().map(project_of).transpose()?;
+    let scope = project.as_deref().map_or(ImportScope::Everything, ImportScope::Project);
+    let imported = import_servers(&wanted.file.display().to_string(), &text, scope)?;
     let mode = wanted.mode.into();
     let mut names: Vec<_> = imported.servers.iter().map(|server| server.name.clone()).collect();
     let mut notes = imported.notes.clone();
@@ -51,6 +53,14 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
         None => output.data(&imported.to_yaml(mode)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The project as other programs name it: by its whole path.
+fn project_of(directory: &Path) -> Result<String, Failure> {
+    let whole = directory.canonicalize().or_else(|_| std::path::absolute(directory));
+    let whole = whole
+        .map_err(|error| Failure::usage(format!("--project {}: {error}", directory.display())))?;
+    Ok(whole.display().to_string())
 }
 
 /// Notes begin with the name of their server.

@@ -12,7 +12,7 @@ use switchboard_store::{Store, StoredKey};
 use crate::args::{Globals, KeyAddArguments, KeyCommand};
 use crate::embedded::open_store;
 use crate::failure::Failure;
-use crate::output::{Output, state_cell};
+use crate::output::{Output, cell, state_cell};
 
 /// Names that are less alike than this are no suggestion.
 const ALIKE: f64 = 0.7;
@@ -166,12 +166,12 @@ fn view(key: &StoredKey, now: Timestamp) -> Value {
 
 fn row(key: &StoredKey, now: Timestamp) -> Vec<Cell> {
     let or = |at_ms: Option<i64>, other: &str| {
-        Cell::new(at_ms.and_then(moment).unwrap_or_else(|| other.to_owned()))
+        cell(at_ms.and_then(moment).unwrap_or_else(|| other.to_owned()))
     };
     vec![
-        Cell::new(&key.name),
-        Cell::new(&key.id),
-        Cell::new(&key.role),
+        cell(&key.name),
+        cell(&key.id),
+        cell(&key.role),
         state_cell(state(key, now)),
         or(Some(key.created_at_ms), "-"),
         or(key.last_used_at_ms, "never"),

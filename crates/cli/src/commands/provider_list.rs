@@ -10,7 +10,7 @@ use switchboard_providers::Providers;
 use crate::args::Globals;
 use crate::embedded::load_config;
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 use crate::remote::Remote;
 
 pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
@@ -40,5 +40,5 @@ fn row(provider: &ProviderView) -> Vec<Cell> {
         provider.source.clone(),
         text(&provider.base_url),
     ];
-    cells.map(Cell::new).to_vec()
+    cells.map(cell).to_vec()
 }

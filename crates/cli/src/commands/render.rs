@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use comfy_table::Cell;
 use switchboard_api::{RenderedToolView, RenderingView};
 use switchboard_render::{Provider, UnknownProvider};
 
 use crate::args::{Globals, RenderArguments};
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 use crate::session_backend::SessionBackend;
 
 pub(crate) async fn run(
@@ -54,7 +53,7 @@ fn explain(rendered: &RenderingView, output: Output) {
     let row = |tool: &RenderedToolView| {
         let rewrites = tool.rewrites.len();
         let rewrites = if rewrites == 0 { "as it is".into() } else { format!("{rewrites} times") };
-        [tool.name.clone(), tool.tokens.to_string(), rewrites].map(Cell::new).to_vec()
+        [tool.name.clone(), tool.tokens.to_string(), rewrites].map(cell).to_vec()
     };
     output.table(&header, explained.iter().map(row).collect());
     for tool in explained {

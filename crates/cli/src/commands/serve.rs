@@ -1,5 +1,6 @@
 //! `serve`: the board, until it is stopped.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,13 +24,15 @@ use crate::embedded::{
     start_gateway,
 };
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::file_limit;
+use crate::output::{Output, cell};
 
 pub(crate) async fn run(
     globals: &Globals,
     wanted: &ServeArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    file_limit::raise();
     let metrics = install_metrics();
     let plan = load_config(globals, output)?.plan;
     // Said before anything is connected: a set that does not exist is a reason not to start.
@@ -37,21 +40,7 @@ pub(crate) async fn run(
     let store = open_store(globals).await?;
     let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
     let is_wide = !is_loopback(&wanted.listen);
-    if is_wide && gatekeeper.is_open() {
-        return Err(Failure::start(format!(
-            "{} can be reached from other machines, and this board asks nobody for credentials",
-            wanted.listen
-        ))
-        .with_hint(Some(
-            "listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`"
-                .into(),
-        )));
-    }
-    // A taken port should be known before forty servers are connected.
-    let listener = TcpListener::bind(wanted.listen).await.map_err(|error| {
-        Failure::start(format!("cannot listen on {}: {error}", wanted.listen))
-            .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
-    })?;
+    let listener = listen(wanted.listen, &gatekeeper).await?;
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
@@ -107,6 +96,24 @@ pub(crate) async fn run(
     worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Listens, unless other machines could reach a board that asks nobody for credentials.
+async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListener, Failure> {
+    if !is_loopback(&address) && gatekeeper.is_open() {
+        return Err(Failure::start(format!(
+            "{address} can be reached from other machines, and this board asks nobody for credentials",
+        ))
+        .with_hint(Some(
+            "listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`"
+                .into(),
+        )));
+    }
+    // A taken port should be known before forty servers are connected.
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::start(format!("cannot listen on {address}: {error}"))
+            .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
+    })
 }
 
 /// The first signal asks for an orderly end, the second one does not ask.
@@ -165,5 +172,5 @@ fn row(server: &ServerView) -> Vec<Cell> {
     };
     let era = server.era.as_deref().unwrap_or("-");
     let tools = server.tools.to_string();
-    [&server.name, era, &server.transport, &server.mode, &tools, &time].map(Cell::new).to_vec()
+    [&server.name, era, &server.transport, &server.mode, &tools, &time].map(cell).to_vec()
 }

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use comfy_table::Cell;
-use switchboard_api::ServerList;
+use switchboard_api::{ServerList, ServerView, SessionProcesses};
 
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::{Output, state_cell};
+use crate::output::{Output, cell, state_cell};
 
 pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
     let backend = Backend::open_to_look(globals, output, None).await?;
@@ -29,20 +28,30 @@ pub(crate) fn show(list: &ServerList, output: Output) {
     let header = ["server", "state", "era", "transport", "mode", "tools", "time", "place"];
     let rows = list.servers.iter().map(|server| {
         vec![
-            Cell::new(&server.name),
+            cell(&server.name),
             state_cell(&server.state),
-            Cell::new(server.era.as_deref().unwrap_or("-")),
-            Cell::new(&server.transport),
-            Cell::new(&server.mode),
-            Cell::new(server.tools),
-            Cell::new(server.connect_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms"))),
-            Cell::new(&server.place),
+            cell(server.era.as_deref().unwrap_or("-")),
+            cell(transport(server)),
+            cell(&server.mode),
+            cell(server.tools),
+            cell(server.connect_ms.map_or_else(|| "-".into(), |ms| format!("{ms} ms"))),
+            cell(&server.place),
         ]
     });
     output.table(&header, rows.collect());
     for server in &list.servers {
         if let Some(error) = &server.error {
             output.note(&format!("{}: {error}", server.name));
+        }
+    }
+}
+
+/// The transport, and how many sessions have a process of their own where each may.
+fn transport(server: &ServerView) -> String {
+    match &server.session_processes {
+        None => server.transport.clone(),
+        Some(SessionProcesses { running, most }) => {
+            format!("{}, per session ({running}/{most})", server.transport)
         }
     }
 }

@@ -1,17 +1,21 @@
 //! `session`: chats and connected clients, each with its own view of the tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use comfy_table::Cell;
 use serde_json::json;
-use switchboard_api::{NewSession, SessionChange, SessionTools, SessionView};
+use switchboard_api::{
+    NewSession, OwnServerBody, OwnTransport, SessionChange, SessionClientView, SessionTools,
+    SessionView,
+};
 
 use super::session_history;
-use crate::args::{Globals, SessionCommand, SessionNewArguments, SessionSwitchArguments};
+use crate::args::{
+    Globals, SessionAttachArguments, SessionCommand, SessionNewArguments, SessionSwitchArguments,
+};
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
-use crate::session_backend::{Apply, SessionBackend};
+use crate::output::{Output, cell, harmless};
+use crate::session_backend::{Apply, SessionBackend, Wait};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -61,10 +65,21 @@ async fn act(
             let servers = Some((!all).then_some(servers));
             let tools_revision = revision;
             let change = SessionChange { servers, tools_revision, ..SessionChange::default() };
-            changed(&backend.change(&id, change, Apply::NextTurn).await?, output);
+            changed(&backend.change(&id, change, Apply::NextTurn, Wait::No).await?, output);
         }
         SessionCommand::Enable(wanted) => switch(backend, wanted, true, output).await?,
         SessionCommand::Disable(wanted) => switch(backend, wanted, false, output).await?,
+        SessionCommand::Attach(wanted) => attach(backend, wanted, output).await?,
+        SessionCommand::Detach { id, server, now } => {
+            let known = backend.show(&id).await?.own_servers;
+            if !known.contains_key(&server) {
+                let message = format!("session '{id}' has no server '{server}' of its own");
+                return Err(Failure::usage(message));
+            }
+            let own_servers = BTreeMap::from([(server, None)]);
+            let change = SessionChange { own_servers, ..SessionChange::default() };
+            changed(&backend.change(&id, change, apply(now), Wait::No).await?, output);
+        }
         // It needs no board, and has gone its own way.
         SessionCommand::History(_) => {}
         SessionCommand::Delete { id } => {
@@ -118,8 +133,41 @@ async fn switch(
             change.tools.insert(name, Some(is_on));
         }
     }
-    let apply = if wanted.now { Apply::Now } else { Apply::NextTurn };
-    changed(&backend.change(&wanted.id, change, apply).await?, output);
+    changed(&backend.change(&wanted.id, change, apply(wanted.now), Wait::No).await?, output);
+    Ok(())
+}
+
+fn apply(is_now: bool) -> Apply {
+    if is_now { Apply::Now } else { Apply::NextTurn }
+}
+
+async fn attach(
+    backend: &SessionBackend,
+    wanted: SessionAttachArguments,
+    output: Output,
+) -> Result<(), Failure> {
+    let header = |text: &String| {
+        let (name, value) = text.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let headers: Option<BTreeMap<_, _>> = wanted.header.iter().map(header).collect();
+    let headers = headers
+        .ok_or_else(|| Failure::usage("--header wants the form 'Name: value'".to_owned()))?;
+    let transport = if wanted.sse { OwnTransport::Sse } else { OwnTransport::StreamableHttp };
+    let body = OwnServerBody { url: wanted.address, transport, headers };
+    let own_servers = BTreeMap::from([(wanted.server.clone(), Some(body))]);
+    let change = SessionChange { own_servers, ..SessionChange::default() };
+    let wait = if wanted.no_wait { Wait::No } else { Wait::UntilConnected };
+    let session = backend.change(&wanted.id, change, apply(wanted.now), wait).await?;
+    changed(&session, output);
+    let server = session.own_servers.get(&wanted.server);
+    if let Some(server) = server.filter(|_| !output.is_json())
+        && let Some(state) = server.state.as_deref().filter(|state| *state != "ready")
+    {
+        let error = server.error.as_deref().map(|error| format!(": {}", harmless(error)));
+        let error = error.unwrap_or_default();
+        output.note(&format!("server '{}' is {state}{error}", wanted.server));
+    }
     Ok(())
 }
 
@@ -142,7 +190,10 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
         output.note("there are no sessions");
         return Ok(());
     }
-    let header = ["session", "kind", "owner", "revision", "servers", "toolsets", "title"];
+    let header = [
+        "session", "kind", "owner", "client", "protocol", "revision", "servers", "toolsets",
+        "title",
+    ];
     let rows = list.sessions.iter().map(|session| {
         let servers = session.servers.as_ref().map_or("all".into(), |names| names.join(","));
         let title = session.title.as_deref().unwrap_or_default();
@@ -150,16 +201,30 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
             session.id.clone(),
             session.kind.clone(),
             session.owner.clone(),
+            of_clients(session, client_name),
+            of_clients(session, |client| client.protocol_version.clone()),
             session.tools_revision.to_string(),
             servers,
             switched(session),
             harmless(title),
         ]
-        .map(Cell::new)
+        .map(cell)
         .to_vec()
     });
     output.table(&header, rows.collect());
     Ok(())
+}
+
+/// Something of every client of a session, each value once.
+fn of_clients(session: &SessionView, what: impl Fn(&SessionClientView) -> String) -> String {
+    let of_each: BTreeSet<_> = session.clients.iter().flatten().map(what).collect();
+    of_each.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// The name and the version that a client gives itself.
+fn client_name(client: &SessionClientView) -> String {
+    let parts = [&client.name, &client.version].into_iter().flatten();
+    parts.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// What was switched by hand, such as `+quotes -mail`.
@@ -188,11 +253,17 @@ fn show(session: &SessionView, tools: &SessionTools, output: Output) {
     for (tool, is_on) in &session.tools {
         lines.push(("tool", format!("{}{tool}", if *is_on { '+' } else { '-' })));
     }
+    for client in session.clients.iter().flatten() {
+        let protocol = &client.protocol_version;
+        lines.push(("client", harmless(&format!("{}, MCP {protocol}", client_name(client)))));
+    }
     for (provider, allowed) in &session.allow {
         lines.push(("allowed", format!("{provider}: {}", allowed.join(", "))));
     }
     for (name, server) in &session.own_servers {
-        lines.push(("own server", format!("{name}: {}", server.url)));
+        let state = server.state.as_deref().map(|state| format!(" ({state})")).unwrap_or_default();
+        lines.push(("own server", format!("{name}: {}{state}", server.url)));
+        lines.extend(server.error.as_ref().map(|error| ("", harmless(error))));
     }
     for (what, text) in lines {
         output.data(&format!("{what:<12}{text}"));

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::commands::serve::stop_on_signals;
 use crate::failure::Failure;
-use crate::remote::{EVENT_STREAM, IS_IT_RUNNING, cause, connection};
+use crate::remote::{EVENT_STREAM, IS_IT_RUNNING, cause, connection, key_hint};
 
 /// Requests that run at the same time; further ones are refused.
 const MAX_RUNNING: usize = 1024;
@@ -501,7 +501,8 @@ impl Bridge {
             return Ok(response);
         }
         let problem: Problem = response.json().await.map_err(|error| self.lost(&error))?;
-        let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let key = (status == StatusCode::UNAUTHORIZED).then(|| key_hint(self.key.is_some()));
+        let hint = key.or(problem.hint).map(|hint| format!("; {hint}")).unwrap_or_default();
         Err(format!("{} answered HTTP {status}: {}{hint}", self.url, problem.detail))
     }
 

@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
-use comfy_table::Cell;
 use switchboard_api::{QuarantinedToolView, ToolView};
 use switchboard_model::ServerName;
 
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 
 /// More of a description than this does not fit beside the rest.
 const SHOWN_DESCRIPTION: usize = 60;
@@ -59,7 +58,7 @@ fn show(tools: &[ToolView], output: Output) {
         if !tool.available {
             about = format!("(unavailable) {about}");
         }
-        [tool.name.clone(), limits, tool.configured.clone(), about].map(Cell::new).to_vec()
+        [tool.name.clone(), limits, tool.configured.clone(), about].map(cell).to_vec()
     });
     output.table(&header, rows.collect());
 }
@@ -72,7 +71,7 @@ fn show_quarantined(tools: &[QuarantinedToolView], is_wanted: bool, output: Outp
     let rows = tools.iter().map(|tool| {
         let name = tool.tool.as_deref().unwrap_or("(no name)");
         let name = harmless(&format!("{}.{name}", tool.server));
-        [name, harmless(&tool.reason)].map(Cell::new).to_vec()
+        [name, harmless(&tool.reason)].map(cell).to_vec()
     });
     output.table(&["quarantined", "reason"], rows.collect());
 }

@@ -9,7 +9,7 @@ use switchboard_api::ToolView;
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::{Output, cell, harmless};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -44,6 +44,7 @@ fn show(tool: &ToolView, output: Output) {
     output.data(&format!("configured     {}", tool.configured));
     output.data(&format!("max_instances  {}", limits.max_instances));
     output.data(&format!("timeout        {} (queue {})", limits.timeout, limits.queue_timeout));
+    output.data(&format!("max_timeout    {} (with progress)", limits.max_timeout));
     if let Some(inactivity) = &limits.inactivity_timeout {
         output.data(&format!("inactivity     {inactivity}"));
     }
@@ -76,7 +77,7 @@ fn arguments(schema: &Value) -> Vec<Vec<Cell>> {
             };
             let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
             let is_required = if required(name) { "yes" } else { "no" };
-            [name, &*kind, is_required, about].map(Cell::new).to_vec()
+            [name, &*kind, is_required, about].map(cell).to_vec()
         })
         .collect()
 }

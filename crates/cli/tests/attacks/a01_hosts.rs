@@ -136,6 +136,25 @@ async fn a1_names_and_pages_that_are_configured_are_let_in_and_no_others() {
 }
 
 #[tokio::test]
+async fn a1_a_reload_changes_who_is_let_in_and_says_what_needs_a_restart() {
+    let named = |name: &str| format!("switchboard:\n  security: {{allowed_hosts: [{name}]}}\n");
+    let home = Home::new(named("old.example.com"));
+    let serve = home.serve().await;
+    assert_eq!(visit(&serve, &[("host", "old.example.com")]).await, WELCOME);
+    home.rewrite(named("new.example.com"));
+    serve.said("the new configuration is in force").await;
+    assert_eq!(visit(&serve, &[("host", "new.example.com")]).await, WELCOME);
+    let statuses = visit(&serve, &[("host", "old.example.com")]).await;
+    assert!(statuses.iter().all(|status| *status == FORBIDDEN), "{statuses:?}");
+    assert!(!serve.stderr().contains("restart"), "{}", serve.stderr());
+
+    home.file("jwks.json", "{\"keys\": []}");
+    let jwt = "jwt: {issuer: \"https://id.example.com\", audience: \"https://board.example.com/mcp\", jwks_file: jwks.json}";
+    home.rewrite(format!("switchboard:\n  security: {{{jwt}}}\n"));
+    serve.said("`security.jwt` has changed: restart for it to take effect").await;
+}
+
+#[tokio::test]
 async fn a1_a_page_that_is_named_can_ask_from_a_browser_and_no_other_can() {
     let upstream = server([Tool::new("echo")]).await;
     let security = "security: {allowed_origins: [\"https://app.example.com\"]}";

@@ -384,3 +384,29 @@ async fn a13_names_of_servers_that_are_away_are_told_to_those_who_may_know_them(
     assert_eq!(unavailable(&serve, Peer::of(&serve)).await, json!([]));
     assert_eq!(unavailable(&serve, Peer::of(&serve).with_key("sb_wrong")).await, json!([]));
 }
+
+/// Removes the hidden server together with the rule that hides it, again and again, under a client that asks for it.
+#[tokio::test]
+async fn no_edit_of_the_file_shows_what_the_file_hides_before_and_after() {
+    let (one, hidden) =
+        (server([Tool::new("open")]).await, server([Tool::new("secret_set")]).await);
+    let entries = [dynamic("one", &one.url()), dynamic("hidden", &hidden.url())];
+    let rule = ["gateway: {exposure: legacy, deny_toolsets: [hidden]}"];
+    let hiding = config_with(&[], &entries, &rule);
+    let without = config_with(&[], &entries[..1], &[]);
+    let home = Home::new(&hiding);
+    let serve = home.serve().await;
+    let peer = Peer::of(&serve);
+    for edit in 1..=12 {
+        home.rewrite(if edit % 2 == 1 { &without } else { &hiding });
+        wait_until(PATIENCE, async || {
+            let answer = peer.call("hidden__secret_set", json!({})).await;
+            assert!(answer.is_refusal(), "{answer:?}");
+            assert_eq!(peer.tools().await, ["one__open"]);
+            let reloads = serve.stderr().matches("the new configuration is in force").count();
+            (reloads == edit).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(hidden.stats().total_calls(), 0);
+}

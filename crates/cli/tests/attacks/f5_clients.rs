@@ -84,7 +84,7 @@ async fn f5_a_client_that_takes_nothing_does_not_stop_the_clock_of_its_call() {
         let slow = Tool::new("slow").sleeps(25_000).progress_every(20);
         let upstream = builder.tools([slow]).start().await;
         let entry = format!(
-            "{{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 1, timeout: 2s}}}}",
+            "{{name: one, url: \"{}\", mode: dynamic, default_tool_config: {{max_instances: 1, timeout: 2s, max_timeout: 2s}}}}",
             upstream.url()
         );
         let serve = Home::new(config(&[entry], &[])).serve().await;
@@ -491,4 +491,23 @@ async fn f5_a_session_that_finds_no_room_is_told_so_and_is_not_gone() {
     assert_eq!(stays.delete().await.status, 204);
     drop(stream);
     assert_eq!(waits.tools().await, ["one__echo"]);
+}
+
+#[tokio::test]
+async fn silent_connections_beyond_the_file_limit_are_closed_for_a_new_client() {
+    let upstream = server([Tool::new("echo")]).await;
+    let home = home(&[("one", &upstream.url())], &[]);
+    let serve = home.serve().await;
+    let pid = i32::try_from(serve.pid()).ok().and_then(rustix::process::Pid::from_raw);
+    let few = rustix::process::Rlimit { current: Some(64), maximum: Some(64) };
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, few).unwrap();
+    let address = serve.url.strip_prefix("http://").unwrap();
+    let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    serve.said("no file descriptor is left for a new connection").await;
+    let started = Instant::now();
+    assert_eq!(serve.text("/healthz").await, "ok\n");
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    drop(silent);
+    serve.answer("one.echo", json!({})).await;
+    assert_eq!(serve.stderr().matches("no file descriptor is left").count(), 1);
 }

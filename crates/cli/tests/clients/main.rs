@@ -7,6 +7,7 @@
 mod agents;
 mod client;
 mod inspector;
+mod questions;
 mod strict_lists;
 #[path = "../it/support.rs"]
 #[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]

@@ -4,13 +4,13 @@
 //! entry that they refuse costs the client all of them. They read the lists here themselves.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool, malformed_tools, peers};
+use switchboard_test_support::{Malformed, ScriptedServer, Tool, malformed_tools, peers};
 use tokio::process::Command;
 
 use crate::support::{Home, dynamic, yaml};
@@ -84,7 +84,11 @@ const CLIENTS: [(&str, &[&str]); 5] = [
 ];
 
 async fn reads(url: &str, (script, arguments): (&str, &[&str])) -> Result<Value, String> {
-    let interpreter = if script.ends_with(".py") { peers::python() } else { peers::node() };
+    let interpreter = if Path::new(script).extension().is_some_and(|it| it == "py") {
+        peers::python()
+    } else {
+        peers::node()
+    };
     run(interpreter, script, &[&[url], arguments].concat()).await
 }
 
@@ -95,7 +99,7 @@ async fn every_sdk_takes_every_list_whatever_the_servers_list() {
     let servers = [dynamic("odd", &server.url()), dynamic("other", &other.url())];
     let home = Home::new(yaml(&[], &servers));
     let serve = home.serve().await;
-    let listed = malformed_tools().into_iter().filter(|tool| tool.is_listed());
+    let listed = malformed_tools().into_iter().filter(Malformed::is_listed);
     let names = good_tools().into_iter().map(|tool| tool.name);
     let names = names.chain(listed.map(|tool| tool.case.to_owned()));
     let mut names: BTreeSet<String> = names.map(|name| format!("odd__{name}")).collect();

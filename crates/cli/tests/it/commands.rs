@@ -58,6 +58,7 @@ fn config_show_tells_every_value_and_its_origin() {
             default_tool_config:
               max_instances: 7  # environment variable SWITCHBOARD__TOOLBOX__MCPS__0__DEFAULT_TOOL_CONFIG__MAX_INSTANCES
               timeout: 30s  # default
+              max_timeout: 10m  # default
               max_result_bytes: 1048576  # default
             tool_denylist: []  # default
             required: true  # default
@@ -77,7 +78,7 @@ fn config_show_tells_every_value_and_its_origin() {
             required: true  # default
             toolset: files  # default
             era: auto  # default
-            connect_timeout: 30s  # default
+            connect_timeout: 5m  # default
       toolsets: []  # default
       gateway:
         naming: prefixed  # default
@@ -246,7 +247,10 @@ fn import_says_what_it_made_of_it() {
               max_instances: 5
               timeout: 30s
     "#);
-    assert_says!(claude.stderr, @"note: off: left out: it is disabled there");
+    assert_says!(claude.stderr, @"
+    note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
+    ");
     let code = home.line("import code.json --mode strict").expect(0);
     assert_says!(code.stdout, @"
     switchboard:
@@ -267,7 +271,10 @@ fn import_says_what_it_made_of_it() {
               A: ${B}
             mode: strict
     ");
-    assert_says!(code.stderr, @"note: hub: set the variable API_KEY, which the editor used to ask for");
+    assert_says!(code.stderr, @"
+    note: hub: set the variable API_KEY, which the editor used to ask for
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
+    ");
     let json = home.line("import claude.json --json").expect(0).json();
     assert_eq!(json["servers"], json!(["files", "remote", "old"]));
     assert_eq!(json["yaml"].as_str().unwrap(), claude.stdout);
@@ -285,6 +292,7 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
     assert_says!(merged.stdout, @"board.yaml: 2 servers added");
     assert_says!(merged.stderr, @"
     note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     note: files: left out, a server of this name is already there
     ");
     let text = std::fs::read_to_string(&target).unwrap();
@@ -365,7 +373,7 @@ fn import_says_what_it_cannot_read() {
     assert_says!(home.line("import other.json").expect(1).stderr, @r#"
     error: the file has no list of servers
       --> other.json:1:1
-       = help: expected `{"mcpServers": {...}}` (Claude, Cursor, .mcp.json) or `{"servers": {...}}` (VS Code)
+       = help: expected `{"mcpServers": {...}}` (Claude, Cursor, .mcp.json), `{"servers": {...}}` (VS Code), or a `.toml` file of Codex
 
     1 problem found
     "#);
@@ -379,6 +387,7 @@ fn import_says_what_it_cannot_read() {
     assert_eq!(std::fs::read_to_string(broken).unwrap(), "switchboard: [\n");
     assert_says!(home.line("import claude.json --merge no/such/place.yaml").expect(1).stderr, @"
     note: off: left out: it is disabled there
+    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     error: cannot write no/such/place.yaml: No such file or directory (os error 2)
     ");
     let none = home.line("import none.json").expect(0);
@@ -447,7 +456,7 @@ async fn server_list_and_test_show_era_transport_and_place() {
     legacy ready legacy streamable_http dynamic 1 MS http://HOST/mcp
     modern ready modern streamable_http dynamic 1 MS http://HOST/mcp
     events ready legacy sse dynamic 1 MS http://HOST/sse
-    child ready modern stdio dynamic 8 MS PEER --dual
+    child ready legacy stdio dynamic 8 MS PEER --dual
     away unavailable - streamable_http dynamic 0 - http://HOST/mcp
     ");
     assert_says!(embedded.stderr, @"
@@ -478,7 +487,8 @@ async fn server_list_and_test_show_era_transport_and_place() {
     server        child
     place         PEER --dual
     transport     stdio
-    era           modern (2026-07-28)
+    era           legacy (2025-11-25)
+    calls itself  stdio-peer 1.0.0
     connected     in MS
     tools         8: echo, sleep, fails, long_line, environment, stats, crash, add_tool
     ");
@@ -547,6 +557,7 @@ async fn tools_are_listed_shown_and_called_here_and_there() {
     configured     merged
     max_instances  10
     timeout        30s (queue 30s)
+    max_timeout    10m (with progress)
     inactivity     4s
     max_result     1048576 bytes
 
@@ -674,6 +685,11 @@ async fn calls_tell_what_was_called_and_large_results_come_back_whole() {
         assert_eq!(count("--tool one.large"), 2);
         assert_eq!(count("--outcome tool_error"), 1);
         assert_eq!(count("--outcome ok --tool one.fails"), 0);
+        assert_eq!((count("--server one"), count("--server two")), (3, 0));
+        assert_eq!((count("--since 1h"), count("--since 2100-01-01T00:00:00Z")), (4, 0));
+        assert_eq!(count("--session none"), 0);
+        let failed = home.line(&format!("calls --outcome tool_error {more}")).expect(0).stdout;
+        assert!(failed.contains("ERROR") && failed.trim_end().ends_with(" no"), "{failed}");
     }
     let table = home.line("calls -n 1").expect(0).stdout;
     assert!(table.contains("nothing (unknown)") && table.contains("unknown_tool"), "{table}");
@@ -731,4 +747,46 @@ async fn a_quarantined_tool_is_shown_with_its_reason_everywhere() {
     let list = serve.get("/api/v1/tools").await;
     assert_eq!(list["tools"].as_array().unwrap().len(), 2);
     assert_eq!(list["quarantined"], json!([{"server": "odd", "tool": "broken", "reason": reason}]));
+}
+
+#[tokio::test]
+async fn toolsets_are_shown_and_drafted_embedded_and_at_an_instance() {
+    let groups = json!({"toolsets": [{"key": "quotes", "tools": ["getQuote", "batchQuotes"],
+                                      "definition": {"description": "Prices"}}]});
+    let one = server([
+        Tool::new("getQuote"),
+        Tool::new("batchQuotes"),
+        Tool::new("news_latest"),
+        Tool::new("news_search"),
+        Tool::new("list_toolsets").replies(Reply::Text(groups.to_string())),
+    ])
+    .await;
+    let home = Home::new(yaml(&[], &[dynamic("one", &one.url())]));
+    home.file("own.json", json!([{"name": "mine", "tools": ["getQuote"]}]).to_string());
+    let serve = home.serve().await;
+    for more in [String::new(), format!(" --url {}/mcp", serve.url)] {
+        let list = home.line(&format!("toolset list --json{more}")).expect(0).json();
+        assert_eq!(
+            (&list["toolsets"][0]["name"], &list["toolsets"][0]["tools"]),
+            (&json!("one"), &json!(5))
+        );
+        let shown = home.line(&format!("toolset show one{more}")).expect(0).stdout;
+        assert!(shown.contains("  one.getQuote\n"), "{shown}");
+        let unknown = home.line(&format!("toolset show onee{more}")).expect(2).stderr;
+        assert!(unknown.contains("did you mean 'one'?"), "{unknown}");
+        let draft = home.line(&format!("toolset draft --server one{more}")).expect(0);
+        assert_eq!(
+            draft.stdout,
+            "switchboard:\n  toolsets:\n    - name: one-quotes\n      description: Prices\n      tools:\n        \
+             - one.getQuote\n        - one.batchQuotes\n    - name: one-news\n      description: \"Tools of one \
+             about news\"\n      tools:\n        - \"one.news_*\"\n"
+        );
+        let from = home.line(&format!("toolset draft --server one --from own.json --json{more}"));
+        assert_eq!(from.expect(0).json()["toolsets"][0]["name"], "one-mine");
+        home.line(&format!("toolset draft --server two{more}")).expect(2);
+    }
+    let pasted = home.line("toolset draft --server one").expect(0).stdout;
+    let config = std::fs::read_to_string(home.path().join("switchboard.yaml")).unwrap();
+    home.file("both.yaml", config.replacen("switchboard:", pasted.trim_end(), 1));
+    home.line("check --config both.yaml").expect(0);
 }

@@ -225,3 +225,39 @@ fn what_cannot_be_meant_is_a_usage_error() {
     let of_variable = home.line("connect cursor").expect(0);
     assert!(of_variable.stdout.contains("http://127.0.0.1:9000/mcp"), "{}", of_variable.stdout);
 }
+
+#[test]
+fn other_servers_are_named_and_taken_over_on_demand() {
+    let home = Home::new(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {name: same, command: s, mode: strict, required: false}\n",
+    );
+    let theirs = json!({"theme": "dark", "mcpServers": {
+        "files": {"command": "files-server"},
+        "same": {"command": "other"},
+        "off": {"command": "x", "disabled": true},
+    }});
+    home.file("mcp.json", serde_json::to_string_pretty(&theirs).unwrap());
+    let written = home.line("connect cursor --write --file mcp.json").expect(0);
+    assert!(written.stderr.contains("Cursor also has files, same."), "{}", written.stderr);
+    assert!(!read(&home, "switchboard.yaml").contains("files-server"));
+
+    let moved = home.line("connect cursor --write --move --file mcp.json --json").expect(0).json();
+    assert_eq!((&moved["changed"], &moved["moved"][1]), (&json!(true), &json!(["files"])));
+    let notes = moved["notes"].to_string();
+    assert!(notes.contains("same: stays where it is"), "{notes}");
+    let left: Value = serde_json::from_str(&read(&home, "mcp.json")).unwrap();
+    let names: Vec<_> = left["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["same", "off", "switchboard"]);
+    assert_eq!(left["theme"], "dark");
+    let config = read(&home, "switchboard.yaml");
+    assert!(config.contains("name: files\n"), "{config}");
+    home.line("check").expect(0);
+    assert!(!read(&home, "switchboard.yaml.bak").contains("files"));
+
+    let again = home.line("connect cursor --write --move --file mcp.json").expect(0);
+    assert!(again.stdout.contains("nothing changed"), "{}", again.all());
+    let nowhere =
+        "connect cursor --write --move --file mcp.json --url http://127.0.0.1:9000 --force";
+    let refused = home.line(nowhere).expect(2);
+    assert!(refused.stderr.contains("--config FILE"), "{}", refused.stderr);
+}

@@ -142,7 +142,7 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
     .await;
     let tools = [
         "{name: busy, inactivity_timeout: 600ms, timeout: 10s}",
-        "{name: endless, inactivity_timeout: 600ms, timeout: 900ms}",
+        "{name: endless, inactivity_timeout: 600ms, timeout: 900ms, max_timeout: 900ms}",
     ];
     let home = Home::new(yaml(&tools, &[dynamic("one", &one.url())]));
     let serve = home.serve().await;

@@ -116,3 +116,17 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
     home.line("key revoke laptop").expect(0);
     check("key revoke laptop", 1, &["was revoked before"]);
 }
+
+#[tokio::test]
+async fn who_is_not_let_in_hears_of_the_variable_for_the_key() {
+    let home = Home::new("switchboard:\n");
+    let key = added(&home, "key add laptop --role operator");
+    let serve = home.serve().await;
+    let line = format!("tool list --url {}/mcp", serve.url);
+    let refused = home.line(&line).expect(4).stderr;
+    assert!(refused.contains("set SWITCHBOARD_API_KEY to an API key"), "{refused}");
+    let wrong = Home::empty().with_variable("SWITCHBOARD_API_KEY", "sbk_wrong");
+    let refused = wrong.line(&line).expect(4).stderr;
+    assert!(refused.contains("the key in SWITCHBOARD_API_KEY is not valid there"), "{refused}");
+    Home::empty().with_variable("SWITCHBOARD_API_KEY", key).line(&line).expect(0);
+}

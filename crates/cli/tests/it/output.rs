@@ -30,7 +30,7 @@ fn split(line: &str) -> Vec<&str> {
 #[tokio::test]
 async fn every_command_that_works_exits_with_0_and_gives_one_document() {
     let (_server, home) = healthy().await;
-    home.file("their.json", r#"{"mcpServers": {"x": {"command": "y"}}}"#);
+    home.file("their.json", r#"{"mcpServers": {"x": {"url": "http://h/mcp"}}}"#);
     let serve = home.serve().await;
     let url = format!("--url {}", serve.url);
     for line in [
@@ -148,6 +148,9 @@ async fn a_mistake_on_the_command_line_exits_with_2() {
         "check -q -v",
         "completions tcsh",
         "calls --limit many",
+        "calls --outcome fine",
+        "calls --since yesterday",
+        "calls --result h --follow",
         "calls --result h --tool t",
         "import their.json --mode lax",
         "demo-server --stdio --listen 127.0.0.1:0",
@@ -339,6 +342,7 @@ fn the_help_names_every_command() {
       connect      Print, or write, what an MCP client needs to reach this Switchboard
       server       Look at servers
       tool         Look at tools and call them
+      toolset      Look at toolsets, and propose some
       session      Make, show and switch sessions: each has its own view of the tools
       chat         Talk with a model that has the tools of a session
       provider     Look at the providers of models
@@ -352,6 +356,10 @@ fn the_help_names_every_command() {
       help         Print this message or the help of the given subcommand(s)
 
     Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Global options:
       -c, --config <FILE>        The configuration file [default: $SWITCHBOARD_CONFIG,
                                  ./switchboard.yaml, or the user's configuration directory]
           --data-dir <DIR>       Where call records and what servers had are kept [env:
@@ -362,8 +370,6 @@ fn the_help_names_every_command() {
       -v, --verbose...           Log more; twice for details, three times for everything
       -q, --quiet...             Log less
           --log-format <FORMAT>  How log lines look [default: text] [possible values: text, json]
-      -h, --help                 Print help
-      -V, --version              Print version
 
     Exit codes: 0 done; 1 configuration or start failed; 2 usage; 3 the tool answered with an error; 4
     unreachable, refused or timed out.
@@ -394,4 +400,28 @@ fn as_many_verbose_flags_as_one_likes() {
     home.line(&format!("check {flags}")).expect(0);
     let serve = home.line(&format!("serve --listen 0.0.0.0:0 {flags}")).expect(1);
     assert!(!serve.stderr.contains("panicked"), "{}", serve.stderr);
+}
+
+#[test]
+fn own_options_come_before_those_of_every_command() {
+    let help = Home::empty().line("calls --help").expect(0).stdout;
+    let (own, global) = help.split_once("Global options:").unwrap();
+    assert!(own.contains("--follow") && !own.contains("--data-dir"), "{help}");
+    assert!(global.contains("--data-dir") && !global.contains("--follow"), "{help}");
+}
+
+#[test]
+fn a_start_that_fails_is_a_line_of_a_json_log() {
+    let home = Home::new("switchboard:\n  toolboxx: {}\n");
+    let failed = home.line("serve --log-format json --listen 0").expect(1);
+    assert_eq!(failed.stdout, "");
+    for line in failed.stderr.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+    let last = failed.stderr.lines().last().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert_eq!((&last["level"], &last["kind"]), (&"ERROR".into(), &"invalid_configuration".into()));
+    let plain = home.line("check --log-format json").expect(1).stderr;
+    assert!(plain.starts_with("error: "), "{plain}");
 }

@@ -93,11 +93,11 @@ const SLOW: &str = "{name: slow, inactivity_timeout: 1500ms, timeout: 20s}";
 
 async fn python_over_stdio(script: &str) {
     let entry = python_child("auto", script);
-    let legacy = with(&python_child("legacy", script), "era: legacy");
-    let home = Home::new(yaml(&[SLOW], &[entry, legacy]));
+    let modern = with(&python_child("modern", script), "era: modern");
+    let home = Home::new(yaml(&[SLOW], &[entry, modern]));
     let serve = home.serve().await;
-    uses_python_server(&serve, "auto", "modern", "stdio").await;
-    uses_python_server(&serve, "legacy", "legacy", "stdio").await;
+    uses_python_server(&serve, "auto", "legacy", "stdio").await;
+    uses_python_server(&serve, "modern", "modern", "stdio").await;
 }
 
 async fn python_over_http(script: &str) {
@@ -239,10 +239,10 @@ const WAIT: &str = "{name: wait, inactivity_timeout: 1s, timeout: 20s}";
 async fn the_demo_server_over_stdio() {
     let program = env!("CARGO_BIN_EXE_switchboard").as_ref();
     let entry = stdio("demo", program, &["demo-server", "--stdio"]);
-    uses_demo_server(&Home::new(yaml(&[WAIT], std::slice::from_ref(&entry))), "modern", "stdio")
+    uses_demo_server(&Home::new(yaml(&[WAIT], std::slice::from_ref(&entry))), "legacy", "stdio")
         .await;
-    let entry = with(&entry, "era: legacy");
-    uses_demo_server(&Home::new(yaml(&[WAIT], &[entry])), "legacy", "stdio").await;
+    let entry = with(&entry, "era: modern");
+    uses_demo_server(&Home::new(yaml(&[WAIT], &[entry])), "modern", "stdio").await;
 }
 
 #[tokio::test]

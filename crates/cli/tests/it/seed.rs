@@ -159,6 +159,7 @@ async fn a_refused_connection_ends_the_start() {
     error: Failed to connect to MCP server 'customers' at http://HOST/mcp
     Error: cannot connect: Connection refused (os error 111)
     Hint: check host and port of `url`, and whether the server runs
+    Hint: to start without it, add `required: false` to the server at switchboard.yaml:6
 
     The application cannot start without connecting to all configured MCP servers.
     ");
@@ -365,10 +366,10 @@ async fn log_lines_come_at_their_levels() {
     let details = lines_of(&home.serve_with(&["-v"]).await.stderr(), "DEBUG");
     for expected in [
         "Tool 'audit' registered with explicit configuration: \
-         {max_instances=5, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}",
+         {max_instances=5, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}",
         "Tool 'get_customer' configuration merged: explicit={max_instances=3}, \
          default={max_instances=10, timeout=30s}, \
-         final={max_instances=3, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}",
+         final={max_instances=3, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}",
     ] {
         assert!(details.iter().any(|line| line == expected), "{details:#?}");
     }

@@ -18,6 +18,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 /// A program that starts opens its database, and on a machine that has just built everything the disk is busy.
 const LONGEST_START: Duration = Duration::from_mins(1);
 
+#[allow(dead_code, reason = "used by other test programs that share this file")]
+const SERVE: [&str; 4] = ["serve", "--listen", "127.0.0.1:0", "--json"];
+
 /// A directory of its own for everything that a run of the program leaves behind.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -123,6 +126,23 @@ impl Home {
         serve
     }
 
+    /// Starts `serve` so that a limit on the size of its files is an error of writing and not a signal that ends it.
+    #[allow(dead_code, reason = "used by other test programs that share this file")]
+    pub(crate) async fn serve_on_a_small_disk(&self) -> Serve {
+        let command = self.command::<&str>(&[]);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(SERVE);
+        shell.env_clear().current_dir(self.path());
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut serve = self.started(shell);
+        serve.ready().await;
+        serve
+    }
+
     /// Starts `serve` and does not wait.
     pub(crate) fn start_serve(&self, arguments: &[&str]) -> Serve {
         self.start_serve_at("127.0.0.1:0", arguments)
@@ -131,7 +151,11 @@ impl Home {
     /// Starts `serve` at this address and does not wait.
     pub(crate) fn start_serve_at(&self, address: &str, arguments: &[&str]) -> Serve {
         let fixed = ["serve", "--listen", address, "--json"];
-        let mut child = self.command(&[&fixed, arguments].concat()).spawn().unwrap();
+        self.started(self.command(&[&fixed, arguments].concat()))
+    }
+
+    fn started(&self, mut command: Command) -> Serve {
+        let mut child = command.spawn().unwrap();
         let stdout = Gathered::from(child.stdout.take().unwrap());
         let stderr = Gathered::from(child.stderr.take().unwrap());
         let http = Client::builder().no_proxy().build().unwrap();
@@ -244,6 +268,16 @@ impl Serve {
 
     pub(crate) fn stderr(&self) -> String {
         self.stderr.text()
+    }
+
+    /// Limits how large a file may become that the program writes; `None` lifts the limit.
+    #[allow(dead_code, reason = "used by other test programs that share this file")]
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
+        let mut prlimit = Command::new("prlimit");
+        prlimit.arg(format!("--pid={}", self.pid())).arg(format!("--fsize={limit}:"));
+        let done = prlimit.output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
     pub(crate) fn signal(&self, name: &str) {

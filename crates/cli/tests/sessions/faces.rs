@@ -16,6 +16,14 @@ async fn an_mcp_client_is_a_session_whose_id_is_not_its_secret() {
     let secret = client.session.clone().unwrap();
     let chat = api.only_session(|session| session["kind"] == "client").await;
     let all = json!(api.sessions().await).to_string();
+    let listed = board.home.line(&format!("session list --url {}", serve.url)).expect(0).stdout;
+    let row = listed.lines().find(|line| line.contains(&chat.id)).unwrap().to_owned();
+    assert!(row.contains("twin 1") && row.contains("2025-11-25"), "{listed}");
+    client.done("shop__find", json!({})).await;
+    let calls = api.get("/calls?server=shop&limit=1").await.good();
+    let call = &calls["calls"][0];
+    assert_eq!((&call["client"], &call["session"]), (&json!("twin"), &json!(chat.id)), "{call}");
+    assert_eq!(call["principal"], "local");
     assert!(!all.contains(&secret) && !secret.contains(&chat.id), "{all}");
     // The id that is shown does not let anybody in, and the secret names no session of the API.
     let mut thief = Peer::open(Era::Legacy, &serve, "/mcp").await;

@@ -16,6 +16,7 @@ mod faces;
 mod hearing;
 mod horrors;
 mod order;
+mod outages;
 mod own_servers;
 #[path = "../gateway/peer.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]

@@ -260,3 +260,64 @@ async fn a_server_that_never_answers_spoils_nothing() {
     chat.call("shop__find", json!({})).await;
     assert_eq!(serve.get("/readyz").await["status"], "ready");
 }
+
+#[tokio::test]
+async fn the_answer_comes_when_the_server_has_connected_or_failed() {
+    let world = world("").await;
+    let serve = world.home.serve().await;
+    let api = Api::of(&serve);
+    let chat = api.new_chat(json!({"id": "mine"})).await;
+    for round in 1..=5 {
+        let own = own_server(&["look"]).await;
+        let answer = chat.put(&format!("/servers/own{round}"), body(&own)).await;
+        let tool = format!("own{round}__look");
+        assert!(chat.names().await.contains(&tool), "{tool} is missing right after the answer");
+        assert_eq!(answer["own_servers"][format!("own{round}")]["state"], "ready");
+        assert_eq!(answer["tools_revision"], json!(chat.revision().await));
+        assert_eq!(chat.revision().await, 1 + round, "one step");
+    }
+
+    // The log names the origin alone: a path may hold a key.
+    let url = format!("http://127.0.0.1:{}", switchboard_test_support::free_port());
+    let answer = chat.put("/servers/dead", json!({"url": format!("{url}/mcp")})).await;
+    let dead = &answer["own_servers"]["dead"];
+    assert_eq!(dead["state"], "unavailable", "{answer}");
+    assert!(dead["error"].as_str().unwrap().contains("refused"), "{answer}");
+    assert_eq!(chat.get("").await["own_servers"]["dead"]["state"], "unavailable");
+    serve.said(&format!("Connecting to MCP server 'dead' at {url}")).await;
+    serve.said(&format!("Failed to connect to MCP server 'dead' at {url}")).await;
+
+    let hung = ScriptedServer::builder()
+        .fault(switchboard_test_support::Fault::HangAtConnect)
+        .start()
+        .await;
+    for wait in [0, 1] {
+        let tail = format!("/servers/hung{wait}?wait={wait}");
+        let answer = chat.put(&tail, json!({"url": hung.url()})).await;
+        assert_eq!(answer["own_servers"][format!("hung{wait}")]["state"], "connecting");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_attached_and_detached_on_the_command_line() {
+    let world = world("").await;
+    let serve = world.home.serve().await;
+    let api = Api::of(&serve);
+    let chat = api.new_chat(json!({"id": "mine"})).await;
+    let own = own_server(&["look"]).await;
+    let (url, bearer) = (own.url(), format!("Authorization: Bearer {SECRET}"));
+    let run = |arguments: &[&str]| {
+        let at = ["--url", serve.url.as_str(), "session"];
+        world.home.run(&[&at[..], arguments].concat())
+    };
+    run(&["attach", "mine", "own", &url, "--header", &bearer]).expect(0);
+    assert!(chat.names().await.contains(&"own__look".to_owned()));
+    let shown = run(&["show", "mine"]).expect(0);
+    assert!(shown.stdout.contains(&format!("own: {url} (ready)")), "{}", shown.stdout);
+    run(&["detach", "mine", "own", "--now"]).expect(0);
+    assert!(!chat.names().await.contains(&"own__look".to_owned()));
+    run(&["detach", "mine", "own"]).expect(2);
+    run(&["attach", "mine", "own", &url, "--header", "nonsense"]).expect(2);
+    let refused = run(&["attach", "mine", "own", &url]).expect(0);
+    assert!(refused.stderr.contains("server 'own' is unavailable: "), "{}", refused.stderr);
+}

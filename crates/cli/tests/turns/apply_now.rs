@@ -8,6 +8,7 @@ use switchboard_test_support::Tool;
 use switchboard_test_support::model_backends::Step;
 
 use crate::lab::{ACCOUNTS, ANTHROPIC, CHAT, GEMINI, Lab, OPENAI, Plan, shop_tools};
+use crate::support::server;
 use crate::talk::{heard_out, until, until_event};
 
 #[tokio::test]
@@ -43,6 +44,28 @@ async fn the_stream_is_closed_and_the_model_is_asked_again_with_the_new_tool() {
         assert_eq!(talk.call_ids().await.len(), 2);
         let history = talk.chat.get("/history").await.to_string();
         assert!(!history.contains("Now I will"), "{history}");
+        lab.is_clean();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_attached_now_is_there_when_the_model_is_asked_again() {
+    let lab = Lab::open().await;
+    let ctx = server([Tool::echo("search")]).await;
+    for (round, account) in ACCOUNTS.into_iter().enumerate() {
+        let talk = lab.talk(json!({"provider": account.name})).await;
+        let asked = lab.shown(account).len();
+        let call = Step::new().call("ctx__search", json!({"n": 1}));
+        lab.fake.script(account.backend, [Step::text("Let me").hang(), call, Step::text("done")]);
+        let events = talk.begin(json!({"message": "search for it"})).await;
+        until_event(&events, "content").await;
+        talk.apply_now(Method::PUT, "/servers/ctx", json!({"url": ctx.url()})).await;
+        let heard = heard_out(events).await;
+        assert_eq!((heard.status(), heard.text().as_str()), ("completed", "done"));
+        let shown = lab.shown(account).split_off(asked);
+        let has = |tools: &Vec<String>| tools.contains(&"ctx__search".to_owned());
+        assert_eq!(shown.iter().map(has).collect::<Vec<_>>(), [false, true, true]);
+        assert_eq!(ctx.stats().total_calls(), round + 1, "{}", account.name);
         lab.is_clean();
     }
 }

@@ -127,7 +127,8 @@ impl Lab {
         let yaml = format!(
             "switchboard:\n  gateway: {{{}}}\n  providers:\n    - {}\n  toolsets:\n    \
              - {{name: look, description: Looks, tools: [find, price]}}\n    \
-             - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    mcps:\n      - {}\n",
+             - {{name: buy, description: Buys, tools: [order]}}\n  toolbox:\n    mcps:\n      - {}\n  \
+             security: {{egress: {{allow: [\"127.0.0.0/8\"]}}}}\n",
             plan.gateway,
             providers.join("\n    - "),
             dynamic("shop", &shop.url())

@@ -233,3 +233,36 @@ proptest::proptest! {
         proptest::prop_assert_eq!(after, whole);
     }
 }
+
+#[test]
+fn servers_leave_a_file_and_everything_else_stays() {
+    #[track_caller]
+    fn check(client: Client, text: &str, names: &[&str], expected: &str) {
+        assert_eq!(client.without_servers(text, names).unwrap(), expected);
+    }
+    let text = "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"},\n    \"y\": {\n      \"url\":   \"u\"\n    },\n    \"z\": {}\n  },\n  \"b\":  2\n}\n";
+    check(
+        Client::Cursor,
+        text,
+        &["x", "z"],
+        "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"y\": {\n      \"url\":   \"u\"\n    }\n  },\n  \"b\":  2\n}\n",
+    );
+    check(
+        Client::Cursor,
+        text,
+        &["x", "y", "z"],
+        "{\n  \"a\": 1,\n  \"mcpServers\": {},\n  \"b\":  2\n}\n",
+    );
+    check(Client::Cursor, text, &["none"], text);
+    check(Client::Cursor, "", &["x"], "");
+    check(Client::VsCode, text, &["x"], text);
+    let toml = "# mine\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n";
+    check(
+        Client::Codex,
+        toml,
+        &["x"],
+        "# mine\nmodel = \"m\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n",
+    );
+    let comments = "{\"mcpServers\": {\"x\": {}} // c\n}";
+    assert_eq!(Client::Cursor.without_servers(comments, &["x"]), Err(Unwritable::HasComments));
+}

@@ -20,13 +20,7 @@ pub(super) fn lay_into(
     text: &str,
     same_name: SameName,
 ) -> Result<Laid, Unwritable> {
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        // The whole message shows the line itself, which may hold a secret.
-        let reason = error.message().lines().next().unwrap_or_default();
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        Unwritable::Unreadable { format: "TOML", reason: format!("{reason} at line {line}") }
-    })?;
+    let mut document = parse(text)?;
     let key = entry.client.list_key();
     let list = document.entry(key).or_insert_with(|| {
         let mut list = Table::new();
@@ -48,6 +42,27 @@ pub(super) fn lay_into(
         Some(there) => replace(there, &wanted),
     }
     Ok(Laid::Changed(document.to_string()))
+}
+
+/// Takes servers out of the list; comments and everything else stay.
+pub(super) fn remove(key: &str, text: &str, names: &[&str]) -> Result<String, Unwritable> {
+    let mut document = parse(text)?;
+    let list = document.get_mut(key).and_then(Item::as_table_like_mut);
+    let Some(list) = list else { return Ok(text.to_owned()) };
+    for name in names {
+        list.remove(name);
+    }
+    Ok(document.to_string())
+}
+
+fn parse(text: &str) -> Result<DocumentMut, Unwritable> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        // The whole message shows the line itself, which may hold a secret.
+        let reason = error.message().lines().next().unwrap_or_default();
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Unwritable::Unreadable { format: "TOML", reason: format!("{reason} at line {line}") }
+    })
 }
 
 /// Keeps what stands around the entry: its place in the file and the comment above it.

@@ -4,14 +4,14 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value as Json};
 use url::Url;
 
-use super::variables;
+use super::{command_line, literal_key, variables};
 use crate::emit::Doc;
 use crate::secret_line;
 
 type Fields = Vec<(String, Doc)>;
 
 /// Keys that are understood; everything else is noted.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 21] = [
     "type",
     "transport",
     "url",
@@ -26,6 +26,13 @@ const KNOWN: [&str; 14] = [
     "enabled",
     "envFile",
     "name",
+    "connect_timeout",
+    "tool_timeout",
+    "enabled_tools",
+    "disabled_tools",
+    "includeTools",
+    "excludeTools",
+    "required",
 ];
 
 /// The fields of the server, or a note that says why it is left out.
@@ -40,11 +47,15 @@ pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Option<Fields> {
         notes.push("left out: it is disabled there".into());
         return None;
     }
-    let fields = match transport(entry, notes)? {
+    let mut fields = match transport(entry, notes)? {
         Transport::Stdio => stdio(entry, notes),
         Transport::Http => http(entry, "streamable_http", notes),
         Transport::Sse => http(entry, "sse", notes),
     }?;
+    fields.extend(tool_lists(entry));
+    if let Some(timeout) = entry.get("connect_timeout").and_then(Json::as_str) {
+        fields.push(("connect_timeout".into(), Doc::text(timeout)));
+    }
     if entry.contains_key("envFile") {
         notes.push("`envFile` is not read: put its variables below `env`".into());
     }
@@ -52,6 +63,36 @@ pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Option<Fields> {
         notes.push(format!("`{key}` has no counterpart and was left out"));
     }
     Some(fields)
+}
+
+/// Whether the entry leads back to a Switchboard, as `connect` writes it.
+pub(super) fn is_switchboard(name: &str, entry: &Json) -> bool {
+    let starts = |command: &str| {
+        std::path::Path::new(command).file_name().is_some_and(|file| file == "switchboard")
+    };
+    let command = entry.get("command").and_then(Json::as_str);
+    let args = entry.get("args").and_then(Json::as_array).into_iter().flatten();
+    let url = entry.as_object().and_then(url_of).and_then(|url| Url::parse(url).ok());
+    command.is_some_and(starts) && args.clone().any(|arg| arg == "stdio")
+        || name == "switchboard" && url.is_some_and(|url| url.path().starts_with("/mcp"))
+}
+
+/// Which tools the other program took or left, under the names that Codex and Gemini CLI have for that.
+fn tool_lists(entry: &Map<String, Json>) -> Fields {
+    let lists = [
+        ("tool_allowlist", ["enabled_tools", "includeTools"]),
+        ("tool_denylist", ["disabled_tools", "excludeTools"]),
+    ];
+    let mut fields = Vec::new();
+    for (ours, theirs) in lists {
+        let written = theirs.iter().find_map(|key| entry.get(*key)?.as_array());
+        let names: Vec<_> =
+            written.into_iter().flatten().filter_map(Json::as_str).map(Doc::text).collect();
+        if !names.is_empty() {
+            fields.push((ours.to_owned(), Doc::List(names)));
+        }
+    }
+    fields
 }
 
 enum Transport {
@@ -100,22 +141,44 @@ fn stdio(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Option<Fields> {
         notes.push("left out: `command` is not a text".into());
         return None;
     };
+    let written = entry.get("args").and_then(Json::as_array).into_iter().flatten();
+    let (command, args): (String, Vec<String>) = match command_line::split(command) {
+        Some((program, mut args)) => {
+            notes.push(format!(
+                "`command` had arguments in it; they are below `args` of `{program}`"
+            ));
+            args.extend(written.filter_map(scalar));
+            (program, args)
+        }
+        None => (command.to_owned(), written.filter_map(scalar).collect()),
+    };
     let mut fields = vec![
         ("transport".into(), Doc::text("stdio")),
-        ("command".into(), Doc::text(variables::convert(command, notes))),
+        ("command".into(), Doc::text(variables::convert(&command, notes))),
     ];
-    if let Some(Json::Array(args)) = entry.get("args") {
-        let args: Vec<_> = args.iter().filter_map(scalar).collect();
-        if !args.is_empty() {
-            let args = args.iter().map(|arg| Doc::text(variables::convert(arg, notes))).collect();
-            fields.push(("args".into(), Doc::List(args)));
+    if !args.is_empty() {
+        let args: Vec<_> = args.iter().map(|arg| variables::convert(arg, notes)).collect();
+        for (index, arg) in args.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|before| args.get(before));
+            if literal_key::is_key_argument(before.map(String::as_str), arg) {
+                let number = index + 1;
+                notes.push(in_plain_text(&format!("argument {number} of `{command}`"), "`${VAR}`"));
+            }
         }
+        fields.push(("args".into(), Doc::List(args.into_iter().map(Doc::text).collect())));
     }
     let mut env = Vec::new();
     for (name, value) in entry.get("env").and_then(Json::as_object).into_iter().flatten() {
         let is_name = !name.is_empty() && !name.contains(['=', '\0']);
         match scalar(value).filter(|_| is_name) {
-            Some(value) => env.push((name.clone(), Doc::text(variables::convert(&value, notes)))),
+            Some(value) => {
+                let value = variables::convert(&value, notes);
+                if literal_key::is_key(name, &value) {
+                    let place = format!("the variable `{name}` below `env`");
+                    notes.push(in_plain_text(&place, "`${VAR}` or `file:`"));
+                }
+                env.push((name.clone(), Doc::text(value)));
+            }
             None => {
                 notes.push(format!("the variable `{name}` below `env` was left out: not a text"));
             }
@@ -138,6 +201,9 @@ fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> 
         notes.push("left out: its `url` is not an http or https address".into());
         return None;
     }
+    for parameter in literal_key::keys_of_address(&url) {
+        notes.push(in_plain_text(&format!("`{parameter}` in the query of `url`"), "`${VAR}`"));
+    }
     let mut fields =
         vec![("transport".into(), Doc::text(transport)), ("url".into(), Doc::text(url))];
     let mut headers: Fields = Vec::new();
@@ -149,9 +215,7 @@ fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> 
         };
         let value = variables::convert(&value, notes);
         if !secret_line::is_harmless(&value) {
-            notes.push(format!(
-                "the header `{name}` holds its value in plain text; `${{VAR}}` or `file:` hide it"
-            ));
+            notes.push(in_plain_text(&format!("the header `{name}`"), "`${VAR}` or `file:`"));
         }
         let token = value.strip_prefix("Bearer ").map(str::trim).filter(|token| !token.is_empty());
         match token.filter(|_| name.eq_ignore_ascii_case("authorization")) {
@@ -174,6 +238,12 @@ fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> 
         fields.push(("auth".into(), Doc::Map(vec![("bearer".into(), Doc::text(token))])));
     }
     Some(fields)
+}
+
+/// A note about a secret that stands there for all to read.
+fn in_plain_text(place: &str, way_out: &str) -> String {
+    let hides = if way_out.contains(" or ") { "hide" } else { "hides" };
+    format!("{place} holds its value in plain text; {way_out} {hides} it")
 }
 
 fn is_header(name: &str, value: &str) -> bool {

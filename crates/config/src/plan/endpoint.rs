@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use crate::raw::{RawServer, RawTransport};
 
 const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
-const STDIO_KEYS: [&str; 4] = ["command", "args", "env", "cwd"];
+const STDIO_KEYS: [&str; 7] =
+    ["command", "args", "env", "cwd", "process", "max_processes", "process_idle_timeout"];
 
 impl Planner<'_> {
     pub(super) fn endpoint(&mut self, at: &At<'_>, raw: &mut RawServer) -> Option<Endpoint> {
@@ -80,7 +81,14 @@ impl Planner<'_> {
         }
         let auth = match (bearer, oauth) {
             (None, None) => UpstreamAuth::None,
-            (Some(bearer), None) => UpstreamAuth::Bearer(Secret::new(bearer)),
+            (Some(bearer), None) => {
+                let token = Secret::new(bearer);
+                let file = at.get("auth").and_then(|auth| auth.get("bearer")?.node.file.clone());
+                match file {
+                    Some(path) => UpstreamAuth::BearerFile { path, token },
+                    None => UpstreamAuth::Bearer(token),
+                }
+            }
             (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)?),
             (Some(_), Some(_)) => {
                 let message = format!("{}.auth has both `bearer` and `oauth`", at.path);

@@ -108,9 +108,10 @@ impl Planner<'_> {
         self.refuse_duplicates(&servers, "servers", |raw| raw.name.as_deref());
         let local_tools = local_tools(&json["local_tools"]);
         let members = toolset::members(&servers, &local_tools);
+        let defaults = self.server_defaults(&toolbox, json);
         let servers: Vec<_> = servers
             .into_iter()
-            .filter_map(|(at, raw)| Some((self.server(&at, raw)?, at)))
+            .filter_map(|(at, raw)| Some((self.server(&at, raw, &defaults)?, at)))
             .collect();
 
         self.warn(&tools, &servers);
@@ -182,9 +183,18 @@ impl Planner<'_> {
     }
 
     fn limits(&mut self, at: &At<'_>, raw: RawLimits) -> LimitsOverlay {
+        let timeout = self.duration(at, "timeout", raw.timeout);
+        let max_timeout = self.duration(at, "max_timeout", raw.max_timeout);
+        if max_timeout.zip(timeout).is_some_and(|(longest, timeout)| longest < timeout)
+            && let Some(at) = at.get("max_timeout")
+        {
+            let help = "it is how long a call may run that reports progress: `timeout` or more";
+            self.refuse(&at, "is shorter than `timeout`", help);
+        }
         LimitsOverlay {
             max_instances: raw.max_instances,
-            timeout: self.duration(at, "timeout", raw.timeout),
+            timeout,
+            max_timeout,
             queue_timeout: self.duration(at, "queue_timeout", raw.queue_timeout),
             inactivity_timeout: self.duration(at, "inactivity_timeout", raw.inactivity_timeout),
             max_result_bytes: raw.max_result_bytes,
@@ -196,6 +206,7 @@ impl Planner<'_> {
 struct RawLimits {
     max_instances: Option<u32>,
     timeout: Option<RawDuration>,
+    max_timeout: Option<RawDuration>,
     queue_timeout: Option<RawDuration>,
     inactivity_timeout: Option<RawDuration>,
     max_result_bytes: Option<u64>,

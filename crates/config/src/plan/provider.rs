@@ -6,13 +6,13 @@ use http::HeaderValue;
 use serde_json::Value as Json;
 use switchboard_model::{
     DEFAULT_PROVIDER_IDLE_TIMEOUT, DEFAULT_PROVIDER_TOTAL_TIMEOUT, Effort, ModelSettings,
-    ProviderAuth, ProviderKind, ProviderPlan, Secret, is_on_this_machine,
+    ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolSchemaForm, is_on_this_machine,
 };
 use url::Url;
 
 use super::{At, Planner, entries};
 use crate::problem::Problem;
-use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind};
+use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind, RawToolSchema};
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
 
@@ -55,6 +55,7 @@ impl Planner<'_> {
             },
             account: raw.account,
             project: raw.project,
+            tool_schema: raw.tool_schema.map(tool_schema).unwrap_or_default(),
             idle_timeout: idle_timeout.unwrap_or(DEFAULT_PROVIDER_IDLE_TIMEOUT),
             total_timeout: total_timeout.unwrap_or(DEFAULT_PROVIDER_TOTAL_TIMEOUT),
         })
@@ -63,15 +64,17 @@ impl Planner<'_> {
     /// Keys that a kind needs, and keys that would say nothing to it.
     fn check_keys(&mut self, at: &At<'_>, kind: ProviderKind) {
         let (needed, useless): (&[_], &[_]) = match kind {
-            ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => {
-                (&[], &["account", "project"])
+            ProviderKind::OpenAi | ProviderKind::Anthropic => {
+                (&[], &["account", "project", "tool_schema"])
             }
-            ProviderKind::OpenAiChat => (&["base_url"], &["account", "project"]),
-            ProviderKind::ChatGpt => (&["bearer"], &["api_key", "project"]),
+            ProviderKind::Gemini => (&[], &["account", "project"]),
+            ProviderKind::OpenAiChat => (&["base_url"], &["account", "project", "tool_schema"]),
+            ProviderKind::ChatGpt => (&["bearer"], &["api_key", "project", "tool_schema"]),
             ProviderKind::CodeAssist => (&["bearer"], &["api_key", "account"]),
-            ProviderKind::Demo => {
-                (&[], &["base_url", "api_key", "bearer", "headers", "account", "project"])
-            }
+            ProviderKind::Demo => (
+                &[],
+                &["base_url", "api_key", "bearer", "headers", "account", "project", "tool_schema"],
+            ),
         };
         for key in needed.iter().filter(|key| !at.has(key)) {
             let example = if *key == "base_url" { EXAMPLE } else { "${TOKEN}" };
@@ -179,6 +182,14 @@ fn kind(raw: RawProviderKind) -> ProviderKind {
         RawProviderKind::Gemini => ProviderKind::Gemini,
         RawProviderKind::CodeAssist => ProviderKind::CodeAssist,
         RawProviderKind::Demo => ProviderKind::Demo,
+    }
+}
+
+fn tool_schema(raw: RawToolSchema) -> ToolSchemaForm {
+    match raw {
+        RawToolSchema::Auto => ToolSchemaForm::Auto,
+        RawToolSchema::JsonSchema => ToolSchemaForm::JsonSchema,
+        RawToolSchema::Parameters => ToolSchemaForm::Parameters,
     }
 }
 

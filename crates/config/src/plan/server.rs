@@ -1,42 +1,123 @@
 //! One entry of `toolbox.mcps`.
 
+use std::time::Duration;
+
 use switchboard_model::{
-    DEFAULT_CONNECT_TIMEOUT, Era, EraChoice, LimitsOverlay, ServerName, ServerPlan, ServerSpec,
+    DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE, Era, EraChoice, LimitsOverlay, RequiredOrigin,
+    ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::shown_place;
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::raw::{RawEra, RawMode, RawServer, RawToolDefaults};
+use crate::raw::{RawEra, RawMode, RawProcess, RawServer, RawServerDefaults, RawToolDefaults};
+
+/// `toolbox.defaults`.
+#[derive(Debug, Default)]
+pub(super) struct ServerDefaults {
+    required: Option<bool>,
+    connect_timeout: Option<Duration>,
+    limits: Option<LimitsOverlay>,
+}
 
 impl Planner<'_> {
-    pub(super) fn server(&mut self, at: &At<'_>, mut raw: RawServer) -> Option<ServerPlan> {
+    pub(super) fn server_defaults(
+        &mut self,
+        toolbox: &At<'_>,
+        json: &serde_json::Value,
+    ) -> ServerDefaults {
+        // What cannot be read here was refused by the schema, and has been reported.
+        let raw = json.get("defaults").cloned();
+        let raw = raw.and_then(|raw| serde_json::from_value::<RawServerDefaults>(raw).ok());
+        let (Some(at), Some(raw)) = (toolbox.get("defaults"), raw) else {
+            return ServerDefaults::default();
+        };
+        ServerDefaults {
+            required: raw.required,
+            connect_timeout: self.duration(&at, "connect_timeout", raw.connect_timeout),
+            limits: raw.default_tool_config.map(|limits| self.default_limits(&at, limits)),
+        }
+    }
+
+    pub(super) fn server(
+        &mut self,
+        at: &At<'_>,
+        mut raw: RawServer,
+        inherited: &ServerDefaults,
+    ) -> Option<ServerPlan> {
         let name = raw.name.take();
         self.check_name(at, name.as_deref());
-        self.check_defaults(at, name.as_deref(), raw.mode);
+        if inherited.limits.is_none() {
+            self.check_defaults(at, name.as_deref(), raw.mode);
+        }
         let defaults = raw.default_tool_config.take();
-        let default_limits = defaults.map(|defaults| self.default_limits(at, defaults));
+        let own_limits = defaults.map(|defaults| self.default_limits(at, defaults));
+        let default_limits = match (own_limits, inherited.limits) {
+            (Some(own), Some(inherited)) => Some(own.over(inherited)),
+            (own, inherited) => own.or(inherited),
+        };
         let connect_timeout = self.duration(at, "connect_timeout", raw.connect_timeout.take());
         let poll_interval = self.duration(at, "poll_interval", raw.poll_interval.take());
+        let sharing = self.sharing(at, &mut raw);
         // Every check has its say before an incomplete entry is dropped.
         let endpoint = self.endpoint(at, &mut raw);
+        let name = ServerName::new(name?);
+        let endpoint = endpoint?;
         Some(ServerPlan {
             spec: ServerSpec {
-                name: ServerName::new(name?),
-                place: shown_place(at, endpoint.as_ref()?),
-                endpoint: endpoint?,
+                name,
+                place: shown_place(at, &endpoint),
                 era: era(raw.era),
-                connect_timeout: connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+                connect_timeout: connect_timeout
+                    .or(inherited.connect_timeout)
+                    .unwrap_or_else(|| endpoint.default_connect_timeout()),
+                endpoint,
+                sharing,
             },
             mode: admission_mode(raw.mode?),
             default_limits,
             tool_allowlist: raw.tool_allowlist,
             tool_denylist: raw.tool_denylist.unwrap_or_default(),
-            required: raw.required.unwrap_or(true),
+            required: raw.required.or(inherited.required).unwrap_or(true),
+            required_origin: self.required_origin(at),
             toolset: raw.toolset,
             prompts: raw.prompts,
             poll_interval,
         })
+    }
+
+    fn sharing(&mut self, at: &At<'_>, raw: &mut RawServer) -> Sharing {
+        let idle = self.duration(at, "process_idle_timeout", raw.process_idle_timeout.take());
+        match raw.process {
+            Some(RawProcess::PerSession) => Sharing::PerSession {
+                most: raw.max_processes.unwrap_or(DEFAULT_MAX_PROCESSES),
+                idle: idle.unwrap_or(DEFAULT_PROCESS_IDLE),
+            },
+            Some(RawProcess::Shared) | None => {
+                for key in ["max_processes", "process_idle_timeout"] {
+                    if let Some(at) = at.get(key) {
+                        let help =
+                            "it belongs to `process: per_session`: add that, or remove this key";
+                        self.refuse(&at, "is of no use for a process that everybody shares", help);
+                    }
+                }
+                Sharing::Shared
+            }
+        }
+    }
+
+    fn required_origin(&self, at: &At<'_>) -> RequiredOrigin {
+        let line = |origin| match self.source.place(origin) {
+            Place::File { name, line, .. } => Some(format!("{name}:{line}")),
+            place @ Place::Environment { .. } => Some(place.to_string()),
+            Place::Default => None,
+        };
+        if at.has("required") {
+            line(at.key_origin("required")).map_or(RequiredOrigin::Nowhere, RequiredOrigin::Written)
+        } else {
+            line(&at.node.origin).map_or(RequiredOrigin::Nowhere, RequiredOrigin::Entry)
+        }
     }
 
     fn check_name(&mut self, at: &At<'_>, name: Option<&str>) {
@@ -68,6 +149,7 @@ impl Planner<'_> {
         let limits = RawLimits {
             max_instances: raw.max_instances,
             timeout: raw.timeout,
+            max_timeout: raw.max_timeout,
             queue_timeout: raw.queue_timeout,
             inactivity_timeout: raw.inactivity_timeout,
             max_result_bytes: raw.max_result_bytes,

@@ -13,6 +13,7 @@ impl Planner<'_> {
         let limits = RawLimits {
             max_instances: raw.max_instances,
             timeout: raw.timeout,
+            max_timeout: raw.max_timeout,
             queue_timeout: raw.queue_timeout,
             inactivity_timeout: raw.inactivity_timeout,
             max_result_bytes: raw.max_result_bytes,

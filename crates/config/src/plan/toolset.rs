@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use switchboard_model::{LOCAL_SERVER, LocalToolChoice, ServerName, ToolsetPlan, denied_servers};
+use switchboard_model::{
+    LOCAL_SERVER, LocalToolChoice, NO_TOOLSET, ServerName, ToolsetPlan, denied_servers,
+};
 
 use super::names::Names;
 use super::{At, Planner, entries, shown_name};
@@ -31,7 +33,7 @@ impl Member {
             toolset,
             name_is_shown: is_shown("name"),
             toolset_is_shown: is_shown("toolset"),
-            makes_set: true,
+            makes_set: raw.toolset.as_deref() != Some(NO_TOOLSET),
         })
     }
 
@@ -110,6 +112,12 @@ impl Planner<'_> {
             self.refuse_unknown(&at, "servers", &servers);
             self.check_patterns(&at, &servers);
             let Some(name) = raw.name.clone() else { continue };
+            if name == NO_TOOLSET {
+                let message = "no toolset can be called `none`: the word stands for no set";
+                let problem = Problem::error(message).help("choose another name");
+                self.push(at.value_origin("name"), problem.about(&at.path));
+                continue;
+            }
             names.add(&name, at.get("name").is_none_or(|name| !name.node.sensitive));
             self.check_members(&at, &name, &raw, members);
             plans.push(written_set(name, raw, members));

@@ -32,7 +32,7 @@ impl Planner<'_> {
         };
         let is_used = server.mode == AdmissionMode::Dynamic
             || tools.iter().any(|(tool, _)| may_be_used(tool));
-        if server.default_limits.is_some() && !is_used {
+        if at.has("default_tool_config") && !is_used {
             let shown = shown_name(at, name);
             let message =
                 format!("`default_tool_config` of server '{shown}' is ignored in strict mode");

@@ -440,3 +440,20 @@ switchboard:
     let shown = format!("{}{}{loaded:?}", loaded.to_yaml(), loaded.to_json());
     assert!(!shown.contains("hunter2"), "{shown}");
 }
+
+#[test]
+fn the_set_of_a_server_can_be_hidden_with_one_word() {
+    let server = |name: &str, more: &str| {
+        format!(
+            "{{name: {name}, url: 'http://h/{name}', mode: dynamic, default_tool_config: {{}}{more}}}"
+        )
+    };
+    let servers = format!("[{}, {}]", server("a", ", toolset: none"), server("b", ""));
+    let yaml = format!("switchboard:\n  toolbox:\n    mcps: {servers}\n");
+    let loaded = load_with(Some(&yaml), &[]).unwrap();
+    let names: Vec<_> = loaded.plan.toolsets.iter().map(|set| set.name.as_str()).collect();
+    assert_eq!(names, ["b"]);
+    let taken = "switchboard:\n  toolsets:\n    - {name: none, description: x, tools: [y]}\n";
+    let problems = load_with(Some(taken), &[]).unwrap_err().to_string();
+    assert!(problems.contains("no toolset can be called `none`"), "{problems}");
+}

@@ -1,7 +1,7 @@
 //! Server lists of other programs, and putting them into a file.
 
 use pretty_assertions::assert_eq;
-use switchboard_config::{Imported, import_servers, merge_into};
+use switchboard_config::{ImportScope, Imported, import_servers, merge_into};
 use switchboard_model::AdmissionMode::{Dynamic, Strict};
 
 use crate::support::load_with;
@@ -49,7 +49,8 @@ const ENV: [(&str, &str); 3] =
     [("API_TOKEN", "t"), ("GITHUB_TOKEN", "t"), ("workspaceFolder", "/w")];
 
 fn import(text: &str) -> Imported {
-    import_servers("servers.json", text).unwrap_or_else(|problems| panic!("{problems}"))
+    import_servers("servers.json", text, ImportScope::Everything)
+        .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 #[test]
@@ -77,6 +78,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
       - name: My-API
         transport: streamable_http
         url: https://api.example.com/mcp
@@ -88,6 +90,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
       - name: old
         transport: sse
         url: http://localhost:1/sse
@@ -97,6 +100,7 @@ fn a_claude_file() {
         default_tool_config:
           max_instances: 5
           timeout: 30s
+        required: false
 "#
     );
     insta::with_settings!({omit_expression => true}, {
@@ -110,7 +114,11 @@ fn a_claude_file() {
 #[test]
 fn a_vs_code_file() {
     let imported = import(CODE);
-    assert!(imported.to_yaml(Strict).contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n"));
+    assert!(
+        imported
+            .to_yaml(Strict)
+            .contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n        required: false\n")
+    );
     assert_eq!(
         imported.notes,
         [
@@ -136,7 +144,10 @@ fn a_file_that_is_something_else() {
         "{\"mcpServers\": {\"a\": {\"token\": \"s3cret\" x}}}",
     ]
     .iter()
-    .map(|text| import_servers("servers.json", text).unwrap_err().to_string())
+    .map(|text| {
+        let imported = import_servers("servers.json", text, ImportScope::Everything);
+        imported.unwrap_err().to_string()
+    })
     .collect();
     insta::with_settings!({omit_expression => true}, {
         insta::assert_snapshot!("not_a_list", all.join("\n\n"));
@@ -240,4 +251,110 @@ fn nothing_new_changes_nothing() {
     let merged = merge_into("mine.yaml", text, &imported, Dynamic).unwrap();
     assert_eq!(merged.text, text);
     assert_eq!(merged.notes, ["a: left out, a server of this name is already there"]);
+}
+
+#[test]
+fn a_codex_file() {
+    let text = r#"
+model = "x"
+[mcp_servers.docs]
+command = "npx -y docs-server"
+args = ["--port", 80]
+env_vars = ["DOCS_TOKEN"]
+startup_timeout_sec = 90
+tool_timeout_sec = 120.5
+enabled_tools = ["search"]
+[mcp_servers.docs.env]
+LEVEL = "debug"
+[mcp_servers.web]
+url = "https://example.com/mcp"
+bearer_token_env_var = "WEB_TOKEN"
+http_headers = { "X-Team" = "blue" }
+env_http_headers = { "X-Key" = "WEB_KEY" }
+[mcp_servers.off]
+command = "x"
+enabled = false
+[mcp_servers.switchboard]
+url = "http://127.0.0.1:8420/mcp"
+"#;
+    let imported = import_servers("config.toml", text, ImportScope::Everything).unwrap();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("codex", format!("{}{}", imported.to_yaml(Dynamic), imported.notes.join("\n")));
+    });
+    let env = [("DOCS_TOKEN", "t"), ("WEB_TOKEN", "t"), ("WEB_KEY", "k")];
+    load_with(Some(&imported.to_yaml(Dynamic)), &env).unwrap();
+    let bad: Vec<_> = ["a = 1", "mcp_servers = 1", "[mcp_servers.x\ntoken = \"s3cret\""]
+        .map(|text| {
+            import_servers("c.toml", text, ImportScope::Everything).unwrap_err().to_string()
+        })
+        .into();
+    assert!(bad[0].contains("no table `mcp_servers`"), "{}", bad[0]);
+    assert!(bad[1].contains("is not a table"), "{}", bad[1]);
+    assert!(bad[2].contains("not valid TOML") && !bad[2].contains("s3cret"), "{}", bad[2]);
+}
+
+#[test]
+fn servers_of_projects_are_taken_too_each_once() {
+    #[track_caller]
+    fn check(text: &str, scope: ImportScope<'_>, expected: &[(&str, Option<&str>)]) {
+        let imported = import_servers("claude.json", text, scope).unwrap();
+        let servers = imported.servers.iter();
+        let found: Vec<_> =
+            servers.map(|server| (server.name.as_str(), server.project.as_deref())).collect();
+        assert_eq!(found, expected);
+    }
+    let text = r#"{"mcpServers": {"mine": {"command": "m"}}, "projects": {
+        "/work/a": {"mcpServers": {"db": {"command": "d"}, "mine": {"command": "m"}}},
+        "/work/b": {"mcpServers": {"db": {"command": "other"}}, "history": []},
+        "/work/c": {"mcpServers": {}}}}"#;
+    let all = [("mine", None), ("db", Some("/work/a")), ("db-2", Some("/work/b"))];
+    check(text, ImportScope::Everything, &all);
+    check(text, ImportScope::Project("/work/b"), &[("mine", None), ("db", Some("/work/b"))]);
+    check(text, ImportScope::NoProject, &[("mine", None)]);
+    let only = r#"{"projects": {"/work/a": {"mcpServers": {"db": {"command": "d"}}}}}"#;
+    check(only, ImportScope::Everything, &[("db", Some("/work/a"))]);
+    let unknown = import_servers("claude.json", text, ImportScope::Project("/work/c")).unwrap_err();
+    let message = unknown.to_string();
+    assert!(message.contains("no servers of the project /work/c"), "{message}");
+    assert!(message.contains("projects with servers: /work/a, /work/b"), "{message}");
+}
+
+#[test]
+fn commands_in_one_text_are_split_and_keys_in_plain_text_are_named() {
+    let imported = import(
+        r#"{"mcpServers": {
+            "one": {"command": "npx -y foo", "args": ["--api-key", "abc"], "env": {"LEVEL": "1", "TOKEN": "abc"}},
+            "two": {"url": "https://h/mcp?apikey=abc"},
+            "switchboard": {"url": "http://127.0.0.1:8420/mcp"},
+            "board": {"command": "/usr/bin/switchboard", "args": ["--config", "x", "stdio"]}}}"#,
+    );
+    let yaml = imported.to_yaml(Dynamic);
+    assert!(
+        yaml.contains("command: npx\n        args:\n          - \"-y\"\n          - foo\n"),
+        "{yaml}"
+    );
+    let notes = imported.notes.join("\n");
+    assert_eq!(
+        notes,
+        "one: `command` had arguments in it; they are below `args` of `npx`\n\
+         one: argument 4 of `npx` holds its value in plain text; `${VAR}` hides it\n\
+         one: the variable `TOKEN` below `env` holds its value in plain text; `${VAR}` or `file:` hide it\n\
+         two: `apikey` in the query of `url` holds its value in plain text; `${VAR}` hides it\n\
+         switchboard: left out: it is a Switchboard itself\n\
+         board: left out: it is a Switchboard itself\n\
+         programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables \
+         of your environment have to be named there",
+    );
+    assert!(!notes.contains("abc"));
+}
+
+#[test]
+fn what_the_file_had_before_counts_as_taken_over_only_where_it_is_the_same() {
+    let text = "switchboard:\n  toolbox:\n    mcps:\n      - name: a\n        command: x\n        args: [\"1\"]\n        mode: dynamic\n      - {name: b, url: \"http://h/b\", mode: dynamic}\n      - {name: c, command: z, mode: dynamic}\n";
+    let imported = import(
+        r#"{"mcpServers": {"a": {"command": "x", "args": [1]}, "b": {"url": "http://h/other"},
+            "c": {"command": "z"}, "d": {"command": "w"}}}"#,
+    );
+    let merged = merge_into("mine.yaml", text, &imported, Dynamic).unwrap();
+    assert_eq!(merged.held, ["a", "c", "d"]);
 }

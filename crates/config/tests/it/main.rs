@@ -1,6 +1,7 @@
 //! The crate through its front door.
 
 mod bad_input;
+mod defaults;
 mod effective;
 mod environment;
 mod gateway;

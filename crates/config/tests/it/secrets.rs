@@ -39,11 +39,15 @@ fn check(entry: &str, env: &[(&str, &str)]) {
 #[test]
 fn a_valid_file_shows_none() {
     let loaded = load_with(Some(EVERYTHING), &EVERYTHING_ENV);
-    let Endpoint::StreamableHttp { headers, auth: UpstreamAuth::Bearer(bearer), .. } =
-        &loaded.as_ref().unwrap().plan.servers[0].spec.endpoint
+    let Endpoint::StreamableHttp {
+        headers,
+        auth: UpstreamAuth::BearerFile { path, token: bearer },
+        ..
+    } = &loaded.as_ref().unwrap().plan.servers[0].spec.endpoint
     else {
         panic!("http")
     };
+    assert_eq!(path, Path::new("/etc/switchboard/token.txt"), "so that it can be read again");
     assert_eq!(headers["X-Api-Key"].expose(), API_KEY);
     assert_eq!(bearer.expose(), BEARER);
     let printed = printed(&loaded);

@@ -28,7 +28,7 @@ const MAX_ROUNDS: u32 = 16;
 const MORE_QUESTIONS: Duration = Duration::from_millis(25);
 
 /// The client's answer to something.
-pub(super) enum Answered {
+pub(crate) enum Answered {
     /// A question of a legacy server, which waits for it.
     Question { id: String, reply: oneshot::Sender<Reply>, answer: Reply },
     /// None: the server no longer wants to know. This is the id by which the client knows the question.
@@ -332,7 +332,7 @@ impl Conversation {
 }
 
 /// Waits for the client's answer to a question of a legacy server, for as long as the server wants it.
-async fn answered_or_withdrawn(
+pub(crate) async fn answered_or_withdrawn(
     id: String,
     answer: oneshot::Receiver<Reply>,
     mut reply: oneshot::Sender<Reply>,
@@ -348,7 +348,7 @@ async fn answered_or_withdrawn(
 }
 
 /// That a client need not answer any more.
-pub(super) fn withdrawal(id: &str) -> String {
+pub(crate) fn withdrawal(id: &str) -> String {
     let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
     notification("notifications/cancelled", Some(&params))
 }
@@ -421,7 +421,7 @@ fn gave_up() -> RpcError {
     RpcError { code: code::INTERNAL_ERROR, message: "the client is gone".into(), data: None }
 }
 
-fn late() -> RpcError {
+pub(crate) fn late() -> RpcError {
     let message = "the client did not answer in time".into();
     RpcError { code: code::INTERNAL_ERROR, message, data: None }
 }

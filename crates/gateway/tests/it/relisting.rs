@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool};
 
-use crate::support::{Reading, Session, World, at_once, later};
+use crate::support::{Reading, Session, World, at_once, later, waits_for_time};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// Longer than the answer waits for the list to be asked for, and for it to be read.
@@ -43,7 +43,7 @@ async fn the_answer_comes_after_the_new_list() {
     let mut heard = session.listen().await;
     for (tool, tools) in [("enable_toolset", 8), ("disable_toolset", 7)] {
         let mut switching = pin!(switch(&session, tool));
-        assert!(switching.as_mut().now_or_never().is_none(), "{tool} waits for the list");
+        assert!(waits_for_time(switching.as_mut()).await, "{tool} waits for the list");
         assert_eq!(heard.next().await.unwrap()["method"], LIST_CHANGED);
         let list = session.ask("tools/list", json!({})).await.result().await;
         assert_eq!(list["tools"].as_array().unwrap().len(), tools);
@@ -107,4 +107,28 @@ async fn over_lines_the_answer_comes_after_the_new_list_too() {
     let list = pipe.next().await;
     assert_eq!((&list["id"], list["result"]["tools"].as_array().unwrap().len()), (&json!(3), 8));
     assert_eq!(pipe.next().await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_listens_lists_before_the_answer_too() {
+    let server = server().await;
+    let gateway = "{exposure: dynamic, stateless_state: principal}";
+    let world = World::with(&[("one", &server)], gateway).await;
+    let call = json!({"name": "enable_toolset", "arguments": {"toolsetName": "one"}});
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut heard = world.modern("subscriptions/listen", filter, json!({})).await;
+    let acknowledged = heard.next().await.unwrap();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    let mut switching = pin!(world.modern("tools/call", call, json!({})));
+    assert!(switching.as_mut().now_or_never().is_none());
+    let told = async {
+        tokio::select! {
+            told = heard.next() => told.unwrap(),
+            _ = switching.as_mut() => panic!("it was answered before the list was asked for"),
+        }
+    };
+    assert_eq!(told.await["method"], LIST_CHANGED);
+    let list = world.modern("tools/list", json!({}), json!({})).await.result().await;
+    assert_eq!(list["tools"].as_array().unwrap().len(), 8);
+    assert!(message(switching.await).await.contains("call_tool"));
 }

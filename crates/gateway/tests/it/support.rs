@@ -1,11 +1,13 @@
 //! A gateway in this process, and legacy and modern clients of it.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Buf as _;
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -53,6 +55,18 @@ pub(crate) async fn at_once<T>(future: impl Future<Output = T>) -> T {
     };
     tokio::time::resume();
     done
+}
+
+/// Whether something waits for time to pass, and not only for what takes time elsewhere, such as a write to the store.
+pub(crate) async fn waits_for_time(mut future: Pin<&mut impl Future>) -> bool {
+    tokio::time::pause();
+    let mut is_pending = true;
+    for _ in 0..20_000 {
+        is_pending = is_pending && future.as_mut().now_or_never().is_none();
+        tokio::task::yield_now().await;
+    }
+    tokio::time::resume();
+    is_pending
 }
 
 /// What these servers are configured as.

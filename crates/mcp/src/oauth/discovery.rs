@@ -5,6 +5,7 @@
 //! unless the server itself is there.
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
+use switchboard_model::is_on_this_machine;
 use url::Url;
 
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
@@ -33,21 +34,28 @@ pub(super) async fn discover(
         return Err(ConnectError::new(ConnectErrorKind::Protocol, message)
             .with_hint("a server with fixed credentials wants `auth.bearer` or `headers`"));
     };
-    for endpoint in [&resolved.metadata.authorization_endpoint, &resolved.metadata.token_endpoint] {
-        check_endpoint(server, endpoint)?;
+    let metadata = &resolved.metadata;
+    let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+    for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
+        check_endpoint(endpoint)?;
     }
     manager.set_metadata(resolved.metadata.clone());
     Ok(Discovered { manager, metadata: resolved.metadata, issuer })
 }
 
-/// What is secret on the way to the server is not sent in the clear to its authorization server.
-fn check_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError> {
-    let scheme = Url::parse(endpoint).map(|url| url.scheme().to_owned()).unwrap_or_default();
-    if scheme == "https" || (scheme == "http" && server.scheme() == "http") {
+/// Codes, secrets and tokens leave this machine over https only.
+fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
+    let is_safe = Url::parse(endpoint).is_ok_and(|url| match url.scheme() {
+        "https" => true,
+        "http" => is_on_this_machine(&url),
+        _ => false,
+    });
+    if is_safe {
         return Ok(());
     }
     let message = format!("the authorization server names {endpoint:?}, which is not safe to use");
-    Err(ConnectError::new(ConnectErrorKind::Protocol, message))
+    Err(ConnectError::new(ConnectErrorKind::Protocol, message)
+        .with_hint("the endpoints of OAuth must be https, unless they are on this machine"))
 }
 
 /// What rmcp says, as one of our errors.
@@ -64,17 +72,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_as_safe_as_its_server() {
+    fn an_endpoint_beyond_this_machine_is_https() {
         let rows = [
-            ("https://h/mcp", "https://as/authorize", true),
-            ("https://h/mcp", "http://as/authorize", false),
-            ("http://127.0.0.1/mcp", "http://127.0.0.1/authorize", true),
-            ("http://127.0.0.1/mcp", "file:///etc/passwd", false),
-            ("http://127.0.0.1/mcp", "/authorize", false),
+            ("https://as/authorize", true),
+            ("http://as/authorize", false),
+            ("http://10.0.0.1/authorize", false),
+            ("http://127.0.0.1/authorize", true),
+            ("http://localhost:8080/authorize", true),
+            ("http://[::1]/authorize", true),
+            ("file:///etc/passwd", false),
+            ("/authorize", false),
         ];
-        for (server, endpoint, is_safe) in rows {
-            let server = Url::parse(server).unwrap();
-            assert_eq!(check_endpoint(&server, endpoint).is_ok(), is_safe, "{endpoint}");
+        for (endpoint, is_safe) in rows {
+            assert_eq!(check_endpoint(endpoint).is_ok(), is_safe, "{endpoint}");
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Connection, Heard, Listed, News, ear};
+use switchboard_mcp::{
+    Ask, AskEvent, AskFailure, ConnectOptions, Connection, Heard, Listed, News, SessionClient, ear,
+};
 use switchboard_model::{JsonText, ServerSpec};
 use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
 
@@ -129,6 +131,36 @@ async fn words_on_the_stream_of_a_call_are_those_of_its_caller() {
 }
 
 #[tokio::test]
+async fn a_connection_of_one_session_asks_its_client_at_any_time() {
+    let talker = Talker::start().await;
+    let (events, mut heard) = ear(4);
+    let capabilities = json!({"roots": {"listChanged": true}});
+    let session =
+        SessionClient { capabilities: Some(capabilities.to_string().into()), events: Some(events) };
+    let options = ConnectOptions { session: Some(session), ..ConnectOptions::default() };
+    let (connection, _) = Connection::open(&http(&talker.url), &options).await.unwrap();
+    let of_method = |method: &str| {
+        talker.look(|talk| talk.requests.iter().find(|it| it["method"] == method).cloned())
+    };
+    let declared = of_method("initialize").unwrap()["params"]["capabilities"].clone();
+    assert_eq!(declared, capabilities, "the server knows what this client can do");
+    wait_until(PATIENCE, async || talker.is_heard().then_some(())).await;
+    let roots = r#"{"roots":[{"uri":"file:///a"}]}"#;
+    let answer = async {
+        let Some(AskEvent::Question { method, reply, .. }) = heard.next().await else {
+            panic!("a question");
+        };
+        assert_eq!(method, "roots/list");
+        reply.send(Ok(JsonText::from_text(roots).unwrap())).unwrap();
+    };
+    let (answered, ()) = tokio::join!(talker.ask("q1", "roots/list"), answer);
+    assert_eq!(answered["result"].to_string(), roots);
+    connection.roots_changed().await;
+    assert!(of_method("notifications/roots/list_changed").is_some());
+    connection.close().await;
+}
+
+#[tokio::test]
 async fn a_question_beside_the_calls_needs_one_origin() {
     let (talker, connection) = talking().await;
     wait_until(PATIENCE, async || talker.is_heard().then_some(())).await;
@@ -164,7 +196,8 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     assert_eq!(
         several,
         "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
-         calls are done, or reach the server over streamable HTTP"
+         calls are done, reach the server over streamable HTTP, or give each session a process of its own with \
+         `process: per_session`"
     );
 }
 
@@ -231,7 +264,8 @@ async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     assert_eq!(
         message,
         "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
-         calls are done, or reach the server over streamable HTTP"
+         calls are done, reach the server over streamable HTTP, or give each session a process of its own with \
+         `process: per_session`"
     );
     assert!(matches!(heard.next().await, Some(AskEvent::Progress(_))), "progress has a sign");
     assert!(heard.next().await.is_none());

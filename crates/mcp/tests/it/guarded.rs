@@ -98,7 +98,7 @@ async fn closing_ends_a_child_that_ignores_every_request_to_end() {
 async fn an_opening_that_is_given_up_leaves_no_process() {
     for options in both_ways() {
         let file = PidFile::new();
-        let flags = file.flags(&["--ignore-discover"]);
+        let flags = file.flags(&["--start-after", "60000"]);
         let spec = within(peer(&flags), 500);
         assert!(Connection::open(&spec, &options).await.is_err());
         all_gone(&pids_in(&file.path).await, PATIENCE).await;
@@ -108,7 +108,7 @@ async fn an_opening_that_is_given_up_leaves_no_process() {
 #[tokio::test]
 async fn a_child_that_is_started_twice_is_left_only_once() {
     let file = PidFile::new();
-    let flags = file.flags(&["--exit-on-discover"]);
+    let flags = file.flags(&["--modern"]);
     for options in [ConnectOptions::default(), guarded()] {
         let (connection, _) = Connection::open(&peer(&flags), &options).await.unwrap();
         let pids = pids_in(&file.path).await;

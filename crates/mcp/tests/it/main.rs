@@ -1,6 +1,7 @@
 //! Connections to real sockets and real children, most of which misbehave.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
+mod bearer_file;
 mod calls;
 mod changes;
 mod exchange;
@@ -8,6 +9,7 @@ mod guarded;
 mod http_eras;
 mod http_faults;
 mod oauth;
+mod slow_start;
 mod stdio;
 mod support;
 mod talker;

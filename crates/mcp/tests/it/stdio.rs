@@ -24,7 +24,7 @@ async fn every_kind_of_child_is_listed_and_called_in_its_own_era() {
         for (flags, era) in [
             ([].as_slice(), Legacy),
             (&["--modern"], Modern),
-            (&["--dual"], Modern),
+            (&["--dual"], Legacy),
             (&["--exit-on-discover"], Legacy),
             (&["--garbage-stdout"], Legacy),
             (&["--garbage-stdout", "--modern"], Modern),
@@ -45,14 +45,14 @@ async fn every_kind_of_child_is_listed_and_called_in_its_own_era() {
 
 #[tokio::test]
 async fn an_era_that_is_fixed_or_known_is_not_asked_for() {
-    // This child never answers the question.
-    let spec = peer(&["--ignore-discover"]);
-    let (connection, _) = open(&in_era(spec.clone(), Legacy)).await.unwrap();
-    assert_eq!((connection.era(), connection.learned_era()), (Legacy, None));
+    // Asked for `initialize`, this child would speak the session era.
+    let spec = peer(&["--dual"]);
+    let (connection, _) = open(&in_era(spec.clone(), Modern)).await.unwrap();
+    assert_eq!((connection.era(), connection.learned_era()), (Modern, None));
     connection.close().await;
-    let options = ConnectOptions { known_era: Some(Legacy), ..ConnectOptions::default() };
+    let options = ConnectOptions { known_era: Some(Modern), ..ConnectOptions::default() };
     let (connection, _) = Connection::open(&spec, &options).await.unwrap();
-    assert_eq!(connection.learned_era(), Some(Legacy));
+    assert_eq!(connection.learned_era(), Some(Modern));
     connection.close().await;
 }
 
@@ -95,7 +95,7 @@ async fn a_child_that_cannot_be_used_is_described() {
         ),
         (
             "dies while it lists",
-            says("read a; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32601,\"message\":\"?\"}}'; read a; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}'; read a; read a; echo gone >&2; exit 6"),
+            says("id() { id=${a#*\\\"id\\\":\\\"}; id=${id%%\\\"*}; }; read a; id; echo '{\"jsonrpc\":\"2.0\",\"id\":\"'$id'\",\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}'; read a; read a; echo gone >&2; exit 6"),
             format!("process: the process ended (exit status: 6); it said:\ngone -> {BY_HAND}"),
         ),
         (
@@ -124,14 +124,11 @@ async fn a_child_that_cannot_be_used_is_described() {
 
 #[tokio::test]
 async fn a_child_that_never_answers_runs_into_the_timeout() {
-    let late = |limit: &str| {
-        format!(
-            "timeout: no answer to the handshake within {limit} \
-             -> a server that needs longer to start wants a larger `connect_timeout`"
-        )
-    };
     let spec = within(command("sleep", &["1000"]), 300);
-    assert_eq!(failure(open(&spec).await), late("300ms"));
+    let expected = "timeout: no answer to initialize or server/discover within 300ms \
+        -> the process runs and does not answer: check that the command serves MCP on its standard output, \
+        or set a larger `connect_timeout` if it needs longer to start";
+    assert_eq!(failure(open(&spec).await), expected);
 }
 
 #[tokio::test]

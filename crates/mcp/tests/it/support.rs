@@ -28,6 +28,7 @@ pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
         endpoint,
         era: EraChoice::Auto,
         connect_timeout: PATIENCE,
+        sharing: switchboard_model::Sharing::Shared,
     }
 }
 

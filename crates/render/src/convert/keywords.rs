@@ -128,7 +128,11 @@ impl Walk<'_> {
             if is_missing {
                 made.map.insert(keyword.into(), Value::Object(Map::new()));
                 let what = format!("empty `{keyword}` added");
-                self.journal.mention(&place.at, what, "OpenAI refuses a schema without it");
+                self.journal.mention(
+                    &place.at,
+                    what,
+                    "written for every provider, because OpenAI refuses a schema without it",
+                );
             }
         }
         if self.rules.vocabulary == Vocabulary::Subset

@@ -9,8 +9,8 @@ use switchboard_model::{
     ServerName, ServerState,
 };
 use switchboard_runtime::{
-    Ask, AttachError, Board, MAX_SERVERS_PER_OWNER, PassFailure, Passing, RawCall, RawReport,
-    ToolChoice,
+    Ask, AttachError, Board, ClientProfile, MAX_SERVERS_PER_OWNER, PassFailure, Passing, RawCall,
+    RawReport, ToolChoice,
 };
 use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, free_port};
 use url::Url;
@@ -69,6 +69,7 @@ async fn call_owned(board: &Board, owner: &str, name: &str) -> RawReport {
 
 async fn call_choice(board: &Board, tool: ToolChoice) -> RawReport {
     let call = RawCall {
+        check: None,
         tool,
         arguments: Some(r#"{"n":1}"#.into()),
         face: Face::Mcp,
@@ -135,13 +136,17 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
         assert_eq!(failed(call_choice(&board, choice).await).kind, CallErrorKind::UnknownTool);
     }
     assert!(board.servers().iter().all(|(plan, _)| plan.spec.name.as_str() == "crm"));
-    assert!(board.offers().iter().all(|(server, _)| server.as_str() == "crm"));
+    assert!(board.snapshot().offers().iter().all(|(server, _)| server.as_str() == "crm"));
     let ping = || Ask { method: "ping", ..Ask::default() };
+    let of = |session: Option<&str>| ClientProfile {
+        session: session.map(Into::into),
+        ..ClientProfile::default()
+    };
     for session in [None, Some("s2"), Some("")] {
-        let passed = board.pass(&own, session, ping(), None).await;
+        let passed = board.pass(&own, &of(session), ping(), None).await;
         assert!(matches!(passed, Err(PassFailure::Unavailable(_))), "{session:?}");
     }
-    assert!(board.pass(&own, Some("s1"), ping(), None).await.is_ok());
+    assert!(board.pass(&own, &of(Some("s1")), ping(), None).await.is_ok());
     end(&board).await;
 }
 

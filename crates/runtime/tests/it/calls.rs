@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use switchboard_model::{CallErrorKind, CallOutcome, Face, ToolDescriptor, ToolResult};
+use switchboard_model::{CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult};
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools};
 use switchboard_test_support::{Reply, Tool};
 use tracing::Level;
@@ -130,15 +130,21 @@ async fn a_record_says_everything_about_its_call_but_the_arguments() {
     let secret = json!({"id": 4711});
     let report = board
         .call(switchboard_runtime::CallRequest {
+            check: None,
             face: Face::Http,
+            caller: Caller { principal: Some("key:1".into()), client: Some("inspector".into()) },
             ..request("get", secret.clone())
         })
         .await;
-    call(&board, "fails", json!({})).await;
+    let failed = call(&board, "fails", json!({})).await;
     call(&board, "crm.get", secret).await;
     let kept = records(&board, 3).await;
     let first = kept.iter().find(|record| record.id == report.id).unwrap();
+    let refused = kept.iter().find(|record| record.id == failed.id).unwrap();
+    assert_eq!((refused.outcome, refused.message.as_deref()), (CallOutcome::ToolError, Some("no")));
     assert_eq!(first.face, Face::Http);
+    assert_eq!(first.caller.principal.as_deref(), Some("key:1"));
+    assert_eq!(first.caller.client.as_deref(), Some("inspector"));
     assert_eq!(first.tool.as_ref().unwrap().as_str(), "crm.get");
     assert_eq!((first.requested.as_str(), first.outcome), ("get", CallOutcome::Ok));
     assert_eq!(first.revision, revision(&board));

@@ -41,18 +41,18 @@ async fn a_start_logs_the_seeds_lines_once_at_their_levels() {
         (
             Level::DEBUG,
             "Tool 'audit' registered with explicit configuration: \
-             {max_instances=2, timeout=1m, queue_timeout=1m, max_result_bytes=1048576}",
+             {max_instances=2, timeout=1m, max_timeout=10m, queue_timeout=1m, max_result_bytes=1048576}",
         ),
         (
             Level::DEBUG,
             "Tool 'sum_numbers' registered with explicit configuration: \
-             {max_instances=5, timeout=30s, queue_timeout=30s, max_result_bytes=1048576}",
+             {max_instances=5, timeout=30s, max_timeout=10m, queue_timeout=30s, max_result_bytes=1048576}",
         ),
         (
             Level::DEBUG,
             "Tool 'get_customer' configuration merged: explicit={max_instances=20}, \
              default={max_instances=5, timeout=8s}, \
-             final={max_instances=20, timeout=8s, queue_timeout=8s, max_result_bytes=1048576}",
+             final={max_instances=20, timeout=8s, max_timeout=10m, queue_timeout=8s, max_result_bytes=1048576}",
         ),
         (Level::WARN, &no_tools),
         (Level::WARN, "Tool 'vanished' is configured in the toolbox, but no MCP server offers it"),

@@ -4,6 +4,8 @@
 mod attached;
 mod calls;
 mod children;
+mod floods;
+mod further_connections;
 mod limits;
 mod live;
 mod logs;

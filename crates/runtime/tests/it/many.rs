@@ -34,11 +34,11 @@ async fn forty_servers_are_ready_soon_after_the_slowest() {
     servers[17].set_fault(Fault::DelayInitialize(Duration::from_secs(1))).await;
     let mut attempts = Vec::new();
     let before = Instant::now();
-    let starting = Board::start(
-        plan(&yaml(&[], &entries(&servers))),
-        options().await,
-        |StartEvent::Attempted(status)| attempts.push(*status),
-    );
+    let starting = Board::start(plan(&yaml(&[], &entries(&servers))), options().await, |event| {
+        if let StartEvent::Attempted(status) = event {
+            attempts.push(*status);
+        }
+    });
     let board = started(starting.await);
     let took = before.elapsed();
     assert_eq!(attempts.len(), 40);

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
+use sqlx::{Connection as _, SqliteConnection};
 use switchboard_model::ServerState;
-use switchboard_runtime::{Board, ConfigSource, ReloadOutcome};
+use switchboard_runtime::{Board, ConfigSource, Memory, ReloadOutcome};
 use switchboard_test_support::{Fault, Reply, ScriptedServer, TempConfig, Tool, free_port};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    answer, board, dynamic, dynamic_at, end, names, plan, refused, request, revision, server,
-    spawn_call, status, strict, text, until, with, yaml, yaml_with,
+    answer, board, board_on, dynamic, dynamic_at, end, names, plan, refused, request, revision,
+    server, spawn_call, status, strict, text, until, with, yaml, yaml_with,
 };
 
 fn source(path: PathBuf) -> ConfigSource {
@@ -156,6 +157,51 @@ async fn calls_that_wait_for_a_slot_outlive_a_change_of_their_server() {
     }
     assert_eq!(crm.stats().peak_calls, 1, "old and new share the slots of the tool");
     until(|| crm.open_sessions() == 1).await;
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_slot_is_refused_when_its_tool_is_removed() {
+    let crm = server([Tool::echo("slow").sleeps(700), Tool::echo("stays")]).await;
+    let entry = "{name: slow, max_instances: 1, queue_timeout: 1m}";
+    let board = board(&yaml(&[entry], &[dynamic("crm", &crm)])).await;
+    let mut tasks = JoinSet::new();
+    spawn_call(&mut tasks, &board, request("slow", json!({})));
+    until(|| crm.stats().running_calls == 1).await;
+    let mut waiting = std::pin::pin!(board.call(request("slow", json!({}))));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    let without = with(&dynamic("crm", &crm), "tool_denylist: [slow]");
+    board.apply(plan(&yaml(&[], &[without]))).await.unwrap();
+    assert_eq!(answer(&tasks.join_next().await.unwrap().unwrap()), "{}");
+    let error = waiting.await.result.unwrap_err();
+    assert_eq!(
+        error.message,
+        "tool 'slow' of MCP server 'crm' was not called: the tool was removed while the call waited for a slot"
+    );
+    assert_eq!(crm.stats().total_calls(), 1);
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_locked_store_holds_up_no_configuration_and_is_written_to_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (server([Tool::echo("a")]).await, server([Tool::echo("b")]).await);
+    let both = yaml(&[], &[dynamic("a", &a), dynamic("b", &b)]);
+    let board = board_on(directory.path(), Memory::Keep, &both).await;
+    let start = revision(&board);
+
+    let file = directory.path().join("switchboard.db");
+    let mut writer = SqliteConnection::connect(&file.to_string_lossy()).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut writer).await.unwrap();
+    let applied = board.apply(plan(&yaml(&[], &[dynamic("b", &b)])));
+    tokio::time::timeout(Duration::from_secs(4), applied).await.expect("in time").unwrap();
+    assert_eq!((names(&board), revision(&board)), (vec!["b.b".to_owned()], start + 1));
+    sqlx::query("COMMIT").execute(&mut writer).await.unwrap();
+    writer.close().await.unwrap();
+    end(&board).await;
+
+    let board = board_on(directory.path(), Memory::Keep, &yaml(&[], &[dynamic("b", &b)])).await;
+    assert_eq!(revision(&board), start + 1, "the revision was written");
     end(&board).await;
 }
 

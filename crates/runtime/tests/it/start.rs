@@ -111,6 +111,10 @@ async fn a_refused_connection_ends_the_start_in_the_seeds_words_with_its_cause()
     let error = lines.next().unwrap();
     assert!(error.starts_with("Error: ") && error.contains("Connection refused"), "{error}");
     assert_eq!(
+        lines.next_back(),
+        Some("Hint: to start without it, add `required: false` to the server at test.yaml:6")
+    );
+    assert_eq!(
         tail,
         "The application cannot start without connecting to all configured MCP servers."
     );
@@ -242,6 +246,53 @@ async fn a_server_that_is_not_required_degrades_the_start_and_comes_back_by_itse
 }
 
 #[tokio::test]
+async fn the_line_that_makes_a_server_required_is_named() {
+    let url = format!("http://127.0.0.1:{}/mcp", free_port());
+    let entry =
+        format!("name: gone\n        url: \"{url}\"\n        mode: strict\n        required: true");
+    let message = refused(try_board(&yaml(&[], &[entry])).await);
+    assert!(
+        message.contains("\nHint: to start without it, set `required: false` at test.yaml:9\n"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_and_is_not_required_delays_nobody_and_comes_later() {
+    let here = server([Tool::echo("here")]).await;
+    let hung = ScriptedServer::builder()
+        .tools([Tool::echo("hung")])
+        .fault(Fault::Hang(Stage::Any))
+        .start()
+        .await;
+    let waiting = |entry: &str| with(entry, "connect_timeout: 10m");
+    let entry = waiting(&dynamic("hung", &hung));
+    let config = yaml_with("defaults: {required: false}", &[], &[dynamic("here", &here), entry]);
+    let mut told = Vec::new();
+    let starting = Board::start(plan(&config), options().await, |event| {
+        if let StartEvent::Waiting(status) = event {
+            told.push((status.name.to_string(), status.waiting.map(|waiting| waiting.step)));
+        }
+    });
+    // It would be waited for until `connect_timeout`.
+    let board = started(tokio::time::timeout(Duration::from_mins(1), starting).await.unwrap());
+    assert!(told.contains(&("hung".to_owned(), Some("server/discover"))), "{told:?}");
+    assert_eq!(names(&board), ["here.here"]);
+    assert_eq!(status(&board, "hung").state, ServerState::Connecting);
+    assert_eq!(text(&board, "here", json!({})).await, "{}");
+    let before = revision(&board);
+
+    // What hangs is given up by the server, and the next attempt succeeds.
+    hung.clear_fault().await;
+    hung.restart_on_same_port().await;
+    until_state(&board, "hung", ServerState::Ready).await;
+    until(|| names(&board).len() == 2).await;
+    assert_eq!(revision(&board), before + 1);
+    assert_eq!(text(&board, "hung", json!({})).await, "{}");
+    end(&board).await;
+}
+
+#[tokio::test]
 async fn each_server_is_reported_once_while_the_board_starts() {
     let (a, b) = (server([Tool::echo("one")]).await, server([]).await);
     let gone = with(
@@ -251,7 +302,7 @@ async fn each_server_is_reported_once_while_the_board_starts() {
     let mut seen = Vec::new();
     let config = yaml(&[], &[dynamic("a", &a), dynamic("b", &b), gone]);
     let board = Board::start(plan(&config), options().await, |event| {
-        let StartEvent::Attempted(status) = event;
+        let StartEvent::Attempted(status) = event else { return };
         seen.push((status.name.to_string(), status.state, status.offered));
     });
     let board = started(board.await);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use switchboard_config::{Input, SourceFile, load};
-use switchboard_model::{CallError, CallRecord, Face, Plan, ServerState};
+use switchboard_model::{CallError, CallRecord, Caller, Face, Plan, ServerState};
 use switchboard_runtime::{
     Board, BoardOptions, CallReport, CallRequest, LocalTools, Memory, ServerStatus, StartError,
 };
@@ -128,9 +128,11 @@ pub(crate) async fn end(board: &Board) {
 
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
     CallRequest {
+        check: None,
         tool: tool.to_owned().into(),
         arguments,
         face: Face::Cli,
+        caller: Caller::default(),
         session: None,
         progress: None,
     }

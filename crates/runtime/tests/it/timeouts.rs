@@ -6,8 +6,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use switchboard_model::{CallErrorKind, CallOutcome, ToolDescriptor, ToolResult};
-use switchboard_runtime::{Board, BoardOptions, CallRequest, LocalTool, LocalTools};
+use switchboard_model::{CallErrorKind, CallOutcome, Face, ToolDescriptor, ToolResult};
+use switchboard_runtime::{
+    Board, BoardOptions, CallRequest, LocalTool, LocalTools, Passing, RawCall, RawReport,
+    ToolChoice,
+};
 use switchboard_test_support::{Reply, ScriptedServer, Tool};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -35,6 +38,53 @@ async fn a_call_that_runs_too_long_is_cancelled_on_the_server_and_says_which_lim
     let record = &records(&board, 1).await[0];
     assert_eq!(record.outcome, CallOutcome::Failed(CallErrorKind::Timeout));
     end(&board).await;
+}
+
+/// Calls as a client does that wants to hear of no progress.
+async fn call_quietly(board: &Board, tool: &str) -> RawReport {
+    let call = RawCall {
+        tool: ToolChoice::Named(tool.to_owned()),
+        arguments: None,
+        face: Face::Mcp,
+        passing: Passing::default(),
+        events: None,
+        check: None,
+    };
+    board.call_raw(call).await
+}
+
+#[tokio::test]
+async fn a_call_that_reports_progress_may_outlive_its_timeout_up_to_the_longest_time() {
+    let works = |name: &str| Tool::echo(name).sleeps(1500).progress_every(100);
+    for builder in [ScriptedServer::builder().legacy(), ScriptedServer::builder().modern()] {
+        let crm = builder
+            .tools([works("goes_on"), works("switched_off"), works("too_long")])
+            .start()
+            .await;
+        let tools = [
+            "{name: goes_on, timeout: 700ms}",
+            "{name: switched_off, timeout: 700ms, max_timeout: 700ms}",
+            "{name: too_long, timeout: 700ms, max_timeout: 1s}",
+        ];
+        let board = board(&yaml(&tools, &[dynamic("crm", &crm)])).await;
+        let (done, off, late) = tokio::join!(
+            call_quietly(&board, "goes_on"),
+            call_quietly(&board, "switched_off"),
+            call_quietly(&board, "too_long"),
+        );
+        assert!(done.result.is_ok(), "{:?}", done.result);
+        let message = |report: RawReport| report.result.unwrap_err().error.message;
+        assert_eq!(
+            message(off),
+            "tool 'switched_off' of MCP server 'crm' was running longer than its timeout of 700ms and was cancelled"
+        );
+        assert_eq!(
+            message(late),
+            "tool 'too_long' of MCP server 'crm' was running, with progress, longer than its max_timeout of 1s \
+             and was cancelled"
+        );
+        end(&board).await;
+    }
 }
 
 #[tokio::test]
@@ -119,9 +169,9 @@ async fn progress_keeps_a_call_alive_and_is_passed_on() {
 }
 
 #[tokio::test]
-async fn progress_never_extends_the_whole_time() {
+async fn progress_never_extends_the_longest_time() {
     let crm = server([Tool::echo("chatty").sleeps(60_000).progress_every(1)]).await;
-    let entry = "{name: chatty, timeout: 400ms, inactivity_timeout: 300ms}";
+    let entry = "{name: chatty, timeout: 400ms, max_timeout: 400ms, inactivity_timeout: 300ms}";
     let board = board(&yaml(&[entry], &[dynamic("crm", &crm)])).await;
     let before = Instant::now();
     let error = failure(&board, "chatty", json!({})).await;

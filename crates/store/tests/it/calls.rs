@@ -1,7 +1,11 @@
 //! Reading the call log.
 
+use std::time::Duration;
+
 use pretty_assertions::assert_eq;
-use switchboard_model::{CallErrorKind, CallId, CallOutcome, CallRecord};
+use switchboard_model::{
+    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, ServerName,
+};
 use switchboard_store::{CallFilter, Store, StoreError};
 
 use crate::record;
@@ -62,9 +66,38 @@ async fn a_filter_takes_either_name_and_the_word_of_the_outcome() {
     for (tool, outcome, wanted) in rows {
         let filter = CallFilter {
             tool: tool.map(Into::into),
-            outcome: outcome.map(Into::into),
+            outcome: outcome.and_then(CallOutcome::from_word),
             ..CallFilter::newest(9)
         };
+        assert_eq!(numbers(&store, &filter).await, wanted, "{filter:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_filter_takes_server_session_and_times() {
+    let store = Store::in_memory().await.unwrap();
+    let at = |n: i64| record(n).started_at_ms;
+    let other = CanonicalName::new(&ServerName::new("wiki"), "find");
+    store
+        .record_calls(&[
+            CallRecord { run: Duration::from_secs(10), ..record(1) },
+            CallRecord { session: None, tool: None, ..record(2) },
+            CallRecord { tool: Some(other), session: Some("other".into()), ..record(3) },
+            CallRecord { wait: Duration::ZERO, run: Duration::ZERO, ..record(4) },
+        ])
+        .await
+        .unwrap();
+    let newest = CallFilter::newest(9);
+    let rows = [
+        (CallFilter { server: Some("crm".into()), ..newest.clone() }, vec![4, 1]),
+        (CallFilter { server: Some("wiki".into()), ..newest.clone() }, vec![3]),
+        (CallFilter { session: Some("work".into()), ..newest.clone() }, vec![4, 1]),
+        (CallFilter { session: Some("none".into()), ..newest.clone() }, vec![]),
+        (CallFilter { since_ms: Some(at(3)), ..newest.clone() }, vec![4, 3]),
+        (CallFilter { ended_since_ms: Some(at(5)), ..newest.clone() }, vec![3, 2, 1]),
+        (CallFilter { ended_since_ms: Some(at(100)), ..newest.clone() }, vec![1]),
+    ];
+    for (filter, wanted) in rows {
         assert_eq!(numbers(&store, &filter).await, wanted, "{filter:?}");
     }
 }

@@ -17,7 +17,20 @@ mod sessions;
 
 use std::time::Duration;
 
-use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName};
+use switchboard_model::{CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face, ServerName};
+use switchboard_store::{NewResult, ResultBounds};
+
+const NO_BOUNDS: ResultBounds =
+    ResultBounds { total_bytes: u64::MAX, owner_bytes: u64::MAX, count: u64::MAX };
+
+fn kept<'a>(
+    handle: &'a str,
+    call: &'a CallId,
+    body: &'a (impl AsRef<[u8]> + ?Sized),
+    now_ms: i64,
+) -> NewResult<'a> {
+    NewResult { handle, call, owner: "me", body: body.as_ref(), now_ms }
+}
 
 /// An ordinary call; the larger `n`, the newer.
 fn record(n: i64) -> CallRecord {
@@ -25,6 +38,7 @@ fn record(n: i64) -> CallRecord {
         id: CallId(format!("0190-{n:012}")),
         started_at_ms: 1_700_000_000_000 + n,
         face: Face::Http,
+        caller: Caller { principal: Some("local".into()), client: Some("inspector".into()) },
         session: Some("work".into()),
         tool: Some(CanonicalName::new(&ServerName::new("crm"), "find.one")),
         requested: "find.one".into(),

@@ -9,7 +9,7 @@ use switchboard_model::{CallId, Era, ServerName};
 use switchboard_store::{CallFilter, Retention, Store, StoreError};
 use tokio::task::JoinSet;
 
-use crate::record;
+use crate::{NO_BOUNDS, kept, record};
 
 const TASKS: i64 = 8;
 const EACH: i64 = 200;
@@ -91,7 +91,7 @@ async fn a_write_that_is_given_up_is_whole_or_absent_and_blocks_nobody() {
         // Whether it came through is what is looked at below.
         let _in_time = tokio::time::timeout(patience, store.record_calls(&batch)).await;
     }
-    store.keep_result("h", &CallId("c".into()), b"x", 1).await.unwrap();
+    store.keep_result(&kept("h", &CallId("c".into()), b"x", 1), &NO_BOUNDS).await.unwrap();
     let kept = store.recent_calls(&CallFilter::newest(10_000)).await.unwrap();
     assert_eq!(kept.len() % 20, 0);
     let ids: HashSet<_> = kept.iter().map(|call| call.id.clone()).collect();
@@ -113,7 +113,7 @@ async fn every_future_may_move_between_threads() {
     movable(&store.revision_for("f"));
     movable(&store.record_calls(&[]));
     movable(&store.recent_calls(&CallFilter::newest(1)));
-    movable(&store.keep_result("h", &call, b"", 1));
+    movable(&store.keep_result(&kept("h", &call, b"", 1), &NO_BOUNDS));
     movable(&store.read_result("h", 0, 1));
     movable(&store.prune(&Retention {
         calls_older_than_ms: 0,

@@ -10,13 +10,13 @@ use pretty_assertions::assert_eq;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use switchboard_model::{CallId, CallRecord, Era, ServerName, ToolDescriptor};
+use switchboard_model::{CallId, CallRecord, Caller, Era, ServerName, ToolDescriptor};
 use switchboard_store::{CallFilter, Store, StoreError};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::record;
+use crate::{NO_BOUNDS, kept, record};
 
 async fn raw(directory: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(directory.join("switchboard.db"));
@@ -31,7 +31,7 @@ async fn reopening_finds_everything() {
     store.remember_tools(&crm, &[ToolDescriptor::named("find")], 1).await.unwrap();
     store.remember_era(&crm, "f", Era::Modern, 1).await.unwrap();
     store.record_calls(&[record(1)]).await.unwrap();
-    store.keep_result("h", &CallId("c".into()), b"body", 1).await.unwrap();
+    store.keep_result(&kept("h", &CallId("c".into()), b"body", 1), &NO_BOUNDS).await.unwrap();
     assert_eq!(store.revision_for("a").await.unwrap(), 1);
     store.close().await;
     assert!(!directory.path().join("switchboard.db-wal").exists(), "the log is folded in");
@@ -69,7 +69,7 @@ async fn a_database_of_the_first_layout_is_brought_up_to_date() {
     assert_eq!(store.keys().await.unwrap(), []);
     assert_eq!(store.clients(None, None).await.unwrap(), []);
     store.record_calls(&[record(1)]).await.unwrap();
-    let first = CallRecord { session: None, ..record(0) };
+    let first = CallRecord { session: None, caller: Caller::default(), ..record(0) };
     let calls = store.recent_calls(&CallFilter::newest(9)).await.unwrap();
     assert_eq!(calls, [record(1), first], "calls of then are there, too");
 }

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use switchboard_model::CallId;
 use switchboard_store::{CallFilter, Pruned, Retention, Store};
 
-use crate::record;
+use crate::{NO_BOUNDS, kept, record};
 
 const EVERYTHING: Retention = Retention {
     calls_older_than_ms: i64::MIN,
@@ -18,7 +18,10 @@ async fn filled() -> Store {
     store.record_calls(&(0..10).map(record).collect::<Vec<_>>()).await.unwrap();
     for n in 0..5_i64 {
         let handle = format!("h{n}");
-        store.keep_result(&handle, &CallId("c".into()), &[1; 100], n).await.unwrap();
+        store
+            .keep_result(&kept(&handle, &CallId("c".into()), &[1; 100], n), &NO_BOUNDS)
+            .await
+            .unwrap();
     }
     store
 }
@@ -69,7 +72,10 @@ async fn the_oldest_go_by_age_and_by_amount() {
 async fn the_file_shrinks_when_large_results_go() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    store.keep_result("h", &CallId("c".into()), &vec![7; 4 << 20], 1).await.unwrap();
+    store
+        .keep_result(&kept("h", &CallId("c".into()), &vec![7; 4 << 20], 1), &NO_BOUNDS)
+        .await
+        .unwrap();
     store.prune(&Retention { max_result_bytes_total: 0, ..EVERYTHING }).await.unwrap();
     store.close().await;
     let size = std::fs::metadata(store.file()).unwrap().len();

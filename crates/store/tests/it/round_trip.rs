@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use switchboard_model::{
-    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, CanonicalName, Face, JsonText,
+    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face, JsonText,
     ServerName, ToolDescriptor,
 };
 use switchboard_store::{CallFilter, Store};
@@ -58,14 +58,19 @@ fn call() -> impl Strategy<Value = CallRecord> {
     let numbers = (any::<i64>(), count(), count(), count(), count());
     let face = prop::sample::select(vec![Face::Cli, Face::Http]);
     let session = prop::option::of(text());
-    (names, numbers, face, outcome(), session).prop_map(
-        |(names, numbers, face, outcome, session)| {
+    let caller = (prop::option::of(text()), prop::option::of(text()));
+    (names, numbers, face, outcome(), session, caller).prop_map(
+        |(names, numbers, face, outcome, session, (principal, client))| {
             let (id, tool, requested, argument_digest, message, result_handle) = names;
             let (started_at_ms, revision, wait, run, result_bytes) = numbers;
             CallRecord {
                 id: CallId(id),
                 started_at_ms,
                 face,
+                caller: Caller {
+                    principal: principal.map(Into::into),
+                    client: client.map(Into::into),
+                },
                 session,
                 tool,
                 requested,
@@ -135,7 +140,7 @@ fn a_call_record_comes_back_as_it_was() {
             store.record_calls(std::slice::from_ref(&record)).await.unwrap();
             let filter = CallFilter {
                 tool: Some(record.requested.clone()),
-                outcome: Some(record.outcome.as_str().into()),
+                outcome: Some(record.outcome),
                 ..CallFilter::newest(2)
             };
             store.recent_calls(&filter).await.unwrap()

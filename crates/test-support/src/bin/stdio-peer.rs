@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 const HELP: &str = "\
 switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
@@ -28,6 +29,9 @@ switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
   --exit-at-once        exit with code 3 before reading anything
   --exit-on-discover    exit with code 4 on any message before initialize
   --ignore-discover     never answer server/discover
+  --ignore-ping         never answer ping
+  --start-after MS      read nothing for so long, as a launcher that downloads
+  --start-log PATH      append a line to this file at every start
   --garbage-stdout      write lines that are no JSON before every message
   --long-line MB        size of the answer of the tool long_line (default 1)
   --long-list MB        answer tools/list with one line of that size
@@ -37,7 +41,8 @@ switchboard-stdio-peer [FLAGS]: an MCP server on stdio for tests
   --ignore-sigterm      survive SIGTERM and the end of stdin
   --close-stdin         close stdin once tools/list has been answered; stay alive
   --exit-after-calls N  exit with code 7 once N calls have been answered
-Tools: echo, sleep {ms, every_ms}, fails, long_line, environment, stats, crash, add_tool {name}";
+Tools: echo, sleep {ms, every_ms, flood}, fails, long_line, environment, stats, crash, add_tool {name}
+`sleep` with `flood: logs` or `flood: progress` writes notifications all the time instead of sleeping.";
 
 const MODERN_VERSION: &str = "2026-07-28";
 const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -57,6 +62,7 @@ enum Flaw {
     ExitAtOnce,
     ExitOnDiscover,
     IgnoreDiscover,
+    IgnorePing,
     GarbageStdout,
     SpawnGrandchild,
     IgnoreSigterm,
@@ -71,6 +77,8 @@ struct Options {
     long_list: Option<usize>,
     flood_stderr: usize,
     pid_file: Option<PathBuf>,
+    start_after: Duration,
+    start_log: Option<PathBuf>,
     exit_after_calls: Option<usize>,
 }
 
@@ -101,7 +109,12 @@ async fn main() {
     let _sigterm = options
         .has(&Flaw::IgnoreSigterm)
         .then(|| signal(SignalKind::terminate()).expect("a signal handler can be set"));
+    if let Some(path) = &options.start_log {
+        let log = fs::OpenOptions::new().create(true).append(true).open(path);
+        writeln!(log.expect("the start log can be opened"), "{}", process::id()).ok();
+    }
     start_grandchildren(&options);
+    thread::sleep(options.start_after);
     flood_stderr(options.flood_stderr);
     let peer = Arc::new(Peer { options, state: Mutex::default() });
     tokio::task::spawn_blocking(move || read_messages(&peer))
@@ -119,6 +132,8 @@ impl Options {
             long_list: None,
             flood_stderr: 0,
             pid_file: None,
+            start_after: Duration::ZERO,
+            start_log: None,
             exit_after_calls: None,
         };
         while let Some(flag) = arguments.next() {
@@ -129,6 +144,11 @@ impl Options {
                 "--long-line" => options.long_line = number(&flag, &value()) * MEGABYTE,
                 "--long-list" => options.long_list = Some(number(&flag, &value()) * MEGABYTE),
                 "--flood-stderr" => options.flood_stderr = number(&flag, &value()) * MEGABYTE,
+                "--start-after" => {
+                    let milliseconds = number(&flag, &value()).try_into().unwrap_or(u64::MAX);
+                    options.start_after = Duration::from_millis(milliseconds);
+                }
+                "--start-log" => options.start_log = Some(value().into()),
                 "--pid-file" => options.pid_file = Some(value().into()),
                 "--exit-after-calls" => {
                     options.exit_after_calls = Some(number(&flag, &value()));
@@ -151,6 +171,7 @@ fn flaw(flag: &str) -> Flaw {
         "--exit-at-once" => Flaw::ExitAtOnce,
         "--exit-on-discover" => Flaw::ExitOnDiscover,
         "--ignore-discover" => Flaw::IgnoreDiscover,
+        "--ignore-ping" => Flaw::IgnorePing,
         "--garbage-stdout" => Flaw::GarbageStdout,
         "--spawn-grandchild" => Flaw::SpawnGrandchild,
         "--ignore-sigterm" => Flaw::IgnoreSigterm,
@@ -253,6 +274,7 @@ impl Peer {
             }
             _ if id.is_null() => {}
             ("server/discover", _) if self.options.has(&Flaw::IgnoreDiscover) => {}
+            ("ping", _) if self.options.has(&Flaw::IgnorePing) => {}
             ("tools/list" | "server/discover" | "subscriptions/listen", Era::Modern)
                 if !is_modern(params) =>
             {
@@ -356,6 +378,9 @@ impl Peer {
         let total = arguments["ms"].as_u64().unwrap_or(100);
         let every = arguments["every_ms"].as_u64().unwrap_or(u64::MAX);
         let token = &params["_meta"]["progressToken"];
+        if let Some(flood) = arguments["flood"].as_str() {
+            return self.flood(flood, id, token, Duration::from_millis(total));
+        }
         let (mut slept, mut next) = (0, every);
         while slept < total {
             let step = STEP.min(total - slept);
@@ -369,6 +394,25 @@ impl Peer {
                 let params = json!({"progressToken": token, "progress": slept, "total": total});
                 let method = "notifications/progress";
                 self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+            }
+        }
+        true
+    }
+
+    /// Whether the flood came to its end without being cancelled.
+    fn flood(&self, kind: &str, id: &Value, token: &Value, length: Duration) -> bool {
+        let (method, params) = match kind {
+            "logs" => ("notifications/message", json!({"level": "info", "data": "x"})),
+            _ => ("notifications/progress", json!({"progressToken": token, "progress": 1})),
+        };
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let start = Instant::now();
+        while start.elapsed() < length {
+            for _ in 0..100 {
+                self.write(&message);
+            }
+            if self.state.lock().unwrap().cancelled.contains(id) {
+                return false;
             }
         }
         true

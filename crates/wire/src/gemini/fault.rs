@@ -95,6 +95,15 @@ fn is_too_long(message: &str) -> bool {
     message.contains("token count") && message.contains("exceeds")
 }
 
+/// Whether a backend refused a request because it does not know `parametersJsonSchema`, the newer field for what a tool
+/// takes, or does not read what is in it. Messages name the field in either spelling.
+pub(crate) fn refuses_json_schema(fault: &ModelFault) -> bool {
+    let names_field = ["parametersJsonSchema", "parameters_json_schema"]
+        .iter()
+        .any(|field| fault.message.contains(field));
+    fault.kind == FaultKind::BadRequest && names_field
+}
+
 /// Reads an answer that is no stream. Code Assist puts it into an array.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     // The array first: what reads an object reads its members from an array, too.
@@ -167,6 +176,25 @@ mod tests {
         );
         let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
         check(429, "RESOURCE_EXHAUSTED", &json!([day]), FaultKind::Quota, None);
+    }
+
+    #[test]
+    fn a_refusal_of_the_newer_field_for_schemas_is_recognised() {
+        let said = |status: u16, text: &str| {
+            let body =
+                json!({"error": {"code": status, "message": text, "status": ""}}).to_string();
+            refuses_json_schema(&fault(&Answer {
+                status,
+                header: &|_| None,
+                body: body.as_bytes(),
+            }))
+        };
+        let unknown = "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at \
+                       'tools[0].function_declarations[0]': Cannot find field.";
+        assert!(said(400, unknown));
+        assert!(said(400, "tools[0].function_declarations[0].parameters_json_schema: bad"));
+        assert!(!said(500, unknown), "not what the request says is at fault");
+        assert!(!said(400, "Unknown name \"parameters\""));
     }
 
     #[test]

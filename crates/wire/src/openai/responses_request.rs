@@ -199,40 +199,67 @@ enum Given<'a> {
 
 impl<'a> From<&'a Part> for Content<'a> {
     fn from(part: &'a Part) -> Self {
-        let is_taken =
-            |kind: &str| !["image/", "audio/", "video/"].iter().any(|k| kind.starts_with(k));
         match Attachment::of(part) {
             Attachment::Text(text) => Self::Text { text },
             Attachment::Image(file) => Self::Image { image_url: address(&file), detail: "auto" },
-            Attachment::Pdf(file) | Attachment::Other(file) if is_taken(&file.media_type) => {
-                Self::file(&file)
-            }
             Attachment::Pdf(file) | Attachment::Other(file) => {
-                Self::Text { text: file.not_shown().into() }
+                match document_extension(&file.media_type) {
+                    Some(extension) => Self::file(&file, extension),
+                    None => Self::Text { text: file.not_shown().into() },
+                }
             }
         }
     }
 }
 
 impl<'a> Content<'a> {
-    fn file(file: &File<'a>) -> Self {
+    fn file(file: &File<'a>, extension: &str) -> Self {
         let address = Some(address(file));
         match file.place {
             // The name of a file that is elsewhere is in its address, and both together are refused.
             Place::Url(_) => Self::File { filename: None, file_data: None, file_url: address },
             Place::Data(_) => {
-                let name = file.name.map_or_else(|| made_up_name(&file.media_type), Cow::Borrowed);
+                let name = file_name(file.name, extension);
                 Self::File { filename: Some(name), file_data: address, file_url: None }
             }
         }
     }
 }
 
-/// A file must have a name, whose end says what it is.
-fn made_up_name<'a>(media_type: &str) -> Cow<'a, str> {
-    let is_plain = |end: &&str| end.len() <= 8 && end.bytes().all(|b| b.is_ascii_alphanumeric());
-    let end = media_type.rsplit('/').next().filter(is_plain);
-    Cow::Owned(format!("file.{}", end.unwrap_or("bin")))
+/// The extension of a type of document that OpenAI reads. A file of any other type makes it refuse the request, and with
+/// it every later one of the conversation.
+fn document_extension(media_type: &str) -> Option<&'static str> {
+    const OPEN_XML: &str = "application/vnd.openxmlformats-officedocument.";
+    if let Some(kind) = media_type.strip_prefix(OPEN_XML) {
+        return match kind {
+            "wordprocessingml.document" => Some("docx"),
+            "presentationml.presentation" => Some("pptx"),
+            "spreadsheetml.sheet" => Some("xlsx"),
+            _ => None,
+        };
+    }
+    match media_type {
+        "application/pdf" => Some("pdf"),
+        "application/msword" => Some("doc"),
+        "application/rtf" => Some("rtf"),
+        "application/vnd.oasis.opendocument.text" => Some("odt"),
+        "application/vnd.ms-powerpoint" => Some("ppt"),
+        "application/vnd.ms-excel" => Some("xls"),
+        _ => None,
+    }
+}
+
+/// A file must have a name, and the extension of the name must be that of its type.
+fn file_name<'a>(name: Option<&'a str>, extension: &str) -> Cow<'a, str> {
+    let has_extension = |name: &str| {
+        name.rsplit_once('.')
+            .is_some_and(|(stem, end)| !stem.is_empty() && end.eq_ignore_ascii_case(extension))
+    };
+    match name.filter(|name| !name.trim().is_empty()) {
+        Some(name) if has_extension(name) => Cow::Borrowed(name),
+        Some(name) => Cow::Owned(format!("{name}.{extension}")),
+        None => Cow::Owned(format!("file.{extension}")),
+    }
 }
 
 struct Conversation<'a> {
@@ -393,22 +420,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_a_name_or_an_address() {
-        let check = |media_type: &str, place: Place, expected: Value| {
+    fn only_documents_that_are_read_are_sent_with_a_name_or_an_address() {
+        let check = |name: Option<&str>, media_type: &str, place: Place, expected: Value| {
             let media = Media { media_type: media_type.into(), place };
-            let part = Part::File { name: None, media };
-            assert_eq!(json!(Content::from(&part)), expected);
+            let part = Part::File { name: name.map(Into::into), media };
+            assert_eq!(json!(Content::from(&part)), expected, "{media_type}");
         };
         let file = |name: &str, kind: &str| json!({"type": "input_file", "filename": name, "file_data": format!("data:{kind};base64,AA==")});
         let data = || Place::Data("AA==".into());
-        check("application/PDF", data(), file("file.pdf", "application/pdf"));
-        let document = "application/vnd.oasis.opendocument.text";
-        check(document, data(), file("file.bin", document));
-        let url = Place::Url("https://a/b.pdf".into());
-        check("application/pdf", url, json!({"type": "input_file", "file_url": "https://a/b.pdf"}));
-        let heard =
-            json!({"type": "input_text", "text": "[A file of type audio/wav is not shown]"});
-        check("audio/wav", data(), heard);
+        let pdf = "application/pdf";
+        check(None, "application/PDF", data(), file("file.pdf", pdf));
+        for (name, sent) in [
+            ("a.pdf", "a.pdf"),
+            ("A.PDF", "A.PDF"),
+            ("a.bin", "a.bin.pdf"),
+            ("a", "a.pdf"),
+            (" ", "file.pdf"),
+        ] {
+            check(Some(name), pdf, data(), file(sent, pdf));
+        }
+        let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+        check(None, sheet, data(), file("file.xlsx", sheet));
+        let url = || Place::Url("https://a/b".into());
+        check(None, pdf, url(), json!({"type": "input_file", "file_url": "https://a/b"}));
+        for kind in [
+            "application/octet-stream",
+            "application/zip",
+            "application/x-unheard-of",
+            "application/vnd.openxmlformats-officedocument.other",
+            "audio/wav",
+            "font/woff2",
+            "image/tiff",
+        ] {
+            let said = |place: &str| {
+                let text = format!("[A file `f` of type {kind}{place} is not shown]");
+                json!({"type": "input_text", "text": text})
+            };
+            check(Some("f"), kind, data(), said(""));
+            check(Some("f"), kind, url(), said(" at https://a/b"));
+        }
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! Where records of calls are read: a running instance, or the store in the data directory.
+
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use switchboard_api::{RecordList, RecordView};
+use switchboard_http::present;
+use switchboard_model::CallId;
+use switchboard_store::{CallFilter, Store};
+
+use crate::args::{CallsArguments, Globals};
+use crate::embedded::open_store;
+use crate::failure::Failure;
+use crate::remote::Remote;
+
+/// Reads records and kept results.
+pub(crate) enum CallSource {
+    Remote(Remote),
+    Store(Store),
+}
+
+impl CallSource {
+    pub(crate) async fn open(globals: &Globals) -> Result<Self, Failure> {
+        Ok(match &globals.url {
+            Some(url) => Self::Remote(Remote::new(url)?),
+            None => Self::Store(open_store(globals).await?),
+        })
+    }
+
+    /// The records that the filter lets through, newest first.
+    pub(crate) async fn read(&self, filter: &CallFilter) -> Result<Vec<RecordView>, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                Ok(remote.get::<RecordList>(&["calls"], &query(filter)).await?.calls)
+            }
+            Self::Store(store) => {
+                Ok(store.recent_calls(filter).await?.iter().map(present::record).collect())
+            }
+        }
+    }
+
+    /// A slice of a kept result and how long the whole is; `None` where there is no such result.
+    pub(crate) async fn result(
+        &self,
+        handle: &str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Option<(Vec<u8>, u64)>, Failure> {
+        match self {
+            Self::Remote(remote) => remote.result(handle, offset).await.map(Some),
+            Self::Store(store) => {
+                let slice = store.read_result(handle, offset, length).await?;
+                Ok(slice.map(|slice| (slice.bytes, slice.total)))
+            }
+        }
+    }
+}
+
+/// The filter that the command line asks for.
+pub(crate) fn filter(wanted: &CallsArguments, now: Timestamp) -> Result<CallFilter, Failure> {
+    let since = wanted.since.as_deref().map(|text| since(now, text)).transpose()?;
+    Ok(CallFilter {
+        limit: wanted.limit,
+        tool: wanted.tool.clone(),
+        server: wanted.server.clone(),
+        session: wanted.session.clone(),
+        outcome: wanted.outcome,
+        since_ms: since.map(Timestamp::as_millisecond),
+        ended_since_ms: None,
+        before: None,
+    })
+}
+
+fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
+    let moment = |at_ms: i64| {
+        Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+    };
+    let mut query = vec![("limit", filter.limit.to_string())];
+    let optional = [
+        ("tool", filter.tool.clone()),
+        ("server", filter.server.clone()),
+        ("session", filter.session.clone()),
+        ("outcome", filter.outcome.map(|outcome| outcome.as_str().to_owned())),
+        ("since", filter.since_ms.map(moment)),
+        ("ended_since", filter.ended_since_ms.map(moment)),
+        ("before", filter.before.as_ref().map(|CallId(id)| id.clone())),
+    ];
+    query.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?))));
+    query
+}
+
+/// A moment in the past: a timestamp, or a duration before now.
+fn since(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
+    let text = text.trim();
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment);
+    }
+    let wrong = |what: &str| {
+        let hint = "write a duration such as `15m`, `2h` or `3d`, or a timestamp such as `2026-11-17T08:00:00Z`";
+        Failure::usage(format!("the value {text:?} of --since {what}")).with_hint(Some(hint.into()))
+    };
+    let span: Span = text.parse().map_err(|_| wrong("is neither a duration nor a timestamp"))?;
+    if span.is_negative() {
+        return Err(wrong("is in the future"));
+    }
+    let moment = now.to_zoned(TimeZone::UTC).checked_sub(span).map_err(|_| wrong("is too long"))?;
+    Ok(moment.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_duration_or_a_timestamp() {
+        #[track_caller]
+        fn check(text: &str, expected: Result<&str, &str>) {
+            let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+            let moment = since(now, text).map(|moment| moment.to_string());
+            match (moment, expected) {
+                (Ok(moment), Ok(expected)) => assert_eq!(moment, expected),
+                (Err(failure), Err(expected)) => {
+                    assert!(failure.text().contains(expected), "{}", failure.text());
+                }
+                (moment, _) => panic!("{text}: {:?}", moment.map_err(|failure| failure.text())),
+            }
+        }
+        check("15m", Ok("2026-03-01T11:45:00Z"));
+        check("2d", Ok("2026-02-27T12:00:00Z"));
+        check("PT1H", Ok("2026-03-01T11:00:00Z"));
+        check("2026-02-03T04:05:06Z", Ok("2026-02-03T04:05:06Z"));
+        check("2026-02-03T04:05:06+02:00", Ok("2026-02-03T02:05:06Z"));
+        check("yesterday", Err("is neither a duration nor a timestamp"));
+        check("-5m", Err("is in the future"));
+        check("90000y", Err("--since"));
+    }
+}

@@ -1,0 +1,353 @@
+//! Proposes toolsets for a server from its own grouping, from the names of its tools and from their annotations.
+//!
+//! The result is a draft for a person to edit: sets may share tools, and names are the server's words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value as Json;
+
+use crate::emit::Doc;
+
+/// A group of fewer tools is not worth a set of its own.
+const FEWEST: usize = 2;
+/// Words that say what a tool does rather than what it is about.
+const VERBS: [&str; 32] = [
+    "add", "analyze", "approve", "archive", "cancel", "check", "close", "count", "create",
+    "delete", "describe", "disable", "download", "edit", "enable", "execute", "export", "fetch",
+    "find", "get", "list", "merge", "move", "query", "read", "remove", "run", "search", "set",
+    "show", "update", "write",
+];
+/// Tools about toolsets, which a set of tools does not need.
+const META_TOOLS: [&str; 6] = [
+    "enable_toolset",
+    "disable_toolset",
+    "list_toolsets",
+    "describe_toolset",
+    "get_toolset_status",
+    "list_tools",
+];
+
+/// A tool, as far as a draft looks at it.
+#[derive(Debug, Clone)]
+pub struct DraftTool {
+    /// As its server calls it.
+    pub name: String,
+    /// Whether its server says that it only reads.
+    pub is_read_only: bool,
+}
+
+/// A proposed set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftSet {
+    pub name: String,
+    pub description: String,
+    pub when_to_use: Option<String>,
+    /// Patterns and names, each with its server.
+    pub tools: Vec<String>,
+}
+
+/// Proposed sets, and what a person should know about them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolsetDraft {
+    pub sets: Vec<DraftSet>,
+    pub notes: Vec<String>,
+}
+
+/// A group that the server names itself.
+#[derive(Debug)]
+struct Group {
+    key: String,
+    description: Option<String>,
+    when_to_use: Option<String>,
+    tools: Vec<String>,
+    modules: Vec<String>,
+}
+
+impl ToolsetDraft {
+    /// Proposes sets for the tools of a server. `grouping` is what the server's `list_toolsets` answers, or a file of
+    /// that shape: a list of objects with `key` or `name`, and `tools`, maybe below `toolsets`.
+    pub fn propose(server: &str, tools: &[DraftTool], grouping: Option<&Json>) -> Self {
+        let mut draft = Self::default();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let names: Vec<&str> =
+            names.into_iter().filter(|name| !META_TOOLS.contains(name)).collect();
+        let mut left: BTreeSet<&str> = names.iter().copied().collect();
+        for group in grouping.map(groups).unwrap_or_default() {
+            let members = members(&group, &names);
+            let Group { key, description, when_to_use, .. } = group;
+            if members.is_empty() {
+                draft
+                    .notes
+                    .push(format!("{key}: none of the tools that are listed now belongs to it"));
+                continue;
+            }
+            left.retain(|name| !members.contains(name));
+            let description = description.unwrap_or_else(|| format!("Tools of {server}: {key}"));
+            let name = set_name(server, &key);
+            let tools = patterns(server, &members, &names);
+            draft.sets.push(DraftSet { name, description, when_to_use, tools });
+        }
+        draft.add_by_name(server, &left, &names);
+        draft.add_read_only(server, tools, &names);
+        draft
+    }
+
+    fn add_by_name(&mut self, server: &str, left: &BTreeSet<&str>, names: &[&str]) {
+        let mut by_subject: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for name in names.iter().filter(|name| left.contains(**name)) {
+            by_subject.entry(subject(name)).or_default().push(name);
+        }
+        let mut other = Vec::new();
+        for (subject, members) in by_subject {
+            if members.len() < FEWEST {
+                other.extend(members);
+                continue;
+            }
+            self.sets.push(DraftSet {
+                name: set_name(server, &subject),
+                description: format!("Tools of {server} about {subject}"),
+                when_to_use: None,
+                tools: patterns(server, &members, names),
+            });
+        }
+        if !other.is_empty() {
+            self.sets.push(DraftSet {
+                name: set_name(server, "other"),
+                description: format!("Other tools of {server}"),
+                when_to_use: None,
+                tools: patterns(server, &other, names),
+            });
+        }
+    }
+
+    /// A set of what changes nothing, where the server tells that from the rest.
+    fn add_read_only(&mut self, server: &str, tools: &[DraftTool], names: &[&str]) {
+        let reads = tools.iter().filter(|tool| tool.is_read_only).map(|tool| tool.name.as_str());
+        let reads: Vec<_> = reads.filter(|name| names.contains(name)).collect();
+        if reads.is_empty() || reads.len() == names.len() {
+            return;
+        }
+        self.sets.push(DraftSet {
+            name: set_name(server, "read"),
+            description: format!("Tools of {server} that change nothing"),
+            when_to_use: None,
+            tools: patterns(server, &reads, names),
+        });
+    }
+
+    /// The draft as the `toolsets` of a configuration file.
+    pub fn to_yaml(&self) -> String {
+        let sets = self.sets.iter().map(|set| {
+            let mut fields = vec![
+                ("name".to_owned(), Doc::text(&set.name)),
+                ("description".to_owned(), Doc::text(&set.description)),
+            ];
+            fields.extend(
+                set.when_to_use.as_ref().map(|text| ("when_to_use".into(), Doc::text(text))),
+            );
+            let tools = set.tools.iter().map(Doc::text).collect();
+            fields.push(("tools".into(), Doc::List(tools)));
+            Doc::Map(fields)
+        });
+        let toolsets = Doc::Map(vec![("toolsets".into(), Doc::List(sets.collect()))]);
+        Doc::Map(vec![("switchboard".into(), toolsets)]).to_yaml()
+    }
+}
+
+/// The groups of an answer, in its order. What has no name is left out.
+fn groups(answer: &Json) -> Vec<Group> {
+    let list = answer.get("toolsets").unwrap_or(answer);
+    let of = |key: Option<&str>, group: &Json| -> Option<Group> {
+        let text = |key: &str| {
+            let found = group.get(key).or_else(|| group.get("definition")?.get(key));
+            found.and_then(Json::as_str).map(str::to_owned)
+        };
+        let texts = |key: &str| {
+            let found = group.get(key).or_else(|| group.get("definition")?.get(key));
+            let items = found.and_then(Json::as_array).into_iter().flatten();
+            let name = |item: &Json| item.as_str().or(item["name"].as_str()).map(str::to_owned);
+            items.filter_map(name).collect::<Vec<_>>()
+        };
+        Some(Group {
+            key: key.map(str::to_owned).or_else(|| text("key")).or_else(|| text("name"))?,
+            description: text("description").or_else(|| key.and_then(|_| text("name"))),
+            when_to_use: text("decisionCriteria").or_else(|| text("when_to_use")),
+            tools: texts("tools"),
+            modules: texts("modules"),
+        })
+    };
+    match list {
+        Json::Array(items) => items.iter().filter_map(|item| of(None, item)).collect(),
+        Json::Object(items) => items.iter().filter_map(|(key, item)| of(Some(key), item)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The tools that a group lists, or, where it lists none, those whose names have its words.
+fn members<'a>(group: &Group, names: &[&'a str]) -> Vec<&'a str> {
+    if !group.tools.is_empty() {
+        return names
+            .iter()
+            .filter(|name| group.tools.iter().any(|tool| tool == *name))
+            .copied()
+            .collect();
+    }
+    let modules =
+        if group.modules.is_empty() { std::slice::from_ref(&group.key) } else { &group.modules };
+    let wanted: Vec<Vec<String>> = modules.iter().map(|module| words(module)).collect();
+    let is_member = |name: &&&str| {
+        let own = words(name);
+        wanted.iter().any(|wanted| {
+            !wanted.is_empty() && own.windows(wanted.len()).any(|part| part == wanted)
+        })
+    };
+    names.iter().filter(is_member).copied().collect()
+}
+
+/// What a tool is about: its first word that is no verb.
+fn subject(name: &str) -> String {
+    let words = words(name);
+    let subject = words.iter().find(|word| !VERBS.contains(&word.as_str()));
+    subject.or(words.first()).cloned().unwrap_or_else(|| "other".into())
+}
+
+/// The words of a name, lower-case and singular: `getStockQuotes` and `get_stock_quote` have the same.
+fn words(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+    }
+    words.push(word);
+    words.into_iter().filter(|word| !word.is_empty()).map(singular).collect()
+}
+
+/// Ends of words that are no plural.
+const KEPT_ENDS: [&str; 4] = ["ss", "us", "is", "news"];
+
+fn singular(word: String) -> String {
+    let stem = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    let bare = |word: &str| Some(word.strip_suffix('s')?.to_owned());
+    match stem.filter(|stem| stem.len() > 3) {
+        Some(stem) => stem,
+        None if word.len() > 3 && !KEPT_ENDS.iter().any(|end| word.ends_with(end)) => {
+            bare(&word).unwrap_or(word)
+        }
+        None => word,
+    }
+}
+
+/// `server-key`, as far as names of sets allow.
+fn set_name(server: &str, key: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let key: String = key.chars().map(allowed).collect();
+    let name = format!("{server}-{}", key.trim_matches('-'));
+    name.trim_end_matches('-').chars().take(64).collect()
+}
+
+/// The tools as few patterns as fit: a beginning that all of them and no other tool have, else the names.
+fn patterns(server: &str, members: &[&str], all: &[&str]) -> Vec<String> {
+    let first = members.first().copied().unwrap_or_default();
+    let common = first.char_indices().map(|(end, c)| end + c.len_utf8()).rev().find_map(|end| {
+        let start = first.get(..end)?;
+        members.iter().all(|name| name.starts_with(start)).then_some(start)
+    });
+    if let Some(start) = common
+        && members.len() >= FEWEST
+        && all.iter().filter(|name| name.starts_with(start)).count() == members.len()
+        && !start.contains(['*', '?'])
+    {
+        return vec![format!("{server}.{start}*")];
+    }
+    members.iter().map(|name| format!("{server}.{name}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools(names: &[&str]) -> Vec<DraftTool> {
+        let tool =
+            |name: &&str| DraftTool { name: (*name).into(), is_read_only: name.contains("get") };
+        names.iter().map(tool).collect()
+    }
+
+    #[track_caller]
+    fn check(
+        names: &[&str],
+        grouping: Option<&Json>,
+        expected: &[(&str, &[&str])],
+    ) -> ToolsetDraft {
+        let draft = ToolsetDraft::propose("fmp", &tools(names), grouping);
+        let sets = draft.sets.iter();
+        let found: Vec<_> = sets.map(|set| (set.name.as_str(), set.tools.clone())).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, tools)| {
+                (*name, tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(found, expected);
+        draft
+    }
+
+    #[test]
+    fn tools_are_grouped_by_what_they_are_about() {
+        check(
+            &["get_issue", "create_issue", "listIssues", "branch_add", "branch_delete", "ping"],
+            None,
+            &[
+                ("fmp-branch", &["fmp.branch_*"]),
+                ("fmp-issue", &["fmp.get_issue", "fmp.create_issue", "fmp.listIssues"]),
+                ("fmp-other", &["fmp.ping"]),
+                ("fmp-read", &["fmp.get_issue"]),
+            ],
+        );
+        check(&[], None, &[]);
+        check(&["x"], None, &[("fmp-other", &["fmp.x"])]);
+    }
+
+    #[test]
+    fn a_servers_own_groups_come_first() {
+        let answer = json!({"toolsets": [
+            {"key": "quotes", "active": false, "tools": [], "definition":
+                {"name": "Quotes", "description": "Prices", "modules": ["quotes"], "decisionCriteria": "a price"}},
+            {"key": "search", "tools": ["findName", "gone"], "definition": {"description": "Search"}},
+            {"key": "crypto", "tools": [], "definition": {"modules": ["crypto"]}},
+            {"nothing": 1},
+        ]});
+        let names = [
+            "getQuote",
+            "batchQuotes",
+            "findName",
+            "newsA",
+            "newsB",
+            "list_toolsets",
+            "enable_toolset",
+        ];
+        let draft = check(
+            &names,
+            Some(&answer),
+            &[
+                ("fmp-quotes", &["fmp.getQuote", "fmp.batchQuotes"]),
+                ("fmp-search", &["fmp.findName"]),
+                ("fmp-news", &["fmp.news*"]),
+                ("fmp-read", &["fmp.getQuote"]),
+            ],
+        );
+        assert_eq!(draft.sets[0].when_to_use.as_deref(), Some("a price"));
+        assert_eq!(draft.notes, ["crypto: none of the tools that are listed now belongs to it"]);
+        let as_map = json!({"a": {"name": "A", "tools": [{"name": "findName"}]}});
+        check(&["findName"], Some(&as_map), &[("fmp-a", &["fmp.findName"])]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether a call may still be made when its turn has come.
+
+use std::sync::Arc;
+
+use switchboard_registry::CatalogTool;
+use switchboard_runtime::CallCheck;
+use switchboard_sessions::Session;
+use switchboard_view::{Scope, View};
+
+use crate::gateway::Gateway;
+
+/// How a caller came to a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// By its name in the caller's list.
+    Listed,
+    /// Through `call_tool`, which also reaches tools that are not listed.
+    ByCallTool,
+}
+
+impl Gateway {
+    /// Has the board look again, when a call has its slot, whether the caller still sees the tool: the call may have
+    /// waited for long.
+    pub(crate) fn check_for(
+        self: &Arc<Self>,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        reached: Reached,
+    ) -> CallCheck {
+        let (gateway, scope, session) = (self.clone(), scope.clone(), session.cloned());
+        CallCheck::new(move |tool| {
+            if session.as_ref().is_some_and(|session| session.is_ended()) {
+                return Err("its session was ended".into());
+            }
+            is_allowed(&gateway.look_of(&scope, session.as_ref()).view, tool, reached)
+        })
+    }
+}
+
+fn is_allowed(view: &View, tool: &CatalogTool, reached: Reached) -> Result<(), String> {
+    let entry = view.reach(tool.name.as_str()).ok();
+    let Some(entry) = entry.filter(|entry| entry.tool.name == tool.name) else {
+        return Err("the tool was taken away".into());
+    };
+    let is_allowed = match reached {
+        Reached::Listed => view.shows(entry),
+        Reached::ByCallTool => !view.is_switched_off(entry),
+    };
+    if is_allowed { Ok(()) } else { Err("the tool was switched off".into()) }
+}

@@ -1,0 +1,49 @@
+//! Which hosts and origins are accepted under the configuration of now.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use switchboard_model::Plan;
+
+use crate::ready::BoardPlace;
+use crate::same_host::Doors;
+
+/// The rules of the configuration that is in force. A reload changes them for the next request.
+#[derive(Debug)]
+pub(crate) struct HostPolicy {
+    board: BoardPlace,
+    derived: ArcSwap<Derived>,
+}
+
+#[derive(Debug)]
+struct Derived {
+    /// What `doors` was made from; `None` before the board has started.
+    plan: Option<Arc<Plan>>,
+    doors: Arc<Doors>,
+}
+
+impl HostPolicy {
+    /// `doors` holds until the board has started.
+    pub(crate) fn new(board: BoardPlace, doors: Doors) -> Self {
+        let derived = Derived { plan: None, doors: Arc::new(doors) };
+        Self { board, derived: ArcSwap::from_pointee(derived) }
+    }
+
+    /// The rules of now.
+    pub(crate) fn current(&self) -> Arc<Doors> {
+        let derived = self.derived.load();
+        let Some(board) = self.board.board() else { return derived.doors.clone() };
+        let plan = board.plan();
+        if derived.plan.as_ref().is_some_and(|known| Arc::ptr_eq(known, &plan)) {
+            return derived.doors.clone();
+        }
+        let doors = Arc::new(Doors {
+            hosts: plan.security.allowed_hosts.clone(),
+            origins: plan.security.allowed_origins.clone(),
+            is_wide: derived.doors.is_wide,
+        });
+        // Two requests may derive it at the same time; the loser of an older plan derives it again.
+        self.derived.store(Arc::new(Derived { plan: Some(plan), doors: doors.clone() }));
+        doors
+    }
+}

@@ -1,0 +1,393 @@
+//! Further connections of a server beside the supervised one.
+//!
+//! The supervised connection lists tools and serves whoever needs nothing else. A request goes over another one where
+//! its client needs the other protocol era, or where each session has a process of its own. These connections are
+//! opened by the first request that needs them, end after a while without use, and are opened again by the next one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use switchboard_mcp::{
+    Ask, AskFailure, ConnectError, ConnectErrorKind as Kind, Connection, Ear, RawResult,
+    SessionClient,
+};
+use switchboard_model::{Endpoint, Era, EraChoice, Sharing};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::connection_task::ConnectionTask;
+use crate::supervisor::Server;
+
+/// How long an era is not tried again after the server could not be reached in it.
+const RETRY_PAUSE: Duration = Duration::from_mins(1);
+
+/// The client behind a request, as far as it decides which connection the request takes.
+#[derive(Debug, Clone, Default)]
+pub struct ClientProfile {
+    /// The session in which it asks.
+    pub session: Option<Arc<str>>,
+    /// What it declares, as JSON.
+    pub capabilities: Option<Arc<str>>,
+    /// Where requests of the server go that belong to no running call of the session.
+    pub events: Option<Ear>,
+    /// The era that it speaks; `None` for a caller that is no MCP client.
+    pub era: Option<Era>,
+    /// Whether it answers requests of a server: elicitation, sampling or roots.
+    pub answers_requests: bool,
+    /// Whether the request brings what an `input_required` of the stateless era asked for.
+    pub brings_input: bool,
+}
+
+/// An open connection, and the token that keeps it open.
+pub(crate) type Held = (Arc<Connection>, TaskTrackerToken);
+
+/// Which further connection is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ConnectionKey {
+    /// The session that it belongs to; `None` for one that all clients share.
+    pub(crate) session: Option<Arc<str>>,
+    /// The era, where it is not for the server to say.
+    pub(crate) era: Option<Era>,
+}
+
+impl ConnectionKey {
+    fn shared(era: Era) -> Self {
+        Self { session: None, era: Some(era) }
+    }
+}
+
+/// The further connections of one server.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionPool {
+    entries: Mutex<HashMap<ConnectionKey, Pooled>>,
+}
+
+#[derive(Debug, Clone)]
+struct Pooled {
+    progress: watch::Receiver<Progress>,
+    stop: CancellationToken,
+}
+
+/// How far the opening of a connection is.
+#[derive(Debug, Clone)]
+pub(crate) enum Progress {
+    Opening,
+    Open(Arc<OpenConnection>),
+    Failed { error: ConnectError, at: Instant },
+}
+
+/// A connection, the requests that run over it, and when it was last used.
+#[derive(Debug)]
+pub(crate) struct OpenConnection {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) users: TaskTracker,
+    last_used: Mutex<Instant>,
+    /// From which level on the server was last told to log.
+    log_level: Mutex<Option<Arc<str>>>,
+}
+
+impl OpenConnection {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        let last_used = Mutex::new(Instant::now());
+        Self { connection, users: TaskTracker::new(), last_used, log_level: Mutex::default() }
+    }
+
+    /// Keeps the connection open until the token is dropped; `None` when it is about to be closed.
+    fn hold(&self) -> Option<Held> {
+        // In this order: who closes it either waits for the token or is seen here.
+        let token = self.users.token();
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let is_usable = !self.users.is_closed() && !self.connection.is_closed();
+        is_usable.then(|| (self.connection.clone(), token))
+    }
+
+    /// Waits until nobody has used the connection for this long.
+    pub(crate) async fn unused_for(&self, idle: Duration) {
+        loop {
+            let last_used = {
+                let mut last_used = self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+                if !self.users.is_empty() {
+                    *last_used = Instant::now();
+                }
+                *last_used
+            };
+            if last_used.elapsed() >= idle {
+                return;
+            }
+            tokio::time::sleep_until(last_used + idle).await;
+        }
+    }
+}
+
+impl Progress {
+    /// Whether the server is to be asked again: it may be back, where it was not there at all.
+    fn is_stale(&self) -> bool {
+        match self {
+            Self::Opening => false,
+            Self::Open(open) => open.users.is_closed() || open.connection.is_closed(),
+            Self::Failed { error, at } => {
+                error.kind != Kind::Protocol && at.elapsed() >= RETRY_PAUSE
+            }
+        }
+    }
+}
+
+impl ConnectionPool {
+    fn entries(&self) -> MutexGuard<'_, HashMap<ConnectionKey, Pooled>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets which eras were refused: the server behind the address may be another one by now.
+    pub(crate) fn forget_failures(&self) {
+        self.entries()
+            .retain(|_, pooled| !matches!(*pooled.progress.borrow(), Progress::Failed { .. }));
+    }
+
+    fn has(&self, key: &ConnectionKey) -> bool {
+        self.entries().contains_key(key)
+    }
+
+    /// Takes the entry out, if it still is this one.
+    pub(crate) fn remove(&self, key: &ConnectionKey, progress: &watch::Sender<Progress>) {
+        let mut entries = self.entries();
+        if entries.get(key).is_some_and(|it| it.progress.same_channel(&progress.subscribe())) {
+            entries.remove(key);
+        }
+    }
+}
+
+impl Server {
+    /// The connection that a request of this client takes.
+    pub(crate) async fn connection_for(
+        self: &Arc<Self>,
+        client: &ClientProfile,
+    ) -> Result<Held, String> {
+        if let Some(key) = self.own_key(client) {
+            // Boxed, here and below: it is large, and most requests take the supervised connection.
+            let opened = Box::pin(self.pooled(&key, client)).await;
+            return opened.map_err(|error| error.message);
+        }
+        let supervised = self.connection();
+        let era = supervised.as_ref().map(|(connection, _)| connection.era());
+        if let Some(key) = era.and_then(|era| self.other_era_for(client, era)) {
+            match Box::pin(self.pooled(&key, client)).await {
+                Ok(held) => return Ok(held),
+                // The server does not speak the other era, or not now.
+                Err(error) => {
+                    tracing::debug!(server = %self.spec().name, %error, "served in the other era");
+                }
+            }
+        }
+        supervised.ok_or_else(|| {
+            let reason = self.status().error.map(|error| error.message);
+            reason.unwrap_or_else(|| "it is not connected".into())
+        })
+    }
+
+    /// The connection of the client's own session, where each session has one.
+    fn own_key(&self, client: &ClientProfile) -> Option<ConnectionKey> {
+        match self.spec().sharing {
+            Sharing::Shared => None,
+            Sharing::PerSession { .. } => {
+                Some(ConnectionKey { session: Some(client.session.clone()?), era: None })
+            }
+        }
+    }
+
+    /// Whether a client needs another era than that of the supervised connection.
+    fn other_era_for(&self, client: &ClientProfile, supervised: Era) -> Option<ConnectionKey> {
+        if self.spec().era != EraChoice::Auto {
+            return None;
+        }
+        match supervised {
+            // Servers that speak both eras ask a client of the session era only over a session of that era. A child
+            // speaks one era for its whole life, and was asked for this one first.
+            Era::Modern => {
+                let is_http = matches!(self.spec().endpoint, Endpoint::StreamableHttp { .. });
+                let is_needed = client.era == Some(Era::Legacy)
+                    && client.answers_requests
+                    && !client.brings_input;
+                (is_http && is_needed).then(|| ConnectionKey::shared(Era::Legacy))
+            }
+            // An answer goes to where the question came from.
+            Era::Legacy if client.brings_input => {
+                Some(ConnectionKey::shared(Era::Modern)).filter(|key| self.pool().has(key))
+            }
+            Era::Legacy => None,
+        }
+    }
+
+    /// Asks over a connection. A tool that cannot ask in the session era is asked again in the stateless one: it said
+    /// so in the place of its first question, and what comes after its questions has not been done.
+    pub(crate) async fn ask_over(
+        self: &Arc<Self>,
+        connection: &Connection,
+        client: &ClientProfile,
+        ask: &Ask,
+        events: &Ear,
+    ) -> Result<RawResult, AskFailure> {
+        let answer = connection.ask_with(ask, Some(events.clone())).await;
+        match &answer {
+            Err(AskFailure::Rpc(error))
+                if connection.era() == Era::Legacy
+                    && self.spec().era == EraChoice::Auto
+                    && is_about_input_required(&error.message) =>
+            {
+                let again = Box::pin(self.ask_in_stateless_era(client, ask, events));
+                again.await.unwrap_or(answer)
+            }
+            Ok(_) | Err(_) => answer,
+        }
+    }
+
+    async fn ask_in_stateless_era(
+        self: &Arc<Self>,
+        client: &ClientProfile,
+        ask: &Ask,
+        events: &Ear,
+    ) -> Option<Result<RawResult, AskFailure>> {
+        let supervised =
+            self.connection().filter(|(connection, _)| connection.era() == Era::Modern);
+        let (connection, _keeps_it_open) = if let Some(held) = supervised {
+            held
+        } else {
+            let session = self.own_key(client).and_then(|key| key.session);
+            let key = ConnectionKey { session, era: Some(Era::Modern) };
+            self.pooled(&key, client).await.ok()?
+        };
+        Some(connection.ask_with(ask, Some(events.clone())).await)
+    }
+
+    /// The connection of this key, opened if need be.
+    async fn pooled(
+        self: &Arc<Self>,
+        key: &ConnectionKey,
+        client: &ClientProfile,
+    ) -> Result<Held, ConnectError> {
+        loop {
+            let mut progress = self.enter_pool(key, client)?;
+            let seen = progress.wait_for(|now| !matches!(now, Progress::Opening)).await;
+            match seen.map(|now| now.clone()) {
+                Ok(Progress::Open(open)) => {
+                    if let Some(held) = open.hold() {
+                        if let Some(events) =
+                            client.events.as_ref().filter(|_| key.session.is_some())
+                        {
+                            open.connection.listen_for_session(events);
+                        }
+                        return Ok(held);
+                    }
+                    // It was closed this moment: its entry is stale now.
+                }
+                Ok(Progress::Failed { error, .. }) => return Err(error),
+                Ok(Progress::Opening) | Err(_) => {
+                    let message = "the connection is being closed".to_owned();
+                    return Err(ConnectError { kind: Kind::Unreachable, message, hint: None });
+                }
+            }
+        }
+    }
+
+    /// Finds the entry of a key, or makes it and starts to open its connection.
+    fn enter_pool(
+        self: &Arc<Self>,
+        key: &ConnectionKey,
+        client: &ClientProfile,
+    ) -> Result<watch::Receiver<Progress>, ConnectError> {
+        let mut entries = self.pool().entries();
+        if let Some(pooled) = entries.get(key) {
+            if !pooled.progress.borrow().is_stale() {
+                return Ok(pooled.progress.clone());
+            }
+            entries.remove(key);
+        }
+        if let (Sharing::PerSession { most, .. }, Some(_)) = (self.spec().sharing, &key.session)
+            && entries.keys().filter(|key| key.session.is_some()).count() >= most as usize
+        {
+            return Err(no_room(most));
+        }
+        let (sender, progress) = watch::channel(Progress::Opening);
+        let stop = self.stop_token().child_token();
+        let pooled = Pooled { progress: progress.clone(), stop: stop.clone() };
+        entries.insert(key.clone(), pooled);
+        drop(entries);
+        let client = SessionClient {
+            capabilities: client.capabilities.clone(),
+            events: client.events.clone(),
+        };
+        let (server, key) = (self.clone(), key.clone());
+        let task = ConnectionTask { server, key, client, progress: sender, stop };
+        self.around().tasks.spawn(task.run());
+        Ok(progress)
+    }
+
+    /// How many connections belong to one session.
+    pub(crate) fn session_connections(&self) -> usize {
+        self.pool().entries().keys().filter(|key| key.session.is_some()).count()
+    }
+
+    /// Tells the further connections from which level on the server is to log.
+    pub(crate) async fn tell_log_levels(&self) {
+        let open: Vec<_> = {
+            let entries = self.pool().entries();
+            let now = entries.values().map(|pooled| pooled.progress.borrow().clone());
+            now.filter_map(|now| match now {
+                Progress::Open(open) => Some(open),
+                Progress::Opening | Progress::Failed { .. } => None,
+            })
+            .collect()
+        };
+        let level = self.wanted_log_level();
+        for open in open {
+            let told = {
+                let mut told = open.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut *told, level.clone())
+            };
+            if told != level {
+                self.tell_log_level(&open.connection, level.as_deref()).await;
+            }
+        }
+    }
+
+    /// Ends what belongs to a session that has ended.
+    pub(crate) fn end_session(&self, session: &str) {
+        for (key, pooled) in self.pool().entries().iter() {
+            if key.session.as_deref() == Some(session) {
+                pooled.stop.cancel();
+            }
+        }
+    }
+
+    /// Tells the session's own connection that the roots of its client have changed.
+    pub(crate) async fn roots_changed(&self, session: &Arc<str>) {
+        let key = ConnectionKey { session: Some(session.clone()), era: None };
+        let open = match self.pool().entries().get(&key).map(|it| it.progress.borrow().clone()) {
+            Some(Progress::Open(open)) => open,
+            Some(Progress::Opening | Progress::Failed { .. }) | None => return,
+        };
+        if let Some((connection, _keeps_it_open)) = open.hold() {
+            connection.roots_changed().await;
+        }
+    }
+}
+
+fn no_room(most: u32) -> ConnectError {
+    ConnectError {
+        kind: Kind::Overloaded,
+        message: format!(
+            "{most} sessions have a process of this server already, as many as its `max_processes` allows; \
+             try again when one has ended, or raise `max_processes` in the configuration"
+        ),
+        hint: None,
+    }
+}
+
+/// Whether a server of the session era says that its tool asks in the way of the stateless era.
+fn is_about_input_required(message: &str) -> bool {
+    let message = message.to_ascii_lowercase().replace(['_', '-', ' '], "");
+    message.contains("inputrequired")
+}

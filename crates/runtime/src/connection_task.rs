@@ -1,0 +1,125 @@
+//! Opens one further connection of a server, follows it and closes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_mcp::{ConnectError, ConnectOptions, Connection, News, SessionClient};
+use switchboard_model::{EraChoice, Sharing};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection_pool::{ConnectionKey, OpenConnection, Progress};
+use crate::offers::ServerNews;
+use crate::supervisor::{Audience, Server, Surroundings};
+
+/// How long a connection in the other era is kept without use.
+const IDLE: Duration = Duration::from_mins(10);
+
+/// The task that opens one connection, follows it and closes it.
+pub(crate) struct ConnectionTask {
+    pub(crate) server: Arc<Server>,
+    pub(crate) key: ConnectionKey,
+    /// What the client of its session declares, and where it is asked.
+    pub(crate) client: SessionClient,
+    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl ConnectionTask {
+    pub(crate) async fn run(self) {
+        let Some(opened) = self.stop.run_until_cancelled(Box::pin(self.open())).await else {
+            self.server.pool().remove(&self.key, &self.progress);
+            return;
+        };
+        let connection = match opened {
+            Ok(connection) => connection,
+            Err(error) => {
+                if self.key.session.is_some() {
+                    // The next call of the session tries anew.
+                    self.server.pool().remove(&self.key, &self.progress);
+                }
+                self.progress.send_replace(Progress::Failed { error, at: Instant::now() });
+                return;
+            }
+        };
+        let open = Arc::new(OpenConnection::new(connection.clone()));
+        self.progress.send_replace(Progress::Open(open.clone()));
+        self.server.tell_log_levels().await;
+        self.follow(&open).await;
+        self.server.pool().remove(&self.key, &self.progress);
+        open.users.close();
+        if !self.stop.is_cancelled() {
+            self.server.let_finish(&open.users).await;
+        }
+        connection.close().await;
+    }
+
+    async fn open(&self) -> Result<Arc<Connection>, ConnectError> {
+        let mut spec = self.server.spec().clone();
+        let mut options = ConnectOptions { known_era: None, ..self.around().options.clone() };
+        if let Some(era) = self.key.era {
+            spec.era = EraChoice::Fixed(era);
+        } else {
+            options.known_era = self.server.status().era;
+        }
+        if self.key.session.is_some() {
+            options.session = Some(self.client.clone());
+        }
+        let (connection, _tools) = Connection::open(&spec, &options).await?;
+        Ok(connection)
+    }
+
+    /// How long the connection is kept without use.
+    fn idle(&self) -> Duration {
+        match self.server.spec().sharing {
+            Sharing::PerSession { idle, .. } if self.key.session.is_some() => idle,
+            Sharing::PerSession { .. } | Sharing::Shared => IDLE,
+        }
+    }
+
+    fn around(&self) -> &Surroundings {
+        self.server.around()
+    }
+
+    /// Passes on what the server says outside of requests, until the connection is to be closed.
+    async fn follow(&self, open: &OpenConnection) {
+        let mut news = open.connection.take_news();
+        let mut unused = std::pin::pin!(open.unused_for(self.idle()));
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = open.connection.closed() => return,
+                () = &mut unused => return,
+                () = open.connection.changed() => self.server.suspect(),
+                Some(said) = next_news(&mut news) => self.hear(said),
+            }
+        }
+    }
+
+    fn hear(&self, said: News) {
+        match said {
+            // The lists are those of the supervised connection.
+            News::PromptsChanged | News::ResourcesChanged => self.server.suspect_offers(),
+            News::Log(params) => {
+                // What a session's own process says is that session's, and is told there.
+                let is_shared = self.key.session.is_none();
+                if is_shared && self.around().audience == Audience::Everybody {
+                    let server = self.server.spec().name.clone();
+                    // Nobody may be listening.
+                    let _unheard =
+                        self.around().outgoing.news.send(ServerNews::Log { server, params });
+                }
+            }
+            // Nothing is subscribed to over this connection.
+            News::ResourceUpdated { .. } => {}
+        }
+    }
+}
+
+async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> Option<News> {
+    match news {
+        Some(news) => news.recv().await,
+        None => std::future::pending().await,
+    }
+}

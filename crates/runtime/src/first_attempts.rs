@@ -1,0 +1,104 @@
+//! Waiting for the first attempts to connect: for required servers until each has ended, for the others not for long.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use switchboard_model::{Plan, ServerName, render_duration};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::board::{Memory, StartEvent};
+use crate::conductor::Servers;
+use crate::supervisor::Server;
+
+/// How long a board that serves waits for servers that are not required. They come later as any change does.
+const SERVING: Duration = Duration::from_secs(3);
+/// The same when one of them replaces a server that works: its tools cannot be called meanwhile.
+const REPLACING: Duration = Duration::from_secs(30);
+/// A single command has no later: it waits longer, and says what for.
+const COMMAND: Duration = Duration::from_mins(1);
+
+/// How often somebody who waits is told what for.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// What a connection that is being opened waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The message or event that has not come.
+    pub step: &'static str,
+    pub elapsed: Duration,
+    /// The server's `connect_timeout`.
+    pub limit: Duration,
+    /// The last line of a child's error output.
+    pub output: Option<String>,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let elapsed = render_duration(Duration::from_secs(self.elapsed.as_secs()));
+        let limit = render_duration(self.limit);
+        write!(f, "waiting for {} ({elapsed} of {limit})", self.step)?;
+        self.output.as_ref().map_or(Ok(()), |line| write!(f, "; it wrote: {line}"))
+    }
+}
+
+/// How long servers that are not required are waited for at the start.
+pub(crate) fn grace_of_start(memory: Memory) -> Duration {
+    match memory {
+        Memory::Keep => SERVING,
+        Memory::ReadOnly => COMMAND,
+    }
+}
+
+/// The same for the servers that a new configuration starts.
+pub(crate) fn grace_of_reload(
+    present: &HashMap<ServerName, Arc<Server>>,
+    started: &Servers,
+) -> Duration {
+    if started.keys().any(|name| present.contains_key(name)) { REPLACING } else { SERVING }
+}
+
+/// Returns when every required server has been tried, and the others have or `grace` is over.
+pub(crate) async fn wait_for_all(
+    plan: &Plan,
+    servers: &Servers,
+    grace: Duration,
+    mut on_event: impl FnMut(StartEvent),
+) {
+    let enough = Instant::now() + grace;
+    let mut required: Vec<_> =
+        plan.servers.iter().filter(|server| server.required).map(|s| &s.spec.name).collect();
+    required.retain(|name| servers.contains_key(*name));
+    let mut attempts: FuturesUnordered<_> = servers
+        .values()
+        .map(|server| async move {
+            server.attempted().await;
+            server.status()
+        })
+        .collect();
+    let mut telling = tokio::time::interval(TELLING);
+    telling.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            attempted = attempts.next() => {
+                let Some(status) = attempted else { return };
+                required.retain(|name| **name != status.name);
+                on_event(StartEvent::Attempted(Box::new(status)));
+            }
+            () = tokio::time::sleep_until(enough), if required.is_empty() => break,
+            _ = telling.tick() => {
+                let waiting = servers.values().filter(|server| !server.is_attempted());
+                for status in waiting.map(|server| server.status()) {
+                    on_event(StartEvent::Waiting(Box::new(status)));
+                }
+            }
+        }
+    }
+    for server in servers.values().filter(|server| !server.is_attempted()) {
+        server.leave_behind();
+    }
+}

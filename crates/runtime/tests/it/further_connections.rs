@@ -1,0 +1,161 @@
+//! Connections beside the supervised one: in the other era, and one process for each session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+use switchboard_model::{Era, Face};
+use switchboard_runtime::{Board, ClientProfile, Passing, RawCall};
+use switchboard_test_support::peers::stdio_peer;
+use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+
+use crate::support::{PATIENCE, board, dynamic, end, plan, status, with, yaml};
+
+/// The text of a result, or the message of an error.
+async fn call(
+    board: &Arc<Board>,
+    tool: &str,
+    session: Option<&str>,
+    client: ClientProfile,
+) -> String {
+    let session = session.map(Arc::from);
+    let call = RawCall {
+        tool: tool.to_owned().into(),
+        arguments: None,
+        face: Face::Mcp,
+        passing: Passing { session, client, ..Passing::default() },
+        events: None,
+        check: None,
+    };
+    match board.call_raw(call).await.result {
+        Ok(answer) => {
+            let result: Value = serde_json::from_str(answer.as_str()).unwrap();
+            result["content"][0]["text"].as_str().unwrap().to_owned()
+        }
+        Err(failed) => failed.error.message,
+    }
+}
+
+fn of_era(era: Era, answers_requests: bool) -> ClientProfile {
+    ClientProfile { era: Some(era), answers_requests, ..ClientProfile::default() }
+}
+
+#[tokio::test]
+async fn a_client_that_can_be_asked_is_served_in_its_own_era() {
+    let server = ScriptedServer::builder().dual().tools([Tool::echo("echo")]).start().await;
+    let board = board(&yaml(&[], &[dynamic("both", &server)])).await;
+    assert_eq!(status(&board, "both").era, Some(Era::Modern));
+    for (client, sessions) in [
+        (ClientProfile::default(), 0),
+        (of_era(Era::Modern, true), 0),
+        (of_era(Era::Legacy, false), 0),
+        (of_era(Era::Legacy, true), 1),
+        (of_era(Era::Legacy, true), 1),
+        (ClientProfile { brings_input: true, ..of_era(Era::Legacy, true) }, 1),
+    ] {
+        let shown = format!("{client:?}");
+        assert_eq!(call(&board, "both.echo", None, client).await, "{}", "{shown}");
+        assert_eq!(server.stats().initialize_count, sessions, "{shown}");
+    }
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_stateless_era_alone_is_asked_once_for_a_session() {
+    let server = ScriptedServer::builder().modern().tools([Tool::echo("echo")]).start().await;
+    let board = board(&yaml(&[], &[dynamic("new", &server)])).await;
+    for _ in 0..3 {
+        assert_eq!(call(&board, "new.echo", None, of_era(Era::Legacy, true)).await, "{}");
+    }
+    assert!(server.stats().initialize_count <= 1, "{:?}", server.stats());
+    end(&board).await;
+}
+
+fn child(more: &str) -> String {
+    with(
+        &format!(
+            "{{name: own, command: \"{}\", mode: dynamic, connect_timeout: 5s, \
+             default_tool_config: {{max_instances: 5, timeout: 8s}}}}",
+            stdio_peer().display()
+        ),
+        more,
+    )
+}
+
+/// How many calls the process of a session has had, with this one.
+async fn calls(board: &Arc<Board>, session: Option<&str>) -> String {
+    let said = call(board, "own.stats", session, of_era(Era::Legacy, true)).await;
+    match serde_json::from_str::<Value>(&said) {
+        Ok(stats) => stats["calls"].to_string(),
+        Err(_) => said,
+    }
+}
+
+#[tokio::test]
+async fn each_session_has_a_process_of_its_own() {
+    let board = board(&yaml(&[], &[child("process: per_session")])).await;
+    for (session, expected) in [
+        (Some("a"), "1"),
+        (Some("a"), "2"),
+        (Some("b"), "1"),
+        (None, "1"),
+        (Some("a"), "3"),
+        (None, "2"),
+    ] {
+        assert_eq!(calls(&board, session).await, expected, "{session:?}");
+    }
+    assert_eq!(status(&board, "own").session_processes, 2);
+    // It ends with its session, and another one begins anew.
+    board.end_session("a");
+    let is_one = async || (status(&board, "own").session_processes == 1).then_some(());
+    wait_until(PATIENCE, is_one).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    assert_eq!(calls(&board, Some("b")).await, "2");
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn processes_of_sessions_have_a_bound_that_is_named() {
+    let most = "process: per_session, max_processes: 1";
+    let board = board(&yaml(&[], &[child(most)])).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    let refused = calls(&board, Some("b")).await;
+    assert!(refused.contains("as many as its `max_processes` allows"), "{refused}");
+    assert_eq!(calls(&board, Some("a")).await, "2", "the others go on");
+    board.end_session("a");
+    wait_until(PATIENCE, async || (calls(&board, Some("b")).await == "1").then_some(())).await;
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_uses_ends_and_comes_back() {
+    let soon = "process: per_session, process_idle_timeout: 100ms";
+    let board = board(&yaml(&[], &[child(soon)])).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    let is_none = async || (status(&board, "own").session_processes == 0).then_some(());
+    wait_until(PATIENCE, is_none).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_process_that_ended_by_itself_is_started_again() {
+    let board = board(&yaml(&[], &[child("process: per_session")])).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    let crashed = call(&board, "own.crash", Some("a"), ClientProfile::default()).await;
+    assert!(crashed.contains("the process ended"), "{crashed}");
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    assert_eq!(calls(&board, None).await, "1", "the others were not touched");
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_reload_of_a_server_ends_the_processes_of_its_sessions() {
+    let board = board(&yaml(&[], &[child("process: per_session")])).await;
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    board.apply(plan(&yaml(&[], &[child("process: shared")]))).await.unwrap();
+    assert_eq!(calls(&board, Some("a")).await, "1");
+    assert_eq!(calls(&board, Some("b")).await, "2", "one process for all");
+    tokio::time::timeout(Duration::from_secs(20), end(&board)).await.unwrap();
+}

@@ -1,0 +1,246 @@
+//! The task that writes sessions and clients: writes that somebody waits for first, then what was noted.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use switchboard_store::{SessionBatch, Store, StoreError, StoreFailure, StoredClient};
+use tokio::sync::mpsc;
+
+use crate::keeper::{Acknowledged, Changed, Note, Wanted, lock};
+use crate::kept::{snapshot, stored};
+use crate::session::{Now, Session, SessionKind};
+use crate::stage::Stage;
+
+const PER_WRITE: usize = 256;
+/// What is remembered of notes that could not be written yet, of each kind. What comes when that is full is lost: a
+/// client then finds an earlier state of itself, or is told of a change that it knows.
+const MOST_NOTED: usize = 16_384;
+
+pub(crate) struct SessionWriter {
+    store: Store,
+    stage: Arc<ArcSwap<Stage>>,
+    changed: Changed,
+    noted: Noted,
+    /// Snapshots that are known to be in the store.
+    written: HashSet<String>,
+}
+
+/// What is to be written in the background. It stays here until it is written.
+#[derive(Default)]
+struct Noted {
+    puts: HashMap<String, StoredClient>,
+    touches: HashMap<String, i64>,
+    deletes: HashSet<String>,
+    deleted_sessions: HashSet<String>,
+    expiry: Option<i64>,
+}
+
+impl SessionWriter {
+    pub(crate) fn new(store: Store, stage: Arc<ArcSwap<Stage>>, changed: Changed) -> Self {
+        Self { store, stage, changed, noted: Noted::default(), written: HashSet::new() }
+    }
+
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Note>) {
+        let mut notes = Vec::with_capacity(PER_WRITE);
+        let mut outages = self.store.outages();
+        loop {
+            tokio::select! {
+                count = inbox.recv_many(&mut notes, PER_WRITE) => if count == 0 { return },
+                // What could not be written before is written as soon as the store takes it.
+                Ok(()) = outages.changed() => {}
+            }
+            let (mut wanted, mut flushes) = (Vec::new(), Vec::new());
+            for note in notes.drain(..) {
+                match note {
+                    Note::Wanted(one) => wanted.push(one),
+                    Note::Flush(done) => flushes.push(done),
+                    note => self.noted.take(note),
+                }
+            }
+            self.write_wanted(wanted).await;
+            // While the store fails, nobody waits longer because of notes.
+            if self.store.outage().is_none() {
+                self.write_noted().await;
+            }
+            for done in flushes {
+                let _gone = done.send(());
+            }
+        }
+    }
+
+    /// Writes what callers wait for in one transaction, brings it into force and tells them.
+    async fn write_wanted(&mut self, wanted: Vec<Wanted>) {
+        if wanted.is_empty() {
+            return;
+        }
+        let mut batch = SessionBatch::default();
+        for one in &wanted {
+            self.add(&mut batch, &one.write);
+        }
+        match self.store.write_sessions(&batch).await {
+            Ok(()) => {
+                self.written.extend(batch.snapshots.into_iter().map(|snapshot| snapshot.digest));
+                for Wanted { write, reply, held } in wanted {
+                    self.bring_into_force(write);
+                    drop(held);
+                    let _gone = reply.send(Ok(()));
+                }
+            }
+            Err(error) => {
+                let failure = StoreFailure::from(error);
+                for Wanted { write, reply, held } in wanted {
+                    if let Acknowledged::Begin { session, .. } = write {
+                        // It never was.
+                        lock(&self.changed).remove(&session.id);
+                    }
+                    drop(held);
+                    let _gone = reply.send(Err(failure.clone()));
+                }
+            }
+        }
+    }
+
+    fn add(&self, batch: &mut SessionBatch, write: &Acknowledged) {
+        match write {
+            Acknowledged::Begin { session, client } => {
+                self.add_session(batch, session, &session.now());
+                batch.clients.extend(client.clone());
+            }
+            Acknowledged::Change { session, next } => self.add_session(batch, session, next),
+            Acknowledged::Client(client) => batch.clients.push(client.clone()),
+            Acknowledged::End { session, clients } => {
+                batch.deleted_clients.extend(clients.iter().cloned());
+                batch.deleted_sessions.extend(session.iter().map(|session| session.id.to_string()));
+            }
+        }
+    }
+
+    fn add_session(&self, batch: &mut SessionBatch, session: &Session, now: &Now) {
+        let digest = now.look.digest();
+        let is_known = self.written.contains(digest)
+            || batch.snapshots.iter().any(|snapshot| snapshot.digest == digest);
+        if !is_known {
+            batch.snapshots.push(snapshot(&now.look));
+        }
+        batch.sessions.push(stored(session, now));
+    }
+
+    fn bring_into_force(&mut self, write: Acknowledged) {
+        match write {
+            Acknowledged::Change { session, next } => {
+                let (revision, digest) = (next.revision, next.look.digest().to_owned());
+                session.adopt(&self.stage, *next);
+                let now = session.now();
+                // The catalog changed while the session was being stored: then it took one more step.
+                if now.revision != revision || now.look.digest() != digest {
+                    lock(&self.changed).insert(session.id.clone(), session);
+                }
+            }
+            Acknowledged::End { session, clients } => {
+                for client in &clients {
+                    self.noted.puts.remove(client);
+                    self.noted.touches.remove(client);
+                }
+                if let Some(session) = session {
+                    session.end();
+                    lock(&self.changed).remove(&session.id);
+                }
+            }
+            Acknowledged::Client(client) => drop(self.noted.puts.remove(&client.id)),
+            Acknowledged::Begin { session, client } => {
+                self.noted.deleted_sessions.remove(&*session.id);
+                if let Some(client) = client {
+                    self.noted.deletes.remove(&client.id);
+                }
+            }
+        }
+    }
+
+    /// Writes what was noted. What the store does not take is kept for later.
+    async fn write_noted(&mut self) {
+        let sessions: Vec<_> = {
+            let mut changed = lock(&self.changed);
+            changed.drain().map(|(_, session)| session).filter(|it| !it.is_ended()).collect()
+        };
+        if let Err(error) = self.try_noted(&sessions).await {
+            tracing::debug!(error = error.in_full(), "sessions could not be written down yet");
+            let mut changed = lock(&self.changed);
+            for session in sessions {
+                // One that is lost here is one step ahead of its stored state, which waking it finds out too.
+                if changed.len() < MOST_NOTED {
+                    changed.entry(session.id.clone()).or_insert(session);
+                }
+            }
+        }
+    }
+
+    async fn try_noted(&mut self, sessions: &[Arc<Session>]) -> Result<(), StoreError> {
+        let mut batch = self.noted.batch();
+        for session in sessions {
+            self.add_session(&mut batch, session, &session.now());
+        }
+        self.store.write_sessions(&batch).await?;
+        self.written.extend(batch.snapshots.into_iter().map(|snapshot| snapshot.digest));
+        let Noted { expiry, .. } = std::mem::take(&mut self.noted);
+        if let Some(before_ms) = expiry {
+            self.expire(before_ms).await?;
+        }
+        Ok(())
+    }
+
+    async fn expire(&mut self, before_ms: i64) -> Result<(), StoreError> {
+        let client = SessionKind::Client.as_str();
+        self.store.expire_clients(client, before_ms).await?;
+        self.store.expire_client_sessions(client, before_ms).await?;
+        if self.store.prune_snapshots().await? > 0 {
+            self.written.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Noted {
+    /// What came last about a client is what counts.
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Put(client) => {
+                self.deletes.remove(&client.id);
+                if self.puts.len() < MOST_NOTED || self.puts.contains_key(&client.id) {
+                    self.puts.insert(client.id.clone(), client);
+                }
+            }
+            Note::Delete(id) => {
+                self.puts.remove(&id);
+                self.touches.remove(&id);
+                if self.deletes.len() < MOST_NOTED {
+                    self.deletes.insert(id);
+                }
+            }
+            Note::Round { seen, before_ms } => {
+                for (id, at_ms) in seen {
+                    if self.touches.len() < MOST_NOTED || self.touches.contains_key(&id) {
+                        self.touches.insert(id, at_ms);
+                    }
+                }
+                self.expiry = Some(before_ms);
+            }
+            Note::DeleteSession(id) => {
+                if self.deleted_sessions.len() < MOST_NOTED {
+                    self.deleted_sessions.insert(id);
+                }
+            }
+            Note::Sessions | Note::Wanted(_) | Note::Flush(_) => {}
+        }
+    }
+
+    fn batch(&self) -> SessionBatch {
+        SessionBatch {
+            clients: self.puts.values().cloned().collect(),
+            touched_clients: self.touches.iter().map(|(id, at)| (id.clone(), *at)).collect(),
+            deleted_clients: self.deletes.iter().cloned().collect(),
+            deleted_sessions: self.deleted_sessions.iter().cloned().collect(),
+            ..SessionBatch::default()
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Whether the database takes writes: an outage begins with the first write that fails for a reason outside of this
+//! program, and ends with the next commit.
+//!
+//! While it lasts, one task tries a write of its own every [`PROBE_EVERY`], so that the end is noticed even when nobody
+//! else writes. The outage is logged when it begins and when it ends, not for every write that fails in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::TaskTracker;
+
+use crate::{Store, StoreError};
+
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// How much the probe writes. A write that is much smaller than what callers write would end an outage too early: a full
+/// disk may still have room for a page.
+const PROBE_BYTES: i64 = 64 * 1024;
+
+/// A time in which writes fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreOutage {
+    /// Why, without names of files.
+    pub reason: &'static str,
+    pub since: Instant,
+    /// Writes that failed so far.
+    pub failed_writes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Health {
+    outage: watch::Sender<Option<StoreOutage>>,
+    /// The same as `outage`, for a look that costs nothing.
+    is_failing: AtomicBool,
+    probe: TaskTracker,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        switchboard_telemetry::store_up(true);
+        Self {
+            outage: watch::Sender::new(None),
+            is_failing: AtomicBool::new(false),
+            probe: TaskTracker::new(),
+        }
+    }
+}
+
+impl Health {
+    /// Notes that a write was committed.
+    pub(crate) fn committed(&self) {
+        if !self.is_failing.load(Ordering::Acquire) {
+            return;
+        }
+        let mut ended = None;
+        self.outage.send_modify(|outage| {
+            ended = outage.take();
+            self.is_failing.store(false, Ordering::Release);
+            switchboard_telemetry::store_up(true);
+        });
+        if let Some(outage) = ended {
+            tracing::info!(
+                failed_writes = outage.failed_writes,
+                seconds = outage.since.elapsed().as_secs(),
+                "the store takes writes again"
+            );
+        }
+    }
+
+    /// Notes that a write failed, and says whether an outage began with it.
+    fn failed(&self, error: &StoreError) -> bool {
+        if !error.is_outage() {
+            return false;
+        }
+        let (reason, mut begins) = (error.reason(), false);
+        switchboard_telemetry::store_write_failed(error.kind());
+        self.outage.send_modify(|outage| {
+            let since = Instant::now();
+            begins = outage.is_none();
+            let outage = outage.get_or_insert(StoreOutage { reason, since, failed_writes: 0 });
+            outage.reason = reason;
+            outage.failed_writes += 1;
+            self.is_failing.store(true, Ordering::Release);
+            switchboard_telemetry::store_up(false);
+        });
+        if begins {
+            tracing::error!(
+                error = error.in_full(),
+                "the store does not take writes; tools can still be listed and called"
+            );
+        }
+        begins
+    }
+}
+
+impl Store {
+    /// The outage that lasts, if there is one.
+    pub fn outage(&self) -> Option<StoreOutage> {
+        self.health.outage.borrow().clone()
+    }
+
+    /// Follows the beginning and the end of outages.
+    pub fn outages(&self) -> watch::Receiver<Option<StoreOutage>> {
+        self.health.outage.subscribe()
+    }
+
+    /// Whether a write can be made now; makes one to see.
+    pub async fn check_writable(&self) -> Result<(), StoreError> {
+        let mut write = self.write("try a write").await?;
+        sqlx::query("REPLACE INTO write_probe (singleton, filler) VALUES (1, zeroblob($1))")
+            .bind(PROBE_BYTES)
+            .execute(write.on())
+            .await
+            .map_err(|error| write.fault(error))?;
+        write.commit().await
+    }
+
+    /// Notes a failed write. The first one of an outage starts the task that looks for its end.
+    pub(crate) fn note_failure(&self, error: &StoreError) {
+        if self.health.failed(error) {
+            let store = self.clone();
+            self.health.probe.spawn(async move { store.probe_until_it_ends().await });
+        }
+    }
+
+    async fn probe_until_it_ends(self) {
+        while self.health.is_failing.load(Ordering::Acquire) && !self.pool.is_closed() {
+            sleep(PROBE_EVERY).await;
+            if let Err(error) = self.check_writable().await {
+                tracing::debug!(error = error.in_full(), "the store still takes no writes");
+            }
+        }
+    }
+}
+
+pub(crate) type SharedHealth = Arc<Health>;
+
+#[cfg(test)]
+#[path = "health_tests.rs"]
+mod tests;

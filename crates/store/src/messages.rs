@@ -1,0 +1,123 @@
+//! The messages of a session, and results of calls that are not yet messages.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::rows::signed;
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Puts messages behind those that a session has. `expected` is how many it has; another number means that
+    /// somebody else was quicker, and nothing is put: then it is `false`.
+    pub async fn append_messages(
+        &self,
+        session: &str,
+        expected: u64,
+        messages: &[String],
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write("keep messages").await?;
+        let count: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM session_messages WHERE session = $1")
+                .bind(session)
+                .fetch_one(write.on())
+                .await
+                .map_err(|error| write.fault(error))?;
+        if count != signed(expected) {
+            return Ok(false);
+        }
+        let put = put_messages(write.on(), session, count, messages).await;
+        put.map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(true)
+    }
+
+    /// Puts messages in the place of those that a session has. `expected` is how many it has; another number means that
+    /// somebody else was quicker, and nothing is put: then it is `false`.
+    pub async fn replace_messages(
+        &self,
+        session: &str,
+        expected: u64,
+        messages: &[String],
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write("replace messages").await?;
+        let deleted = sqlx::query("DELETE FROM session_messages WHERE session = $1")
+            .bind(session)
+            .execute(write.on())
+            .await
+            .map_err(|error| write.fault(error))?;
+        if deleted.rows_affected() != expected {
+            // The transaction ends here, and nothing is deleted.
+            return Ok(false);
+        }
+        let put = put_messages(write.on(), session, 0, messages).await;
+        put.map_err(|error| write.fault(error))?;
+        write.commit().await?;
+        Ok(true)
+    }
+
+    /// The messages of a session, in their order.
+    pub async fn messages(&self, session: &str) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar(
+            "SELECT message FROM session_messages WHERE session = $1 ORDER BY position",
+        )
+        .bind(session)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.fault("read messages", error))
+    }
+
+    /// Keeps the result of a call whose reply has other calls that still run, until the next messages are put.
+    pub async fn keep_call_result(
+        &self,
+        session: &str,
+        call: &str,
+        result: &str,
+    ) -> Result<(), StoreError> {
+        let mut write = self.write("keep the result of a call").await?;
+        sqlx::query(
+            "INSERT INTO session_call_results (session, call_id, result) VALUES ($1, $2, $3)
+             ON CONFLICT (session, call_id) DO UPDATE SET result = excluded.result",
+        )
+        .bind(session)
+        .bind(call)
+        .bind(result)
+        .execute(write.on())
+        .await
+        .map_err(|error| write.fault(error))?;
+        write.commit().await
+    }
+
+    /// The results of calls of a session that are not among its messages yet.
+    pub async fn call_results(&self, session: &str) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar(
+            "SELECT result FROM session_call_results WHERE session = $1 ORDER BY call_id",
+        )
+        .bind(session)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.fault("read results of calls", error))
+    }
+}
+
+/// Puts messages from a position on. Results that waited for others are among them, or are of no use any more.
+async fn put_messages(
+    on: &mut SqliteConnection,
+    session: &str,
+    first: i64,
+    messages: &[String],
+) -> Result<(), sqlx::Error> {
+    sqlx::query("DELETE FROM session_call_results WHERE session = $1")
+        .bind(session)
+        .execute(&mut *on)
+        .await?;
+    for (position, message) in (first..).zip(messages) {
+        sqlx::query(
+            "INSERT INTO session_messages (session, position, message) VALUES ($1, $2, $3)",
+        )
+        .bind(session)
+        .bind(position)
+        .bind(message)
+        .execute(&mut *on)
+        .await?;
+    }
+    Ok(())
+}
