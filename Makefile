@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
-export SWITCHBOARD_BIN ?= $(TARGET)/release/switchboard
+export SWITCHBOARD_BIN ?= $(TARGET)/quick/switchboard
 
 .PHONY: help
 help: ## Show this list
@@ -15,10 +15,9 @@ run: build ## Build everything and serve the quick-start board on 127.0.0.1:8420
 	@exec "$(SWITCHBOARD_BIN)" --config examples/quickstart.yaml --data-dir .tools/quickstart-data serve
 
 .PHONY: build
-build: ## Build the release binary
+build: ## Build the program (target/quick/switchboard); `make dist` makes a faster and smaller one
 	@scripts/need-build-tools
-	@echo "building switchboard (the first build takes some minutes)"
-	@cargo build --quiet --release --package switchboard-cli --bin switchboard
+	@scripts/build
 
 .PHONY: test
 test: ## Everything: format, lints, documentation, unit, integration, end-to-end and browser tests
