@@ -38,7 +38,7 @@ async fn what_policy_hides_is_reachable_in_a_session_by_no_way() {
                 let client = Peer::open(era, &serve, "/mcp/sessions/work").await;
                 let params = json!({"name": hidden, "arguments": {}});
                 let answer = client.ask("tools/call", params).await;
-                assert!(answer["error"].is_object(), "{hidden}: {answer}");
+                assert_eq!(answer["result"]["isError"], true, "{hidden}: {answer}");
             }
             if exposure == "dynamic" {
                 let body = json!({"arguments": {"name": hidden, "arguments": {}}});
