@@ -65,7 +65,9 @@ impl Relist {
             late.store(0, Ordering::Relaxed);
             tokio::time::sleep(READ_WITHIN).await;
         } else {
-            late.fetch_add(1, Ordering::Relaxed);
+            // Many changes may be waited for at the same time.
+            let more = |late: u8| Some(late.saturating_add(1));
+            late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok();
         }
     }
 }

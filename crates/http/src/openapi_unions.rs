@@ -3,6 +3,8 @@
 //! A tagged or flattened type is described as `allOf` within `oneOf`, which generators such as openapi-python-client leave
 //! out, together with every operation that uses it. The same set of values is written here as a union of whole objects.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// How deep references are followed; the types of the API are far from it.
@@ -28,6 +30,38 @@ pub(crate) fn spell_out_unions(document: &mut Value) {
         if let (Some(description), Some(schema)) = (description, schema.as_object_mut()) {
             schema.insert("description".into(), description);
         }
+    }
+    remove_unused(document);
+}
+
+/// Takes out the schemas that were only parts of intersections: nothing refers to them any more.
+fn remove_unused(document: &mut Value) {
+    loop {
+        let mut used = HashSet::new();
+        collect_references(document, &mut used);
+        let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
+        let Some(schemas) = schemas else { return };
+        let before = schemas.len();
+        schemas.retain(|name, _| used.contains(&format!("#/components/schemas/{name}")));
+        // What only a removed schema referred to is unused now, too.
+        if schemas.len() == before {
+            return;
+        }
+    }
+}
+
+fn collect_references(value: &Value, into: &mut HashSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, into)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str().filter(|_| name == "$ref") {
+                    Some(reference) => drop(into.insert(reference.to_owned())),
+                    None => collect_references(member, into),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -92,7 +126,8 @@ mod tests {
 
     #[test]
     fn an_intersection_with_a_union_is_a_union_of_objects() {
-        let mut document = json!({"components": {"schemas": {
+        let mut document = json!({"paths": {"$ref": "#/components/schemas/Part"},
+                                  "components": {"schemas": {
             "Place": {"oneOf": [
                 {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}},
                 {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
@@ -116,6 +151,11 @@ mod tests {
                 {"type": "object", "required": ["url", "type"],
                  "properties": {"url": {"type": "string"}, "type": image}},
             ]}))
+        );
+        assert_eq!(
+            document.pointer("/components/schemas/Place"),
+            None,
+            "it is part of no type now"
         );
     }
 

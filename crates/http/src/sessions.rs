@@ -329,6 +329,7 @@ pub(crate) struct ApplyQuery {
     #[param(inline)]
     apply: ApplyWhen,
     /// How many seconds to wait for servers that the change gives the session; 0 does not wait.
+    #[serde(default, deserialize_with = "at_most_longest_wait")]
     #[param(maximum = 60, default = 15)]
     wait: Option<u64>,
 }
@@ -339,6 +340,7 @@ pub(crate) struct ApplyQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct WaitQuery {
     /// How many seconds to wait for the servers of its own; 0 does not wait.
+    #[serde(default, deserialize_with = "at_most_longest_wait")]
     #[param(maximum = 60, default = 15)]
     wait: Option<u64>,
 }
@@ -346,8 +348,19 @@ pub(crate) struct WaitQuery {
 /// The longest that a request waits for a server.
 const LONGEST_WAIT: u64 = 60;
 
+fn at_most_longest_wait<'de, D: serde::Deserializer<'de>>(
+    wait: D,
+) -> Result<Option<u64>, D::Error> {
+    let seconds = Option::<u64>::deserialize(wait)?;
+    if seconds.is_some_and(|seconds| seconds > LONGEST_WAIT) {
+        let message = format!("it must be at most {LONGEST_WAIT}");
+        return Err(serde::de::Error::custom(message));
+    }
+    Ok(seconds)
+}
+
 fn wait_of(seconds: Option<u64>) -> Duration {
-    seconds.map_or(ATTACH_WAIT, |seconds| Duration::from_secs(seconds.min(LONGEST_WAIT)))
+    seconds.map_or(ATTACH_WAIT, Duration::from_secs)
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]

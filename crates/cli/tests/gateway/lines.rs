@@ -417,6 +417,8 @@ async fn who_listens_and_does_not_read_is_told_the_end_and_may_listen_again() {
     let call = json!({"name": "call_tool", "arguments": call});
     client.request(&json!("last"), "tools/call", call);
     wait_until(PATIENCE, async || (upstream.stats().total_calls() == 1).then_some(())).await;
+    // Switches are stored one after the other, and the call may overtake them.
+    client.idle().await;
     client.listen();
     assert_eq!(client.answer(&listening).await, goodbye(&listening));
     client.subscribe().await;

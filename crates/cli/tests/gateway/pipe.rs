@@ -34,7 +34,29 @@ impl Drop for Pipe {
     }
 }
 
+/// Looks at the processor time of a program this often in a row, until it stays the same.
+const IDLE_LOOKS: usize = 10;
+
 impl Pipe {
+    /// Returns when the program has nothing left to do.
+    pub(crate) async fn idle(&self) {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let time = || {
+            let stat = std::fs::read_to_string(&path).unwrap();
+            // User and system time are the fields 14 and 15; the second one, in brackets, may hold spaces.
+            let rest = stat.rsplit(')').next().unwrap().split_whitespace();
+            rest.skip(11).take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (mut before, mut same) = (time(), 0);
+        wait_until(PATIENCE, async || {
+            let now = time();
+            same = if now == before { same + 1 } else { 0 };
+            before = now;
+            (same == IDLE_LOOKS).then_some(())
+        })
+        .await;
+    }
+
     /// A client that has said hello, where its era wants that.
     pub(crate) async fn open(era: Era, home: &Home) -> Self {
         Self::open_with(era, home, &["stdio"], json!({})).await

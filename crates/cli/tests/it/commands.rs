@@ -89,6 +89,7 @@ fn config_show_tells_every_value_and_its_origin() {
         max_sessions_per_principal: 1000  # default
         max_session_servers: 256  # default
         max_body_bytes: 4194304  # default
+        startup_wait: 25s  # default
       security:
         allowed_hosts: []  # default
         allowed_origins: []  # default
@@ -230,6 +231,7 @@ fn import_says_what_it_made_of_it() {
             default_tool_config:
               max_instances: 5
               timeout: 30s
+            required: false
           - name: remote
             transport: streamable_http
             url: https://example.com/mcp
@@ -239,6 +241,7 @@ fn import_says_what_it_made_of_it() {
             default_tool_config:
               max_instances: 5
               timeout: 30s
+            required: false
           - name: old
             transport: sse
             url: https://example.com/sse
@@ -246,6 +249,7 @@ fn import_says_what_it_made_of_it() {
             default_tool_config:
               max_instances: 5
               timeout: 30s
+            required: false
     "#);
     assert_says!(claude.stderr, @"
     note: off: left out: it is disabled there
@@ -315,6 +319,7 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
             default_tool_config:
               max_instances: 5
               timeout: 30s
+            required: false
           - name: old
             transport: sse
             url: https://example.com/sse
@@ -322,6 +327,7 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
             default_tool_config:
               max_instances: 5
               timeout: 30s
+            required: false
     ");
     let home = home.with_variable("TOKEN", "x");
     home.line("check --config board.yaml").expect(0);
