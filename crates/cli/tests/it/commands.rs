@@ -266,6 +266,7 @@ fn import_says_what_it_made_of_it() {
             auth:
               bearer: ${API_KEY}
             mode: strict
+            required: false
           - name: mine
             transport: stdio
             command: node
@@ -274,6 +275,7 @@ fn import_says_what_it_made_of_it() {
             env:
               A: ${B}
             mode: strict
+            required: false
     ");
     assert_says!(code.stderr, @"
     note: hub: set the variable API_KEY, which the editor used to ask for
