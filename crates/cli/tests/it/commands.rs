@@ -212,7 +212,6 @@ fn import_prints_a_configuration_that_is_valid() {
 fn import_says_what_it_made_of_it() {
     let home = Home::empty();
     home.file("claude.json", CLAUDE);
-    home.file("code.json", VS_CODE);
     let claude = home.line("import claude.json").expect(0);
     assert_says!(claude.stdout, @r#"
     switchboard:
@@ -255,6 +254,15 @@ fn import_says_what_it_made_of_it() {
     note: off: left out: it is disabled there
     note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     ");
+    let json = home.line("import claude.json --json").expect(0).json();
+    assert_eq!(json["servers"], json!(["files", "remote", "old"]));
+    assert_eq!(json["yaml"].as_str().unwrap(), claude.stdout);
+}
+
+#[test]
+fn import_takes_the_servers_of_an_editor_in_strict_mode() {
+    let home = Home::empty();
+    home.file("code.json", VS_CODE);
     let code = home.line("import code.json --mode strict").expect(0);
     assert_says!(code.stdout, @"
     switchboard:
@@ -281,9 +289,6 @@ fn import_says_what_it_made_of_it() {
     note: hub: set the variable API_KEY, which the editor used to ask for
     note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     ");
-    let json = home.line("import claude.json --json").expect(0).json();
-    assert_eq!(json["servers"], json!(["files", "remote", "old"]));
-    assert_eq!(json["yaml"].as_str().unwrap(), claude.stdout);
 }
 
 #[test]
