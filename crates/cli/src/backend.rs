@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 use switchboard_http::present;
-use switchboard_model::{AdmissionMode, Face, Plan, ServerName};
+use switchboard_model::{AdmissionMode, Face, LocalToolChoice, Plan, ServerName};
 use switchboard_runtime::{Board, CallRequest, Memory};
 
 use crate::args::Globals;
@@ -150,4 +150,6 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     let is_strict = plan.servers.iter().any(|server| server.mode == AdmissionMode::Strict);
     let bare = tool.split_once('.').map_or(tool, |(_, bare)| bare);
     plan.tools.retain(|entry| is_strict || entry.name == tool || entry.name == bare);
+    // A local tool whose entry was left out is not registered without it.
+    plan.local_tools = LocalToolChoice::NamedInTools;
 }

@@ -510,7 +510,10 @@ impl Gateway {
         let front = self.current();
         let mut warned_of = self.warned_of.lock().unwrap_or_else(PoisonError::into_inner);
         let of_extras = front.extras.warnings(|server| front.knows(server));
-        for warning in front.index().warnings().iter().chain(&front.warnings).chain(&of_extras) {
+        // Until then the catalog is not whole, and says nothing of what is missing from it.
+        let is_whole = self.board.startup().is_finished();
+        let unmatched = front.warnings.iter().filter(|_| is_whole);
+        for warning in front.index().warnings().iter().chain(unmatched).chain(&of_extras) {
             // So many that nobody reads on.
             if warned_of.len() == MOST_WARNINGS {
                 break;

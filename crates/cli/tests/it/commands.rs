@@ -6,6 +6,7 @@ use switchboard_test_support::{Reply, ScriptedServer, Tool, peers, wait_until};
 
 use crate::support::{
     Home, Outcome, PATIENCE, assert_says, dynamic, server, signal, stdio, strict, with, yaml,
+    yaml_with,
 };
 
 const WITH_SECRETS: &str = "\
@@ -802,4 +803,15 @@ async fn toolsets_are_shown_and_drafted_embedded_and_at_an_instance() {
     let config = std::fs::read_to_string(home.path().join("switchboard.yaml")).unwrap();
     home.file("both.yaml", config.replacen("switchboard:", pasted.trim_end(), 1));
     home.line("check --config both.yaml").expect(0);
+}
+
+#[tokio::test]
+async fn one_named_tool_is_found_although_other_local_tools_are_chosen() {
+    let one = server([Tool::echo("echo").description("d")]).await;
+    let local = "local_tools: [sum_numbers, current_time]";
+    let tools = ["{name: sum_numbers}", "{name: current_time}"];
+    let home = Home::new(yaml_with(local, &tools, &[dynamic("one", &one.url())]));
+    for line in ["tool show one.echo", "tool call one.echo", "tool show local.sum_numbers"] {
+        home.line(line).expect(0);
+    }
 }

@@ -508,3 +508,18 @@ async fn a_start_that_fails_ends_the_program_although_a_client_waits() {
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("Failed to connect to MCP server 'hung'"), "{said}");
 }
+
+#[tokio::test]
+async fn patterns_of_toolsets_are_judged_when_the_catalog_is_whole() {
+    let one = server([Tool::echo("read_file")]).await;
+    let sets = "switchboard:\n  toolsets:\n    - {name: look, description: d, tools: [\"read_*\", \"zzz_*\"]}\n";
+    let home =
+        Home::new(yaml(&[], &[dynamic("one", &one.url())]).replacen("switchboard:\n", sets, 1));
+    // What the first run remembers is no catalog yet when the second one starts.
+    for run in ["first", "second"] {
+        let serve = home.serve().await;
+        let warning = "toolset 'look' names `zzz_*`, and no tool is called so";
+        wait_until(PATIENCE, async || serve.stderr().contains(warning).then_some(())).await;
+        assert!(!serve.stderr().contains("read_*"), "{run}: {}", serve.stderr());
+    }
+}
