@@ -30,10 +30,10 @@ pub struct LogOptions {
     pub verbosity: i8,
 }
 
-/// Who is never heard in detail. The first tells codes and token answers. The others tell of every change in the watched
-/// directory: where the log is there too, each line would be news of the next one.
-const UNHEARD: [&str; 3] =
-    ["rmcp::transport::auth=warn", "notify=warn", "notify_debouncer_full=warn"];
+/// Libraries that are not logged in detail. rmcp quotes codes, token answers and what servers say, with the secrets in it;
+/// our own lines say the same without them. The others tell of every change in the watched directory: where the log is there
+/// too, each line would be news of the next one.
+const UNHEARD: [&str; 3] = ["rmcp=off", "notify=warn", "notify_debouncer_full=warn"];
 
 /// Starts logging to standard error, and tracing to a collector where one is named. `RUST_LOG` overrides the
 /// verbosity of the log. Only the first call counts. Dropping what it returns sends the last spans.
