@@ -71,7 +71,7 @@ test("it shows the servers and the tools with their limits", async () => {
   await row("demo.echo").waitFor();
   assert.match(await page.locator("#summary").textContent(), /^ready: 7 tools at revision \d+$/);
   const server = await page.locator("#servers tbody tr").innerText();
-  for (const word of ["demo", "ready", "modern", "stdio", "dynamic"]) assert.ok(server.includes(word), server);
+  for (const word of ["demo", "ready", "legacy", "stdio", "dynamic"]) assert.ok(server.includes(word), server);
   assert.match(await row("demo.echo").innerText(), /4 at once, 5s/);
 });
 
