@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use switchboard_config::{Input, SourceFile, load};
 use switchboard_model::{Caller, Face};
-use switchboard_runtime::{Board, BoardOptions, CallRequest, LocalTools, Memory};
+use switchboard_runtime::{Board, BoardOptions, CallRequest, ExposureRule, LocalTools, Memory};
 use switchboard_store::Store;
 use tokio::time::Instant;
 
@@ -27,6 +27,7 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
         store: Store::open(directory.path()).await?,
         memory: Memory::ReadOnly,
         local_tools: LocalTools::built_in(),
+        exposure: ExposureRule::default(),
         guard: None,
     };
     let board = Board::start(loaded.plan, options, |_| {}).await?;

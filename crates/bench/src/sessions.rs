@@ -9,9 +9,9 @@ use switchboard_model::{
 };
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
-use switchboard_sessions::{Change, Session, Sessions, Stage};
+use switchboard_runtime::{PublishedSnapshot, Snapshot};
+use switchboard_sessions::{Change, Session, Sessions};
 use switchboard_store::Store;
-use switchboard_view::Index;
 use tokio::time::Instant;
 
 use crate::Row;
@@ -24,33 +24,32 @@ const DIFFERENT: u32 = 100;
 pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let tools = catalog();
-    let stage = |tools: Vec<Arc<CatalogTool>>| {
-        let exposure = Exposure { mode: ExposureMode::Legacy, ..Exposure::default() };
-        let catalog = Arc::new(Catalog::new(1, tools));
-        let index = Index::new(&catalog, &Plan::default());
-        Arc::new(Stage::new(catalog, index, exposure, Vec::new()))
-    };
+    let catalog_of = |tools: Vec<Arc<CatalogTool>>| Arc::new(Catalog::new(1, tools));
+    let exposure = Exposure { mode: ExposureMode::Legacy, ..Exposure::default() };
+    let snapshot =
+        Snapshot::of_catalog(Arc::new(Plan::default()), exposure, catalog_of(tools.clone()));
     let store = Store::open(directory.path()).await?;
-    let sessions = Sessions::new(store, stage(tools.clone()));
+    let sessions = Sessions::new(store, PublishedSnapshot::new(snapshot));
     // What all of them share is there already: the view, its list and a rendering.
     let first = create(&sessions, 0).await?;
-    first.now().look.rendering(Provider::Anthropic);
+    first.now().cached.rendering(Provider::Anthropic);
     let before = resident_kib()?;
     let mut kept: Vec<Arc<Session>> = Vec::new();
     for number in 1..=SESSIONS {
         let session = create(&sessions, number).await?;
-        session.now().look.rendering(Provider::Anthropic);
+        session.now().cached.rendering(Provider::Anthropic);
         kept.push(session);
     }
-    sessions.keeper.flush().await;
+    sessions.writes.flush().await;
     let each = (resident_kib()? - before) / f64::from(SESSIONS);
     let one = tools.get(tools.len() / 2).context("no tools")?.clone();
     let fewer = tools.iter().filter(|tool| !Arc::ptr_eq(tool, &one)).cloned().collect();
     let start = Instant::now();
-    sessions.set_stage(stage(fewer));
+    sessions.published().replace_catalog(catalog_of(fewer));
+    sessions.refresh_all();
     let stepped = start.elapsed();
     anyhow::ensure!(kept.iter().all(|session| session.revision() == 2), "a session took no step");
-    sessions.keeper.flush().await;
+    sessions.writes.flush().await;
     let start = Instant::now();
     for session in kept.iter().take(DIFFERENT as usize) {
         let tool = format!("market.{}", one.name.tool());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 use switchboard_http::present;
 use switchboard_model::{AdmissionMode, Face, LocalToolChoice, Plan, ServerName};
-use switchboard_runtime::{Board, CallRequest, Memory};
+use switchboard_runtime::{Board, CallRequest, ExposureRule, Memory};
 
 use crate::args::Globals;
 use crate::embedded::{end_board, load_config, open_store, start_board};
@@ -61,7 +61,9 @@ impl Backend {
         let mut plan = load_config(globals, output)?.plan;
         narrow(&mut plan);
         let store = open_store(globals).await?;
-        Ok(Self::Embedded(start_board(plan, store, Memory::ReadOnly).await?))
+        Ok(Self::Embedded(
+            start_board(plan, store, Memory::ReadOnly, ExposureRule::default()).await?,
+        ))
     }
 
     pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {

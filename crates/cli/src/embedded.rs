@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use switchboard_auth::{GatekeeperOptions, JwksSource, JwtOptions};
 use switchboard_config::Loaded;
-use switchboard_gateway::Gateway;
 use switchboard_mcp::SignIns;
 use switchboard_model::{Plan, ServerPlan};
 use switchboard_runtime::{
-    Board, BoardOptions, ConfigSource, LocalTools, Memory, StartingBoard, StoredTokens,
+    Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,
+    StoredTokens,
 };
 use switchboard_store::Store;
 
 use crate::args::Globals;
 use crate::data_dir::data_directory;
-use crate::exposure::ExposureArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ConnectProgress;
@@ -70,8 +69,9 @@ pub(crate) async fn start_board(
     plan: Plan,
     store: Store,
     memory: Memory,
+    exposure: ExposureRule,
 ) -> Result<Arc<Board>, Failure> {
-    finish_start(open_board(plan, store, memory).await?).await
+    finish_start(open_board(plan, store, memory, exposure).await?).await
 }
 
 /// Begins to start a board: it connects its servers, and can be served meanwhile.
@@ -79,9 +79,10 @@ pub(crate) async fn open_board(
     plan: Plan,
     store: Store,
     memory: Memory,
+    exposure: ExposureRule,
 ) -> Result<StartingBoard, Failure> {
     let local_tools = LocalTools::built_in();
-    let options = BoardOptions { store, memory, local_tools, guard: own_program() };
+    let options = BoardOptions { store, memory, local_tools, exposure, guard: own_program() };
     Ok(Board::open(plan, options).await?)
 }
 
@@ -94,15 +95,6 @@ pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, 
     let started = starting.finish(|event| progress.note(&event)).await;
     progress.finish();
     Ok(started?)
-}
-
-/// The MCP face of a board. Every new configuration is measured by the same flags and variables.
-pub(crate) fn start_gateway(
-    board: &Arc<Board>,
-    exposure: ExposureArguments,
-) -> Result<Arc<Gateway>, Failure> {
-    let rule = move |plan: &Plan| exposure.resolve(plan).map_err(|failure| failure.text());
-    Gateway::start(board.clone(), Box::new(rule)).map_err(|error| Failure::start(error.to_string()))
 }
 
 /// Whose tokens are accepted.

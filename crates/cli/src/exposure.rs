@@ -3,6 +3,7 @@
 use clap::Args;
 use switchboard_config::{ExposureSource, parse_flag, resolve_exposure};
 use switchboard_model::{Exposure, Plan};
+use switchboard_runtime::ExposureRule;
 
 use crate::failure::Failure;
 
@@ -38,6 +39,12 @@ impl ExposureArguments {
     /// Whether the command line says anything about it.
     pub(crate) fn is_given(&self) -> bool {
         self.tool_sets.is_some() || self.dynamic_tool_discovery.is_some()
+    }
+
+    /// The rule by which every configuration of a run is exposed.
+    pub(crate) fn rule(&self) -> ExposureRule {
+        let arguments = self.clone();
+        ExposureRule::new(move |plan| arguments.resolve(plan).map_err(|failure| failure.text()))
     }
 
     /// The exposure in force under this plan.

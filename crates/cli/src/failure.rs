@@ -105,6 +105,7 @@ impl From<StartError> for Failure {
                     ("not_configured", server, Some(violation.tool().to_owned()))
                 }
                 StartFailure::Store(_) => ("store", None, None),
+                StartFailure::Exposure(_) => ("exposure", None, None),
             };
             json!({"kind": kind, "server": server, "tool": tool, "message": failure.to_string()})
         });

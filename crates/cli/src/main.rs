@@ -11,6 +11,7 @@ mod failure;
 mod file_limit;
 mod history_text;
 mod listen_address;
+mod mcp_endpoint;
 mod output;
 mod progress;
 mod remote;

@@ -1,4 +1,4 @@
-//! Whoever answers a command about sessions: a running instance, or a board and a gateway of our own.
+//! Whoever answers a command about sessions: a running instance, or a board of our own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,15 @@ use switchboard_api::{
     CallView, NewSession, Problem, RenderingView, SessionCallBody, SessionChange, SessionList,
     SessionTools, SessionToolsets, SessionView,
 };
-use switchboard_gateway::{ATTACH_WAIT, Gateway};
 use switchboard_http::{present_sessions as present, session_call};
 use switchboard_model::{Caller, Face, LocalToolChoice};
 use switchboard_render::Provider;
 use switchboard_runtime::{Board, Memory};
-use switchboard_sessions::{Session, SessionError, Summary};
+use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
 use switchboard_turns::Turns;
 
 use crate::args::Globals;
-use crate::embedded::{end_board, load_config, open_store, start_board, start_gateway};
+use crate::embedded::{end_board, load_config, open_store, start_board};
 use crate::exposure::ExposureArguments;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -33,7 +32,7 @@ pub(crate) fn local_caller() -> Caller {
 /// Answers commands about sessions.
 pub(crate) enum SessionBackend {
     Remote(Remote),
-    Embedded(Arc<Board>, Arc<Gateway>, Arc<Turns>),
+    Embedded(Arc<Board>, Arc<SessionService>, Arc<Turns>),
 }
 
 /// When a turn that runs sees a change of its session.
@@ -80,21 +79,23 @@ impl SessionBackend {
             plan.local_tools = LocalToolChoice::default();
         }
         let store = open_store(globals).await?;
-        let board = start_board(plan, store, Memory::ReadOnly).await?;
-        let gateway = start_gateway(&board, ExposureArguments::default())?;
-        let turns = Turns::start(&board, gateway.clone(), &|name| std::env::var(name).ok());
-        Ok(Self::Embedded(board, gateway, turns))
+        let exposure = ExposureArguments::default().rule();
+        let board = start_board(plan, store, Memory::ReadOnly, exposure).await?;
+        let sessions = SessionService::start(board.clone());
+        let turns = Turns::start(&board, sessions.clone(), &|name| std::env::var(name).ok());
+        Ok(Self::Embedded(board, sessions, turns))
     }
 
     pub(crate) async fn create(&self, wanted: NewSession) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => remote.post(&["sessions"], &wanted).await,
-            Self::Embedded(_, gateway, _) => {
+            Self::Embedded(_, sessions, _) => {
                 let id = wanted.id.clone();
                 let beginning = present::beginning(wanted);
-                let session =
-                    gateway.new_session(id.as_deref(), LOCAL_OWNER, beginning, ATTACH_WAIT).await?;
-                Ok(present::session(gateway, Summary::of(&session)))
+                let session = sessions
+                    .new_session(id.as_deref(), LOCAL_OWNER, beginning, ATTACH_WAIT)
+                    .await?;
+                Ok(present::session(sessions, Summary::of(&session)))
             }
         }
     }
@@ -102,10 +103,10 @@ impl SessionBackend {
     pub(crate) async fn list(&self) -> Result<SessionList, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions"], &[]).await,
-            Self::Embedded(_, gateway, _) => {
-                let sessions = gateway.sessions().list(None).await?;
-                let clients = gateway.session_clients(None).await?;
-                Ok(present::sessions(gateway, sessions, &clients))
+            Self::Embedded(_, sessions, _) => {
+                let listed = sessions.sessions().list(None).await?;
+                let clients = sessions.session_clients(None).await?;
+                Ok(present::sessions(sessions, listed, &clients))
             }
         }
     }
@@ -113,10 +114,10 @@ impl SessionBackend {
     pub(crate) async fn show(&self, id: &str) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id], &[]).await,
-            Self::Embedded(_, gateway, _) => {
-                let session = found(gateway, id).await?;
-                let clients = gateway.session_clients(Some(&session.owner)).await?;
-                let view = present::session(gateway, Summary::of(&session));
+            Self::Embedded(_, sessions, _) => {
+                let session = found(sessions, id).await?;
+                let clients = sessions.session_clients(Some(&session.owner)).await?;
+                let view = present::session(sessions, Summary::of(&session));
                 Ok(present::with_clients(view, &clients))
             }
         }
@@ -136,18 +137,18 @@ impl SessionBackend {
                 query.extend((wait == Wait::No).then(|| ("wait", "0".to_owned())));
                 remote.patch(&["sessions", id], &query, &wanted).await
             }
-            Self::Embedded(_, gateway, turns) => {
-                let session = found(gateway, id).await?;
+            Self::Embedded(_, sessions, turns) => {
+                let session = found(sessions, id).await?;
                 let (expected, change) = present::change(wanted);
                 let wait = match wait {
                     Wait::UntilConnected => ATTACH_WAIT,
                     Wait::No => Duration::ZERO,
                 };
-                gateway.change_session(&session, expected, change, wait).await?;
+                sessions.change_session(&session, expected, change, wait).await?;
                 if apply == Apply::Now {
                     turns.apply_now(&session.id);
                 }
-                Ok(present::session(gateway, Summary::of(&session)))
+                Ok(present::session(sessions, Summary::of(&session)))
             }
         }
     }
@@ -155,8 +156,8 @@ impl SessionBackend {
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Failure> {
         match self {
             Self::Remote(remote) => remote.delete(&["sessions", id]).await,
-            Self::Embedded(_, gateway, _) => {
-                Ok(gateway.end_session(&found(gateway, id).await?).await?)
+            Self::Embedded(_, sessions, _) => {
+                Ok(sessions.end_session(&found(sessions, id).await?).await?)
             }
         }
     }
@@ -164,8 +165,8 @@ impl SessionBackend {
     pub(crate) async fn tools(&self, id: &str) -> Result<SessionTools, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id, "tools"], &[]).await,
-            Self::Embedded(board, gateway, _) => {
-                let session = found(gateway, id).await?;
+            Self::Embedded(board, sessions, _) => {
+                let session = found(sessions, id).await?;
                 Ok(present::session_tools(board, id, &session.now()))
             }
         }
@@ -174,8 +175,8 @@ impl SessionBackend {
     pub(crate) async fn toolsets(&self, id: &str) -> Result<SessionToolsets, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", id, "toolsets"], &[]).await,
-            Self::Embedded(_, gateway, _) => {
-                Ok(present::session_toolsets(&found(gateway, id).await?.now()))
+            Self::Embedded(_, sessions, _) => {
+                Ok(present::session_toolsets(&found(sessions, id).await?.now()))
             }
         }
     }
@@ -196,8 +197,8 @@ impl SessionBackend {
                 query.extend(since.map(|since| ("since", since.to_string())));
                 remote.get(&["sessions", id, "render"], &query).await
             }
-            Self::Embedded(_, gateway, _) => {
-                let session = found(gateway, id).await?;
+            Self::Embedded(_, sessions, _) => {
+                let session = found(sessions, id).await?;
                 Ok(present::rendering(&session, &session.now(), provider, explain, since))
             }
         }
@@ -213,10 +214,10 @@ impl SessionBackend {
             Self::Remote(remote) => {
                 remote.post(&["sessions", id, "tools", tool, "call"], &body).await
             }
-            Self::Embedded(_, gateway, _) => {
-                let session = found(gateway, id).await?;
+            Self::Embedded(_, sessions, _) => {
+                let session = found(sessions, id).await?;
                 let called = session_call::call(
-                    gateway,
+                    sessions,
                     &session,
                     tool.to_owned(),
                     body,
@@ -231,16 +232,16 @@ impl SessionBackend {
 
     /// Ends what was started for the command.
     pub(crate) async fn close(self) {
-        if let Self::Embedded(board, gateway, turns) = self {
+        if let Self::Embedded(board, sessions, turns) = self {
             turns.shutdown(Duration::ZERO).await;
-            gateway.shutdown().await;
+            sessions.shutdown().await;
             end_board(&board).await;
         }
     }
 }
 
-pub(crate) async fn found(gateway: &Gateway, id: &str) -> Result<Arc<Session>, Failure> {
-    Ok(gateway.session(id, None).await?)
+pub(crate) async fn found(sessions: &SessionService, id: &str) -> Result<Arc<Session>, Failure> {
+    Ok(sessions.session(id, None).await?)
 }
 
 impl From<SessionError> for Failure {

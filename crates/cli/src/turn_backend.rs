@@ -34,8 +34,8 @@ impl SessionBackend {
         let wanted = NewTurn { id: Some(id.to_owned()), ..wanted };
         match self {
             Self::Remote(remote) => remote_turn::begin(remote, session, id, wanted).await,
-            Self::Embedded(_, gateway, turns) => {
-                let session = found(gateway, session).await?;
+            Self::Embedded(_, sessions, turns) => {
+                let session = found(sessions, session).await?;
                 Ok(news(turns.begin(&session, wanted).await?))
             }
         }
@@ -61,8 +61,8 @@ impl SessionBackend {
     pub(crate) async fn history(&self, session: &str) -> Result<History, Failure> {
         match self {
             Self::Remote(remote) => remote.get(&["sessions", session, "history"], &[]).await,
-            Self::Embedded(_, gateway, turns) => {
-                Ok(turns.history(&*found(gateway, session).await?).await?)
+            Self::Embedded(_, sessions, turns) => {
+                Ok(turns.history(&*found(sessions, session).await?).await?)
             }
         }
     }

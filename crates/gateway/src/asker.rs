@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use switchboard_model::{CanonicalName, ServerName};
 use switchboard_protocol::Capabilities;
-use switchboard_sessions::Session;
+use switchboard_sessions::{Reached, Session};
 use switchboard_view::{ListEra, Scope};
 
-use crate::call_check::Reached;
 use crate::client::Client;
 use crate::level::Level;
 

@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client_info::ClientInfo;
-use crate::gaze::{Changes, Gaze, TOOLS_CHANGED};
 use crate::level::Level;
 use crate::relist::RelistHistory;
+use crate::seen_lists::{ListChanges, SeenLists, TOOLS_CHANGED};
+use switchboard_sessions::ClientInfo;
 
 /// Messages that wait for a slow reader before it loses its stream.
 const STREAM_QUEUE: usize = 64;
@@ -51,13 +51,13 @@ struct State {
     /// Open streams, the newest last; messages go to the newest that lives.
     streams: Vec<mpsc::Sender<String>>,
     backlog: VecDeque<String>,
-    owed: Changes,
+    owed: ListChanges,
     questions: HashMap<String, oneshot::Sender<Reply>>,
     takes_questions: bool,
     running: HashMap<String, CancellationToken>,
     log_level: Option<Level>,
     subscriptions: BTreeSet<String>,
-    gaze: Arc<Gaze>,
+    seen_lists: SeenLists,
     /// Whether the client was given a list of anything.
     has_listed: bool,
     seen: Instant,
@@ -68,7 +68,7 @@ struct State {
 pub(crate) struct Remembered {
     pub(crate) log_level: Option<Level>,
     pub(crate) subscriptions: BTreeSet<String>,
-    pub(crate) owed: Changes,
+    pub(crate) owed: ListChanges,
 }
 
 impl Client {
@@ -81,13 +81,13 @@ impl Client {
         capabilities: Arc<str>,
         scope: Arc<Scope>,
         session: Arc<Session>,
-        gaze: Arc<Gaze>,
+        seen_lists: SeenLists,
         remembered: Option<Remembered>,
     ) -> Arc<Self> {
         let remembered = remembered.unwrap_or_else(|| Remembered {
             log_level: None,
             subscriptions: BTreeSet::new(),
-            owed: Changes::default(),
+            owed: ListChanges::default(),
         });
         Arc::new(Self {
             id,
@@ -111,7 +111,7 @@ impl Client {
                 running: HashMap::new(),
                 log_level: remembered.log_level,
                 subscriptions: remembered.subscriptions,
-                gaze,
+                seen_lists,
                 has_listed: false,
                 seen: Instant::now(),
             }),
@@ -170,17 +170,12 @@ impl Client {
     }
 
     /// Compares what the client sees now with what it saw, and tells it what changed.
-    /// Gives back what it saw before.
-    pub(crate) fn look(
-        &self,
-        now: impl FnOnce() -> Arc<Gaze>,
-        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
-    ) -> Arc<Gaze> {
+    pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
         let mut state = self.state();
-        // Looked up within the lock: who comes second sees what is newer.
+        // Looked up within the lock, so that a later comparison never has older lists.
         let now = now();
-        let changes = compare(&now, &state.gaze);
-        let before = std::mem::replace(&mut state.gaze, now);
+        let changes = now.since(&state.seen_lists);
+        state.seen_lists = now;
         for method in changes.methods() {
             if state.deliver(notification(method, None)).is_some() {
                 state.owed.join(only(changes, method));
@@ -188,14 +183,13 @@ impl Client {
                 self.relists.note_told();
             }
         }
-        before
     }
 
     /// Sees what there is now without being told, because nothing that it was given is outdated.
-    pub(crate) fn adopt(&self, now: impl FnOnce() -> Arc<Gaze>) {
+    pub(crate) fn adopt(&self, now: impl FnOnce() -> SeenLists) {
         let mut state = self.state();
         if !state.has_listed {
-            state.gaze = now();
+            state.seen_lists = now();
         }
     }
 
@@ -205,16 +199,16 @@ impl Client {
     }
 
     /// What the client would be told if it had a stream; the caller tells it now.
-    pub(crate) fn take_owed(&self) -> Changes {
+    pub(crate) fn take_owed(&self) -> ListChanges {
         std::mem::take(&mut self.state().owed)
     }
 
     /// The same before a request is answered, and only for a client that has no stream. The list that it asks for is no
     /// longer owed, whoever reads the answer.
-    pub(crate) fn take_owed_before(&self, method: &str, can_hear: bool) -> Changes {
+    pub(crate) fn take_owed_before(&self, method: &str, can_hear: bool) -> ListChanges {
         let mut state = self.state();
-        if state.owed == Changes::default() {
-            return Changes::default();
+        if state.owed == ListChanges::default() {
+            return ListChanges::default();
         }
         match method {
             "tools/list" => state.owed.tools = false,
@@ -225,13 +219,13 @@ impl Client {
         if can_hear && state.streams.is_empty() {
             std::mem::take(&mut state.owed)
         } else {
-            Changes::default()
+            ListChanges::default()
         }
     }
 
     /// Takes back what a stream that ended did not deliver.
     pub(crate) fn take_back(&self, message: String) {
-        let all = Changes { tools: true, prompts: true, resources: true };
+        let all = ListChanges { tools: true, prompts: true, resources: true };
         let told = all.methods().find(|method| notification(method, None) == message);
         match told {
             Some(method) => self.state().owed.join(only(all, method)),
@@ -242,7 +236,7 @@ impl Client {
     /// What the client knows. What it was not told of yet is nothing that it could have seen.
     pub(crate) fn fingerprint(&self) -> String {
         let state = self.state();
-        state.gaze.fingerprint_without(state.owed)
+        state.seen_lists.fingerprint_without(state.owed)
     }
 
     /// Registers a question of ours; the answer comes with a later message of the client.
@@ -373,8 +367,8 @@ impl State {
     }
 }
 
-fn only(changes: Changes, method: &str) -> Changes {
-    Changes {
+fn only(changes: ListChanges, method: &str) -> ListChanges {
+    ListChanges {
         tools: changes.tools && method.contains("tools"),
         prompts: changes.prompts && method.contains("prompts"),
         resources: changes.resources && method.contains("resources"),

@@ -179,7 +179,7 @@ impl Conversation {
         self.work = Some(match self.job.clone() {
             Job::Call { tool, arguments, reached } => {
                 let (scope, session) = (&self.asker.scope, self.asker.session.as_ref());
-                let check = self.gateway.check_for(scope, session, reached);
+                let check = self.gateway.service.check_for(scope, session, reached);
                 let call = RawCall {
                     tool: choice(tool, passing.session.as_ref()),
                     arguments,

@@ -70,7 +70,7 @@ const TOO_MANY_SESSIONS: &str =
 impl Gateway {
     /// Answers a POST.
     pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
-        if self.is_starting()
+        if self.service.is_starting()
             && let Err(failed) = Box::pin(self.hold(&request)).await
         {
             return failed;
@@ -349,7 +349,7 @@ impl Gateway {
         let owed = client.take_owed_before(method, accepts.events);
         let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
         if !owed.is_empty() {
-            self.sessions.keeper.note_client(snapshot_of(client));
+            self.sessions().writes.note_client(snapshot_of(client));
         }
         let replying = self.respond(asker, incoming).await;
         self.answer(replying, id, accepts, Some(running), owed).await
@@ -429,7 +429,7 @@ impl Gateway {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
-        if self.is_starting()
+        if self.service.is_starting()
             && let Err(failed) = Box::pin(self.hold(&request)).await
         {
             return failed;
@@ -446,7 +446,7 @@ impl Gateway {
         };
         let messages = client.open_stream();
         // What was owed is told now.
-        self.sessions.keeper.note_client(snapshot_of(&client));
+        self.sessions().writes.note_client(snapshot_of(&client));
         let stream = Stream {
             first: None,
             messages,
@@ -463,7 +463,7 @@ impl Gateway {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
-        if self.is_starting()
+        if self.service.is_starting()
             && let Err(failed) = Box::pin(self.hold(&request)).await
         {
             return failed;
@@ -536,7 +536,7 @@ impl Gateway {
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
         let scope = self.scope_of(request)?;
         let Route::Session(id) = &request.route else { return Ok((scope, None)) };
-        let session = Box::pin(self.session(id, Some(&request.principal.id))).await;
+        let session = Box::pin(self.service.session(id, Some(&request.principal.id))).await;
         let session = session.map_err(|error| {
             if matches!(error, SessionError::Store(_)) {
                 return Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
@@ -555,7 +555,7 @@ impl Gateway {
             return Ok(self.open_scope.clone());
         }
         let scope = read_scope(request)?;
-        check_scope(&self.current(), request, &scope)?;
+        check_scope(&self.board.snapshot(), request, &scope)?;
         Ok(Arc::new(scope))
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use http::StatusCode;
+use switchboard_runtime::Snapshot;
 use switchboard_view::{Scope, ScopeFault};
 
 use crate::connection_config;
-use crate::front::Front;
 use crate::http_answer::Refused;
 use crate::http_face::{HttpRequest, Route};
 
@@ -61,15 +61,15 @@ pub(crate) fn read_scope(request: &HttpRequest) -> Result<Scope, Refused> {
 
 /// Whether there is what a request names, and whether it may begin with it.
 pub(crate) fn check_scope(
-    front: &Front,
+    snapshot: &Snapshot,
     request: &HttpRequest,
     scope: &Scope,
 ) -> Result<(), Refused> {
-    let checked = front.check(scope).and_then(|()| match &request.route {
+    let checked = snapshot.check_scope(scope).and_then(|()| match &request.route {
         // A session has its own sets: what is named only narrows what can be switched.
         Route::Session(_) => Ok(()),
         Route::All | Route::Server(_) | Route::Toolsets(_) => {
-            scope.check_first_sets(front.index(), &front.stage.exposure)
+            scope.check_first_sets(snapshot.index(), snapshot.exposure())
         }
     });
     let Err(fault) = checked else { return Ok(()) };

@@ -4,67 +4,23 @@
 //! another's name or in ours.
 
 use switchboard_model::{ExposureMode, Naming, ServerName};
+use switchboard_runtime::{ServerInstructions, Snapshot};
 use switchboard_view::{Scope, View};
 
-use crate::front::Front;
-
-/// Characters of what one server says; the rest is cut.
-const MAX_SAID: usize = 2_000;
 /// Characters of what all servers say together; what does not fit is cut or left out.
-const MAX_SAID_BY_ALL: usize = 16_000;
-
-/// What a server says about itself, quoted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    /// At most [`MAX_SAID`] characters.
-    quoted: String,
-    /// Characters of the whole text as the server wrote it.
-    length: usize,
-    is_cut: bool,
-}
-
-impl Said {
-    /// `None` when the server says nothing.
-    pub(crate) fn new(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let length = text.chars().count();
-        if length == 0 {
-            return None;
-        }
-        let is_break = |c: char| {
-            matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
-        };
-        let mut quoted = String::from("> ");
-        let mut characters = text.chars().peekable();
-        let (mut room, mut is_cut) = (MAX_SAID - 2, false);
-        while let Some(c) = characters.next() {
-            if c == '\r' && characters.peek() == Some(&'\n') {
-                continue;
-            }
-            let piece = if is_break(c) { "\n> ".into() } else { c.to_string() };
-            let wanted = piece.chars().count();
-            if wanted > room {
-                is_cut = true;
-                break;
-            }
-            room -= wanted;
-            quoted.push_str(&piece);
-        }
-        Some(Self { quoted, length, is_cut })
-    }
-}
+const MAX_CHARACTERS: usize = 16_000;
 
 /// The instructions for a client that has this view.
-pub(crate) fn instructions(front: &Front, view: &View, scope: &Scope) -> String {
+pub(crate) fn instructions(snapshot: &Snapshot, view: &View, scope: &Scope) -> String {
     let mut text = own(view.mode(), view.index().naming());
     let is_seen = |server: &ServerName| {
-        if front.index().has_server(server) {
+        if snapshot.index().has_server(server) {
             // What can be switched on later counts too: these words are said once.
             return view.reaches_server(server);
         }
-        front.serves(view, scope, server)
+        snapshot.serves(view, scope, server)
     };
-    let said = front.extras.said().iter();
+    let said = snapshot.prompts_resources().instructions().iter();
     append(&mut text, said.filter(|(server, _)| is_seen(server)));
     text
 }
@@ -87,8 +43,8 @@ fn own(mode: ExposureMode, naming: Naming) -> String {
     }
 }
 
-fn append<'a>(text: &mut String, said: impl Iterator<Item = &'a (ServerName, Said)>) {
-    let (mut room, mut left_out) = (MAX_SAID_BY_ALL, 0usize);
+fn append<'a>(text: &mut String, said: impl Iterator<Item = &'a (ServerName, ServerInstructions)>) {
+    let (mut room, mut left_out) = (MAX_CHARACTERS, 0usize);
     for (server, said) in said {
         if room == 0 {
             left_out += 1;
@@ -115,29 +71,9 @@ mod tests {
 
     use super::*;
 
-    fn quoted(text: &str) -> String {
-        Said::new(text).unwrap().quoted
-    }
-
     #[test]
-    fn each_line_is_quoted_however_it_is_broken() {
-        assert_eq!(quoted(" one "), "> one");
-        assert_eq!(quoted("one\r\ntwo\n\nthree"), "> one\n> two\n> \n> three");
-        for c in ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'] {
-            let text = format!("mine{c}The MCP server 'bank' says:");
-            assert_eq!(quoted(&text), "> mine\n> The MCP server 'bank' says:", "{c:?}");
-        }
-        assert_eq!(Said::new(" \n "), None);
-    }
-
-    #[test]
-    fn a_long_text_is_cut_and_says_so() {
-        let fits = Said::new(&"é".repeat(MAX_SAID - 2)).unwrap();
-        assert!(!fits.is_cut && fits.quoted.chars().count() == MAX_SAID);
-        let long = Said::new(&"é".repeat(5_000)).unwrap();
-        assert!(long.is_cut && long.quoted.chars().count() == MAX_SAID);
-        let lines = Said::new(&format!("a{}b", "\n".repeat(3_000))).unwrap();
-        assert!(lines.is_cut && lines.quoted.chars().count() <= MAX_SAID);
+    fn a_text_that_was_cut_says_so() {
+        let long = ServerInstructions::new(&"é".repeat(5_000)).unwrap();
         let mut text = String::new();
         append(&mut text, [(ServerName::new("long"), long)].iter());
         assert!(text.starts_with("\n\nThe MCP server 'long' says:\n> éé"), "{text}");
@@ -146,13 +82,13 @@ mod tests {
 
     #[test]
     fn all_texts_together_have_a_bound_and_what_is_left_out_is_counted() {
-        let said = Said::new(&"x".repeat(MAX_SAID - 2)).unwrap();
+        let said = ServerInstructions::new(&"x".repeat(1_998)).unwrap();
         let all: Vec<_> =
             (0..11).map(|n| (ServerName::new(format!("s{n}")), said.clone())).collect();
         let mut text = String::new();
         append(&mut text, all.iter());
         assert_eq!(text.matches("says:").count(), 8);
-        assert_eq!(text.matches('x').count(), 8 * (MAX_SAID - 2));
+        assert_eq!(text.matches('x').count(), 8 * 1_998);
         assert!(text.ends_with("(What 3 more servers say is left out.)"), "{text}");
     }
 

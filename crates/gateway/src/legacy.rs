@@ -11,11 +11,12 @@ use switchboard_view::Scope;
 
 use crate::asker::Asker;
 use crate::client::{Client, Remembered};
-use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::level::Level;
 use crate::methods;
+use crate::seen_lists::SeenLists;
+use switchboard_sessions::ClientInfo;
 
 /// What a client that comes back is going to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,31 +73,31 @@ impl Gateway {
         let id: Arc<str> = random_text().into();
         let session =
             session.unwrap_or_else(|| self.sessions().for_client(&id, owner, scope.clone()));
-        let (front, look) = self.sight_of(&scope, Some(&session));
-        let gaze = front.settled(&scope, &look);
+        let (snapshot, cached) = self.service.snapshot_and_view(&scope, Some(&session));
+        let seen = SeenLists::new(&snapshot, &scope, cached);
         let result = json!({
             "protocolVersion": version,
             "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
-            "instructions": instructions(&front, &gaze.look.view, &scope),
+            "instructions": instructions(&snapshot, &seen.cached.view, &scope),
         });
         // Its era has no way to ask what has become of one.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
         let info = ClientInfo::read(params.get("clientInfo"));
         let client =
-            Client::new(id, owner.clone(), version, info, capabilities, scope, session, gaze, None);
+            Client::new(id, owner.clone(), version, info, capabilities, scope, session, seen, None);
         match promise {
             Promise::Survives => {
-                let admitting = self.sessions.admit_client(snapshot_of(&client), &client.session);
+                let admitting = self.sessions().admit_client(snapshot_of(&client), &client.session);
                 admitting.await.map_err(NotAdmitted::Store)?;
             }
             Promise::EndsWithConnection => {
-                self.sessions.admit_unstored_client(snapshot_of(&client), &client.session);
+                self.sessions().admit_unstored_client(snapshot_of(&client), &client.session);
             }
         }
         self.clients().insert(client.id.clone(), client.clone());
         // What changed while it was being made is told too.
-        self.look_for(&client, |now, before| now.since(before));
+        self.tell_client(&client);
         Ok((client, result.to_string()))
     }
 
@@ -119,7 +120,7 @@ impl Gateway {
         let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
         let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
         let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        self.sessions.keeper.note_client(snapshot_of(oldest));
+        self.sessions().writes.note_client(snapshot_of(oldest));
         self.clients().remove(&oldest.id);
         true
     }
@@ -146,7 +147,7 @@ impl Gateway {
         owner: &str,
         stay: Stay,
     ) -> Result<Arc<Client>, NoClient> {
-        let stored = self.sessions.keeper.store.client(id).await;
+        let stored = self.sessions().writes.store.client(id).await;
         let stored = stored.map_err(|error| NoClient::Store(error.into()))?;
         let is_meant = |stored: &StoredClient| {
             stored.kind == SessionKind::Client.as_str() && stored.owner == owner
@@ -159,7 +160,7 @@ impl Gateway {
             return Err(NoClient::Full);
         }
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
-        self.look_for(&client, |now, before| now.since(before));
+        self.tell_client(&client);
         if !client.subscriptions().is_empty() {
             self.watch_soon();
         }
@@ -173,7 +174,7 @@ impl Gateway {
         stored: &StoredClient,
     ) -> Result<Option<Arc<Client>>, NoClient> {
         let session = match stored.session.as_deref() {
-            Some(session) => self.session(session, Some(&stored.owner)).await,
+            Some(session) => self.service.session(session, Some(&stored.owner)).await,
             None => return Ok(None),
         };
         match session {
@@ -200,18 +201,18 @@ impl Gateway {
         let owner: Arc<str> = stored.owner.as_str().into();
         let id = Arc::<str>::from(id);
         // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
-        self.current().check(&scope).ok()?;
-        let gaze = self.gaze(&scope, Some(&session));
+        self.board.snapshot().check_scope(&scope).ok()?;
+        let seen = self.seen_lists(&scope, Some(&session));
         let remembered = Remembered {
             log_level: state.get("logLevel").and_then(Value::as_str).and_then(Level::read),
             subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
-            owed: gaze
+            owed: seen
                 .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
         let capabilities = state.get("capabilities")?.to_string().into();
         let info = ClientInfo::read(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
-        Some(Client::new(id, owner, version, info, capabilities, scope, session, gaze, remembered))
+        Some(Client::new(id, owner, version, info, capabilities, scope, session, seen, remembered))
     }
 }
 

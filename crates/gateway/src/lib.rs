@@ -6,15 +6,10 @@
 
 mod asker;
 mod body;
-mod call_check;
 mod client;
-mod client_info;
 mod connection_config;
 mod conversation;
-mod extras;
-mod front;
 mod gateway;
-mod gaze;
 mod http_answer;
 mod http_face;
 mod http_scope;
@@ -32,19 +27,11 @@ mod outcome;
 mod parked;
 mod relist;
 mod seal;
-mod server_sets;
-mod session_calls;
-mod session_care;
-mod session_clients;
+mod seen_lists;
 mod session_events;
 mod startup;
-mod unknown_tools;
 
 pub use body::{GatewayBody, Piece};
-pub use client_info::ClientInfo;
-pub use gateway::{ExposureRule, Gateway, GatewayError};
+pub use gateway::Gateway;
 pub use http_face::{HttpRequest, Route};
 pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};
-pub use session_calls::{SessionCall, SessionReply};
-pub use session_care::ATTACH_WAIT;
-pub use session_clients::SessionClient;

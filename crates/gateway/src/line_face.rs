@@ -11,6 +11,7 @@ use switchboard_protocol::{
     EraClaim, ErrorBody, Members, Message, Meta, Unreadable, claim, code, error_response,
     is_too_deep, notification, read_message,
 };
+use switchboard_sessions::StartFailed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ use crate::listener::{Wanted, subscription_meta};
 use crate::methods::{Incoming, Replying};
 use crate::modern;
 use crate::outcome::Outcome;
-use crate::startup::{INTRODUCTION_WAIT, StartFailed};
+use crate::startup::INTRODUCTION_WAIT;
 
 /// How long requests may take to be answered once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
@@ -109,9 +110,9 @@ impl Gateway {
             Some(_) => (LAST_ANSWERS, peer.stop.clone()),
             None => (LAST_MOMENTS, CancellationToken::new()),
         };
-        if self.is_starting() {
+        if self.service.is_starting() {
             // What waits for the tools is not late.
-            let waiting = self.catalog_by(peer.catalog_by());
+            let waiting = self.service.catalog_by(peer.catalog_by());
             tokio::select! {
                 () = peer.requests.wait() => {}
                 _ = waiting => {}
@@ -228,8 +229,8 @@ impl Peer {
         let parts: Vec<String> = parts.into_iter().map(|part| part.get().to_owned()).collect();
         self.requests.spawn(async move {
             let gateway = &room.peer.gateway;
-            if gateway.is_starting() {
-                let waiting = gateway.catalog_by(room.peer.catalog_by());
+            if gateway.service.is_starting() {
+                let waiting = gateway.service.catalog_by(room.peer.catalog_by());
                 if Box::pin(waiting).await == Err(StartFailed) {
                     let message = StartFailed::MESSAGE;
                     return room.peer.refuse(None, code::INTERNAL_ERROR, message).await;
@@ -272,10 +273,10 @@ impl Peer {
     }
 
     async fn initialize(self: &Arc<Self>, id: &str, params: &str) {
-        if self.gateway.is_starting() {
+        if self.gateway.service.is_starting() {
             // Answered without tools, which are not part of the answer; later requests wait for these.
             let soon = self.catalog_by().min(Instant::now() + INTRODUCTION_WAIT);
-            let waiting = self.gateway.catalog_within(soon);
+            let waiting = self.gateway.service.catalog_within(soon);
             if waiting.await == Err(StartFailed) {
                 return self.refuse(Some(id), code::INTERNAL_ERROR, StartFailed::MESSAGE).await;
             }
@@ -394,13 +395,13 @@ impl Peer {
             Ok(read) => read,
             Err(reason) => return Outcome::error(code::INVALID_PARAMS, reason).message(id),
         };
-        if self.gateway.is_starting() && method != "ping" {
+        if self.gateway.service.is_starting() && method != "ping" {
             let waiting = match method {
                 "server/discover" => {
                     let soon = self.catalog_by().min(Instant::now() + INTRODUCTION_WAIT);
-                    Box::pin(self.gateway.catalog_within(soon)).await
+                    Box::pin(self.gateway.service.catalog_within(soon)).await
                 }
-                _ => Box::pin(self.gateway.catalog_by(self.catalog_by())).await,
+                _ => Box::pin(self.gateway.service.catalog_by(self.catalog_by())).await,
             };
             if waiting == Err(StartFailed) {
                 return Outcome::error(code::INTERNAL_ERROR, StartFailed::MESSAGE).message(id);

@@ -9,8 +9,8 @@ use switchboard_sessions::Session;
 use switchboard_view::Scope;
 use tokio::sync::mpsc;
 
-use crate::gaze::{Changes, Gaze};
 use crate::relist::RelistHistory;
+use crate::seen_lists::{ListChanges, SeenLists};
 
 /// Notifications that wait for a slow reader before it loses its stream.
 const QUEUE: usize = 64;
@@ -25,9 +25,9 @@ pub(crate) struct Listener {
     principal: Arc<str>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) session: Option<Arc<Session>>,
-    wanted: Changes,
+    wanted: ListChanges,
     pub(crate) uris: BTreeSet<String>,
-    gaze: Mutex<Arc<Gaze>>,
+    seen: Mutex<SeenLists>,
     sender: mpsc::Sender<String>,
     relists: Arc<RelistHistory>,
     /// It did not keep up, and missed something.
@@ -37,7 +37,7 @@ pub(crate) struct Listener {
 /// What a client wants to hear, as far as it may.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    pub(crate) changes: Changes,
+    pub(crate) changes: ListChanges,
     pub(crate) uris: BTreeSet<String>,
 }
 
@@ -64,17 +64,12 @@ impl Wanted {
 
 impl Listener {
     /// Compares with what the client saw last and tells it what changed, if it wants to know.
-    /// Gives back what it saw before.
-    pub(crate) fn look(
-        &self,
-        now: impl FnOnce() -> Arc<Gaze>,
-        compare: impl FnOnce(&Arc<Gaze>, &Arc<Gaze>) -> Changes,
-    ) -> Arc<Gaze> {
-        let mut gaze = self.gaze.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
-        let changes = compare(&now, &gaze);
-        let before = std::mem::replace(&mut *gaze, now);
-        let told = Changes {
+        let changes = now.since(&seen);
+        *seen = now;
+        let told = ListChanges {
             tools: changes.tools && self.wanted.tools,
             prompts: changes.prompts && self.wanted.prompts,
             resources: changes.resources && self.wanted.resources,
@@ -85,7 +80,6 @@ impl Listener {
         if told.tools {
             self.relists.note_told();
         }
-        before
     }
 
     fn is_of(&self, principal: &str, session: &Arc<Session>) -> bool {
@@ -206,7 +200,7 @@ impl Listeners {
             session: asker.session.clone(),
             wanted: wanted.changes,
             uris: wanted.uris.clone(),
-            gaze: Mutex::new(gateway.gaze(&asker.scope, asker.session.as_ref())),
+            seen: Mutex::new(gateway.seen_lists(&asker.scope, asker.session.as_ref())),
             sender,
             relists: Arc::default(),
             is_slow: AtomicBool::new(false),
@@ -221,7 +215,7 @@ impl Listeners {
             open.insert(number, listener.clone());
         }
         // What changed while it was being made is told too.
-        gateway.look_by(&listener, |now, before| now.since(before));
+        gateway.tell_listener(&listener);
         let has_uris = !wanted.uris.is_empty();
         Some((receiver, Place { number, gateway: gateway.clone(), has_uris }))
     }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
-use switchboard_model::{ExposureMode, ServerName};
+use switchboard_model::ServerName;
 use switchboard_protocol::{
     ErrorBody, Members, Meta, Need, SUPPORTED_VERSIONS, TASKS_EXTENSION, code, params_text, quoted,
     with_members,
 };
-use switchboard_view::{Entry, Found, ListEra, View, switched_off, unknown_tool};
+use switchboard_runtime::Kind;
+use switchboard_sessions::Reached;
+use switchboard_view::{Entry, Found, ListEra, not_enabled, unknown_tool};
 
 use crate::asker::{Asker, Job, Wishes};
-use crate::call_check::Reached;
 use crate::conversation::{Conversation, Step};
-use crate::extras::Kind;
 use crate::gateway::Gateway;
 use crate::instructions::instructions;
 use crate::legacy::snapshot_of;
@@ -66,7 +66,7 @@ impl Gateway {
         let era = asker.era();
         match (request.method, era) {
             ("tools/list", _) => {
-                let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+                let view = &self.service.view_of(&asker.scope, asker.session.as_ref()).view;
                 if let Some(client) = &asker.client {
                     client.note_list();
                     client.relists.note_listed();
@@ -119,13 +119,17 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
         };
-        let view = &self.look_for_call(&asker.scope, asker.session.as_ref(), &name).await.view;
+        let cached = self.service.view_with(&asker.scope, asker.session.as_ref(), &name).await;
+        let view = &cached.view;
         match view.find(&name) {
             Found::Tool(entry) => {
                 let arguments = request.params.get("arguments").filter(|text| *text != "null");
                 if let Some(headers) = request.headers.filter(|_| asker.era() == ListEra::Modern)
-                    && let Err(reason) =
-                        self.board.check_mirrors(&entry.tool, headers, arguments.unwrap_or("{}"))
+                    && let Err(reason) = self.board.snapshot().check_mirrors(
+                        &entry.tool,
+                        headers,
+                        arguments.unwrap_or("{}"),
+                    )
                 {
                     let error = ErrorBody::new(code::HEADER_MISMATCH, reason);
                     return Replying::now(Outcome::Error { status: 400, error });
@@ -133,10 +137,10 @@ impl Gateway {
                 let arguments = arguments.map(str::to_owned);
                 self.call(asker, entry, Reached::Listed, arguments, request).await
             }
-            Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, view, request)).await,
+            Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, &cached, request)).await,
             Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
                 asker.era(),
-                disabled_text(view, entry, &sets, asker.session.is_some()),
+                not_enabled(view, entry, &sets, asker.session.is_some()),
             )),
             // As the official servers do: libraries hand a result to the model, and raise at an error.
             Found::Unknown { nearest } => {
@@ -219,18 +223,20 @@ impl Gateway {
         if let Some(client) = &asker.client {
             client.note_list();
         }
-        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
-        let serves = |server: &ServerName| front.serves(&look.view, &asker.scope, server);
-        Replying::now(Outcome::text(front.extras.list(kind, asker.era(), serves)))
+        let (scope, session) = (&asker.scope, asker.session.as_ref());
+        let list = self.with_visible(scope, session, |snapshot, serves| {
+            snapshot.prompts_resources().list(kind, asker.era(), serves)
+        });
+        Replying::now(Outcome::text(list))
     }
 
     async fn prompts_get(self: &Arc<Self>, asker: Asker, request: &Incoming<'_>) -> Replying {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which prompt to get");
         };
-        let found = self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
-            front
-                .extras
+        let found = self.with_visible(&asker.scope, asker.session.as_ref(), |snapshot, serves| {
+            snapshot
+                .prompts_resources()
                 .prompt(&name, serves)
                 .map(|prompt| (prompt.server.clone(), prompt.key.clone()))
         });
@@ -266,8 +272,8 @@ impl Gateway {
         let reference = request.params.object("ref").unwrap_or_default();
         let found = match reference.string("type").as_deref() {
             Some("ref/prompt") => reference.string("name").and_then(|name| {
-                self.with_sight(&asker.scope, asker.session.as_ref(), |front, serves| {
-                    let prompt = front.extras.prompt(&name, serves)?;
+                self.with_visible(&asker.scope, asker.session.as_ref(), |snapshot, serves| {
+                    let prompt = snapshot.prompts_resources().prompt(&name, serves)?;
                     let reference = json!({"type": "ref/prompt", "name": prompt.key});
                     Some((prompt.server.clone(), reference.to_string()))
                 })
@@ -282,7 +288,7 @@ impl Gateway {
             let message = "`ref` must name a prompt or a resource template that is listed here";
             return Replying::error(code::INVALID_PARAMS, message);
         };
-        if !self.current().extras.completes(&server) {
+        if !self.board.snapshot().prompts_resources().completes(&server) {
             let nothing = r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
             let nothing = match asker.era() {
                 ListEra::Legacy => nothing.to_owned(),
@@ -306,7 +312,7 @@ impl Gateway {
             return Replying::now(missing_capability(Need::Tasks));
         }
         let seal = self.seal().await;
-        let view = &self.look_of(&asker.scope, asker.session.as_ref()).view;
+        let view = &self.service.view_of(&asker.scope, asker.session.as_ref()).view;
         let id = request.params.string("taskId");
         let task = id.and_then(|id| seal.open_task(&asker.principal, &id));
         // What policy hides by now is as if it had never been.
@@ -329,7 +335,7 @@ impl Gateway {
         };
         let before = client.log_level();
         client.set_log_level(level);
-        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+        if let Err(failure) = self.sessions().writes.put_client(snapshot_of(client)).await {
             client.restore_log_level(before);
             return Replying::error(code::INTERNAL_ERROR, failure.to_string());
         }
@@ -349,7 +355,7 @@ impl Gateway {
         if !client.subscribe(&uri, is_wanted) {
             return Replying::error(code::INVALID_PARAMS, "the client has too many subscriptions");
         }
-        if let Err(failure) = self.sessions.keeper.put_client(snapshot_of(client)).await {
+        if let Err(failure) = self.sessions().writes.put_client(snapshot_of(client)).await {
             if has_changed {
                 client.subscribe(&uri, !is_wanted);
             }
@@ -388,7 +394,7 @@ impl Gateway {
         // What is hidden is not honoured, and so not acknowledged: it is as if it were not there.
         let is_seen = |uri: &String| self.server_of(asker, uri).is_some();
         Replying::Listen(Wanted {
-            changes: crate::gaze::Changes {
+            changes: crate::seen_lists::ListChanges {
                 tools: wants("toolsListChanged"),
                 prompts: wants("promptsListChanged"),
                 resources: wants("resourcesListChanged"),
@@ -398,12 +404,13 @@ impl Gateway {
     }
 
     fn discover(&self, asker: &Asker) -> String {
-        let (front, look) = self.sight_of(&asker.scope, asker.session.as_ref());
+        let (snapshot, cached) =
+            self.service.snapshot_and_view(&asker.scope, asker.session.as_ref());
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
             "capabilities": modern_capabilities(),
-            "instructions": instructions(&front, &look.view, &asker.scope),
+            "instructions": instructions(&snapshot, &cached.view, &asker.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
@@ -432,34 +439,6 @@ fn modern_capabilities() -> Value {
 
 pub(crate) fn server_info() -> Value {
     json!({"name": "switchboard", "title": "Switchboard", "version": env!("CARGO_PKG_VERSION")})
-}
-
-/// Says why a tool that is known cannot be called, and how that can be changed.
-pub(crate) fn disabled_text(
-    view: &View,
-    entry: &Entry,
-    sets: &[&str],
-    has_session: bool,
-) -> String {
-    let name = entry.name.as_deref().unwrap_or_default();
-    if view.is_switched_off(entry) || sets.is_empty() {
-        return switched_off(entry);
-    }
-    let which = match sets {
-        [one] => format!("toolset '{one}', which is not"),
-        many => format!("the toolsets {}, none of which is", many.join(", ")),
-    };
-    let first = sets.first().copied().unwrap_or_default();
-    let way_out = match (view.mode(), has_session) {
-        (ExposureMode::Dynamic, true) => {
-            format!(
-                "call enable_toolset with {{\"toolsetName\":\"{first}\"}} first, or use call_tool"
-            )
-        }
-        (ExposureMode::Dynamic, false) => "run it with call_tool".to_owned(),
-        _ => "`switchboard session enable` switches one on".to_owned(),
-    };
-    format!("tool '{name}' is in {which} enabled in this session: {way_out}")
 }
 
 fn not_found(era: ListEra, uri: &str) -> Outcome {

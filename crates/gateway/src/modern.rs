@@ -13,10 +13,10 @@ use switchboard_sessions::{Session, SessionError};
 use switchboard_view::Scope;
 
 use crate::asker::Asker;
-use crate::client_info::ClientInfo;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;
+use switchboard_sessions::ClientInfo;
 
 /// Checks what every modern request must say, in the order in which clients are told.
 pub(crate) fn check<'a>(

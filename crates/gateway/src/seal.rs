@@ -149,7 +149,7 @@ mod tests {
         Job::Call {
             tool,
             arguments: Some(arguments.into()),
-            reached: crate::call_check::Reached::Listed,
+            reached: switchboard_sessions::Reached::Listed,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::inspect::{ToolName, may_reach, unknown_tool};
 use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
-use crate::ready::{Ready, ReadyGateway};
+use crate::ready::{Ready, ReadySessions};
 
 /// The most of a kept result that one request reads.
 const MAX_SLICE: u64 = 8 * 1024 * 1024;
@@ -65,12 +65,12 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
 )]
 pub(crate) async fn call(
     Ready(board): Ready,
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(ToolName { name }): FromPath<ToolName>,
     FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    if !may_reach(&gateway, &principal, &name) {
+    if !may_reach(&sessions, &principal, &name) {
         return Err(unknown_tool(&name));
     }
     let arguments = body.arguments;
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     // The name may mean another tool by the time the call runs.
     let check = (principal.role < Role::Operator).then(|| {
         CallCheck::new(move |tool| {
-            let is_permitted = gateway.permits(tool.name.as_str());
+            let is_permitted = sessions.permits(tool.name.as_str());
             is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
         })
     });

@@ -22,8 +22,6 @@ use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-use crate::faces::Faces;
-
 /// The most connections at once, where the system lets us have as many files. When there are so many, those that wait
 /// for their next request are closed, the longest idle first: their clients open another one when they need it. Only
 /// when all are busy does a new one wait, in the queue of the kernel and without costing anything here. To answer it
@@ -109,7 +107,7 @@ pub(crate) struct Connections {
     limits: ConnectionLimits,
     /// Counts looks, which is as much time as is needed here. Never [`NEVER`].
     clock: AtomicU32,
-    guests: Mutex<HashMap<u64, Arc<Guest>>>,
+    guests: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     next: AtomicU64,
     left: Notify,
     /// How many there may be just now: fewer than the limit after file descriptors ran out.
@@ -133,7 +131,7 @@ impl Connections {
         })
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<Guest>>> {
+    fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,15 +140,15 @@ impl Connections {
     }
 
     /// A place for one more connection, as soon as there is one.
-    pub(crate) async fn place(self: &Arc<Self>, faces: &Arc<Faces>) -> Place {
+    pub(crate) async fn place(self: &Arc<Self>) -> Place {
         loop {
             {
                 let mut guests = self.guests();
                 if guests.len() < self.most.load(Ordering::Relaxed) {
                     let number = self.next.fetch_add(1, Ordering::Relaxed);
-                    let guest = Arc::new(Guest::new(self.clone(), faces.clone()));
-                    guests.insert(number, guest.clone());
-                    return Place { number, guest };
+                    let connection = Arc::new(ConnectionState::new(self.clone()));
+                    guests.insert(number, connection.clone());
+                    return Place { number, connection };
                 }
             }
             let most = self.limits.most;
@@ -173,19 +171,19 @@ impl Connections {
         let guests = self.guests();
         let mut candidates: Vec<_> = guests
             .iter()
-            .filter_map(|(number, guest)| {
-                let (eviction, since) = guest.eviction(now)?;
-                Some(((eviction, since, *number), guest))
+            .filter_map(|(number, connection)| {
+                let (eviction, since) = connection.eviction(now)?;
+                Some(((eviction, since, *number), connection))
             })
             .collect();
         candidates.sort_unstable_by_key(|(order, _)| *order);
-        for ((eviction, ..), guest) in candidates.iter().take(count) {
+        for ((eviction, ..), connection) in candidates.iter().take(count) {
             match eviction {
-                Eviction::Silent | Eviction::Unserved => guest.tell(Order::Go),
+                Eviction::Silent | Eviction::Unserved => connection.tell(Order::Go),
                 Eviction::Idle => {
                     // Whoever has begun to speak just then is answered, but has to be quick.
-                    guest.heard_at.store(now, Ordering::Relaxed);
-                    guest.tell(Order::Leave);
+                    connection.heard_at.store(now, Ordering::Relaxed);
+                    connection.tell(Order::Leave);
                 }
             }
         }
@@ -240,8 +238,8 @@ impl Connections {
 
     pub(crate) fn look(&self) {
         let now = self.clock.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        for guest in self.guests().values() {
-            guest.judge(now);
+        for connection in self.guests().values() {
+            connection.judge(now);
         }
         // After file descriptors ran out, the bound grows back slowly.
         let most = self.most.load(Ordering::Relaxed);
@@ -252,7 +250,7 @@ impl Connections {
     }
 
     #[cfg(test)]
-    pub(crate) fn all(&self) -> Vec<Arc<Guest>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ConnectionState>> {
         self.guests().values().cloned().collect()
     }
 
@@ -265,8 +263,7 @@ impl Connections {
 
 /// One connection, and who answers what is asked on it.
 #[derive(Debug)]
-pub(crate) struct Guest {
-    pub(crate) faces: Arc<Faces>,
+pub(crate) struct ConnectionState {
     connections: Arc<Connections>,
     /// Whether a byte has come, and whether a whole request head has.
     has_spoken: AtomicBool,
@@ -298,11 +295,10 @@ pub(crate) enum Order {
     Go,
 }
 
-impl Guest {
-    fn new(connections: Arc<Connections>, faces: Arc<Faces>) -> Self {
+impl ConnectionState {
+    fn new(connections: Arc<Connections>) -> Self {
         let now = connections.now();
         Self {
-            faces,
             connections,
             has_spoken: AtomicBool::new(false),
             was_served: AtomicBool::new(false),
@@ -465,19 +461,19 @@ pub(crate) struct BodyBegun(u32);
 
 /// A request until its answer was given whole.
 #[derive(Debug)]
-pub(crate) struct Asking(Arc<Guest>);
+pub(crate) struct Asking(Arc<ConnectionState>);
 
 impl Asking {
-    pub(crate) fn guest(&self) -> &Guest {
+    pub(crate) fn connection(&self) -> &ConnectionState {
         &self.0
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let Self(guest) = self;
-        guest.idle_at.store(guest.connections.now(), Ordering::Relaxed);
-        guest.open.fetch_sub(1, Ordering::Relaxed);
+        let Self(connection) = self;
+        connection.idle_at.store(connection.connections.now(), Ordering::Relaxed);
+        connection.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -485,12 +481,12 @@ impl Drop for Asking {
 #[derive(Debug)]
 pub(crate) struct Place {
     number: u64,
-    pub(crate) guest: Arc<Guest>,
+    pub(crate) connection: Arc<ConnectionState>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let connections = &self.guest.connections;
+        let connections = &self.connection.connections;
         connections.guests().remove(&self.number);
         connections.left.notify_one();
     }
@@ -499,7 +495,7 @@ impl Drop for Place {
 /// What is read and written on a connection, noted.
 pub(crate) struct Noted<S> {
     pub(crate) stream: S,
-    pub(crate) guest: Arc<Guest>,
+    pub(crate) connection: Arc<ConnectionState>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
@@ -508,11 +504,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { stream, guest } = self.get_mut();
+        let Self { stream, connection } = self.get_mut();
         let before = buffer.filled().len();
         let read = Pin::new(stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            guest.hears();
+            connection.hears();
         }
         read
     }
@@ -520,7 +516,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
 
 impl<S: AsyncWrite + Unpin> Noted<S> {
     fn note<T>(&self, sent: Poll<T>) -> Poll<T> {
-        self.guest.sends(sent.is_ready());
+        self.connection.sends(sent.is_ready());
         sent
     }
 }

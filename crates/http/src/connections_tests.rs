@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Response};
 use axum::response::IntoResponse as _;
 use axum::routing::{get, post};
 use futures::{StreamExt as _, stream};
+use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use switchboard_auth::{Gatekeeper, GatekeeperOptions};
@@ -21,11 +22,12 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connections::{ConnectionLimits, Connections, Guest};
-use crate::faces::{Answering, FaceBody, Faces};
+use crate::connections::{ConnectionLimits, ConnectionState, Connections};
+use crate::dispatch::{Dispatcher, ResponseBody, TrackedBody};
+use crate::mcp::{McpEndpoint, McpRequest, Piece};
+use crate::origin_check::HostPolicy;
 use crate::ready::BoardPlace;
 use crate::request_body::{Unread, read_watched};
-use crate::same_host::Doors;
 use crate::server::{ServeOptions, Shared, accept, bound_bodies};
 
 /// Longer than anything that goes right takes.
@@ -62,20 +64,22 @@ impl House {
         let options = ServeOptions {
             board: BoardPlace::default(),
             metrics: install_metrics(),
-            doors: Doors::default(),
+            hosts: HostPolicy::default(),
             gatekeeper: Gatekeeper::new(store, GatekeeperOptions::default()).await.unwrap(),
             drain: Duration::ZERO,
         };
         let shared = Shared::new(&options, &limits);
         let (news, _) = broadcast::channel(4);
-        let faces = Faces { router: routes(&shared, &news), shared };
+        let router = routes(&shared, &news);
+        let dispatcher = Arc::new(Dispatcher { router, mcp: Arc::new(NoMcp), shared });
         let connections = Connections::new(limits);
         let ending = CancellationToken::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (all, end) = (connections.clone(), ending.clone());
         TaskTracker::new().spawn(async move {
-            accept(listener, Arc::new(faces), &all, &end, answer).await;
+            let answer = move |connection, request| answer(dispatcher.clone(), connection, request);
+            accept(listener, &all, &end, answer).await;
         });
         Self { address, connections, news, _ending: ending.drop_guard() }
     }
@@ -102,7 +106,8 @@ impl House {
 
     /// Waits until so many connections have sent something.
     async fn until_spoken(&self, count: usize) {
-        let spoken = || self.connections.all().iter().filter(|guest| guest.has_spoken()).count();
+        let spoken =
+            || self.connections.all().iter().filter(|connection| connection.has_spoken()).count();
         let waiting = async {
             while spoken() != count {
                 tokio::task::yield_now().await;
@@ -115,7 +120,8 @@ impl House {
     async fn until(&self, count: usize, are_awaited: bool) {
         let is_so = || {
             let guests = self.connections.all();
-            guests.len() == count && guests.iter().all(|guest| guest.is_awaited() == are_awaited)
+            guests.len() == count
+                && guests.iter().all(|connection| connection.is_awaited() == are_awaited)
         };
         let waiting = async {
             while !is_so() {
@@ -148,18 +154,43 @@ fn routes(shared: &Shared, news: &broadcast::Sender<&'static str>) -> Router {
         .route("/timed", post(async |_: Bytes| "read").layer(bounded))
 }
 
-/// As all faces do; at `/watched` the body is read as that of a call is.
-async fn answer(
-    guest: Arc<Guest>,
-    request: hyper::Request<Incoming>,
-) -> Result<Response<Answering>, Infallible> {
-    if request.uri().path() != "/watched" {
-        return Faces::answer(guest, request).await;
+/// An MCP server that is not asked here.
+#[derive(Debug)]
+struct NoMcp;
+
+impl McpEndpoint for NoMcp {
+    type Body = Empty<Piece>;
+
+    fn max_body_bytes(&self) -> usize {
+        0
     }
-    let asking = guest.asks(request.version());
-    let read = read_watched(request.into_body(), &HeaderMap::new(), 100, asking.guest()).await;
+
+    async fn post(&self, _: McpRequest, _: Bytes) -> Response<Self::Body> {
+        Response::default()
+    }
+
+    async fn get(&self, _: McpRequest) -> Response<Self::Body> {
+        Response::default()
+    }
+
+    async fn delete(&self, _: McpRequest) -> Response<Self::Body> {
+        Response::default()
+    }
+}
+
+/// Answers as the program does; at `/watched` the body is read as that of a call is.
+async fn answer(
+    dispatcher: Arc<Dispatcher<NoMcp>>,
+    connection: Arc<ConnectionState>,
+    request: hyper::Request<Incoming>,
+) -> Result<Response<TrackedBody<Empty<Piece>>>, Infallible> {
+    if request.uri().path() != "/watched" {
+        return dispatcher.answer(connection, request).await;
+    }
+    let asking = connection.asks(request.version());
+    let read = read_watched(request.into_body(), &HeaderMap::new(), 100, asking.connection()).await;
     let answer = read.map_or_else(Unread::into_response, |_| "read".into_response());
-    Ok(answer.map(|body| Answering::new(FaceBody::Other(body), asking)))
+    Ok(answer.map(|body| TrackedBody::new(ResponseBody::Other(body), asking)))
 }
 
 async fn say(stream: &mut TcpStream, text: &str) {

@@ -9,7 +9,7 @@ use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
 };
 
-use crate::same_host::{Doors, RESOURCE_POLICY};
+use crate::origin_check::{HostPolicy, RESOURCE_POLICY};
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// What a page reads beside the body: the session, the version, how to be let in, and when to come back.
@@ -37,7 +37,7 @@ pub(crate) struct Page(HeaderValue);
 
 impl Page {
     /// The page that asks, if it is one of those. Who names no origin costs a look, and only where there are such pages.
-    pub(crate) fn of(doors: &Doors, headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of(doors: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
         if doors.origins.is_empty() {
             return None;
         }
@@ -45,15 +45,15 @@ impl Page {
         doors.origins.iter().any(|allowed| origin == allowed.as_str()).then(|| Self(origin.clone()))
     }
 
+    /// Whether a browser asks first whether the page may ask.
+    pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
+        request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    }
+
     /// What a browser is answered that asks whether the page may ask. It shows no credentials and needs none: the
     /// request that follows does.
-    pub(crate) fn preflight<B>(request: &Request<B>) -> Option<Response<Body>> {
-        let headers = request.headers();
-        let is_preflight = request.method() == Method::OPTIONS
-            && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        if !is_preflight {
-            return None;
-        }
+    pub(crate) fn preflight(headers: &HeaderMap) -> Response<Body> {
         let mut answer = Response::new(Body::empty());
         *answer.status_mut() = StatusCode::NO_CONTENT;
         let allowed = answer.headers_mut();
@@ -63,7 +63,7 @@ impl Page {
         if let Some(wanted) = wanted.filter(|wanted| are_known(wanted)) {
             allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
         }
-        Some(answer)
+        answer
     }
 
     /// Lets the page read the answer.
@@ -93,7 +93,8 @@ mod tests {
 
     #[track_caller]
     fn check(wanted: &str, is_mirrored: bool) {
-        let doors = Doors { origins: vec!["https://app.example.com".into()], ..Doors::default() };
+        let doors =
+            HostPolicy { origins: vec!["https://app.example.com".into()], ..HostPolicy::default() };
         let request = Request::builder()
             .method(Method::OPTIONS)
             .header("origin", "https://app.example.com")
@@ -101,8 +102,8 @@ mod tests {
             .header("access-control-request-headers", wanted)
             .body(())
             .unwrap();
-        assert!(Page::of(&doors, request.headers()).is_some());
-        let answer = Page::preflight(&request).unwrap();
+        assert!(Page::of(&doors, request.headers()).is_some() && Page::is_preflight(&request));
+        let answer = Page::preflight(request.headers());
         let mirrored = answer.headers().get("access-control-allow-headers");
         assert_eq!(mirrored.map(|it| it.to_str().unwrap()), is_mirrored.then_some(wanted));
     }
@@ -125,7 +126,7 @@ mod tests {
     fn only_pages_that_are_named_are_told_anything() {
         let page = |origins: &[&str], origin: Option<&str>| {
             let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-            let doors = Doors { origins, ..Doors::default() };
+            let doors = HostPolicy { origins, ..HostPolicy::default() };
             let mut headers = HeaderMap::new();
             headers.extend(origin.map(|origin| (header::ORIGIN, origin.parse().unwrap())));
             Page::of(&doors, &headers).is_some()

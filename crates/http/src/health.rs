@@ -9,9 +9,9 @@ use switchboard_auth::Role;
 use tokio::runtime::Handle;
 
 use crate::answers::{Forbidden, ForbiddenHost, Starting, Unauthorized};
-use crate::doorman::admit;
+use crate::authorize::authenticate;
 use crate::present;
-use crate::ready::{Ready, ReadyGateway};
+use crate::ready::{Ready, ReadySessions};
 use crate::server::Shared;
 
 /// The process lives
@@ -48,14 +48,14 @@ pub(crate) async fn healthz() -> &'static str {
 pub(crate) async fn readyz(
     State(shared): State<Shared>,
     Ready(board): Ready,
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     headers: HeaderMap,
 ) -> Json<Readiness> {
     let mut readiness = present::readiness(&board);
     // Anybody may ask, also where everything else needs credentials.
-    let role = admit(&shared, &headers).await.ok().map(|principal| principal.role);
+    let role = authenticate(&shared, &headers).await.ok().map(|principal| principal.role);
     readiness.unavailable.retain(|server| match role {
-        Some(role) => role >= Role::Operator || gateway.permits_server(server),
+        Some(role) => role >= Role::Operator || sessions.permits_server(server),
         None => false,
     });
     Json(readiness)

@@ -10,7 +10,7 @@ use crate::answers::{
 };
 use crate::extract::FromBody;
 use crate::problem::ProblemResponse;
-use crate::sessions::{Meant, SessionId};
+use crate::sessions::{SessionId, SessionPath};
 
 /// Show the conversation of a session
 ///
@@ -30,7 +30,7 @@ use crate::sessions::{Meant, SessionId};
         StoreFailed,
     )
 )]
-pub(crate) async fn show(meant: Meant) -> Result<Json<History>, ProblemResponse> {
+pub(crate) async fn show(meant: SessionPath) -> Result<Json<History>, ProblemResponse> {
     Ok(Json(meant.turns.history(&meant.session).await?))
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn show(meant: Meant) -> Result<Json<History>, ProblemResponse>
     )
 )]
 pub(crate) async fn replace(
-    meant: Meant,
+    meant: SessionPath,
     FromBody(body): FromBody<Map<String, Value>>,
 ) -> Result<Json<History>, ProblemResponse> {
     let history = History::of_value(Value::Object(body)).map_err(TurnError::from)?;

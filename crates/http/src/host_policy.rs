@@ -5,45 +5,45 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use switchboard_model::Plan;
 
+use crate::origin_check::HostPolicy;
 use crate::ready::BoardPlace;
-use crate::same_host::Doors;
 
 /// The rules of the configuration that is in force. A reload changes them for the next request.
 #[derive(Debug)]
-pub(crate) struct HostPolicy {
+pub(crate) struct CurrentHostPolicy {
     board: BoardPlace,
     derived: ArcSwap<Derived>,
 }
 
 #[derive(Debug)]
 struct Derived {
-    /// What `doors` was made from; `None` before the board has started.
+    /// What `policy` was made from; `None` before the board has started.
     plan: Option<Arc<Plan>>,
-    doors: Arc<Doors>,
+    policy: Arc<HostPolicy>,
 }
 
-impl HostPolicy {
-    /// `doors` holds until the board has started.
-    pub(crate) fn new(board: BoardPlace, doors: Doors) -> Self {
-        let derived = Derived { plan: None, doors: Arc::new(doors) };
+impl CurrentHostPolicy {
+    /// `policy` holds until the board has started.
+    pub(crate) fn new(board: BoardPlace, policy: HostPolicy) -> Self {
+        let derived = Derived { plan: None, policy: Arc::new(policy) };
         Self { board, derived: ArcSwap::from_pointee(derived) }
     }
 
     /// The rules of now.
-    pub(crate) fn current(&self) -> Arc<Doors> {
+    pub(crate) fn current(&self) -> Arc<HostPolicy> {
         let derived = self.derived.load();
-        let Some(board) = self.board.board() else { return derived.doors.clone() };
+        let Some(board) = self.board.board() else { return derived.policy.clone() };
         let plan = board.plan();
         if derived.plan.as_ref().is_some_and(|known| Arc::ptr_eq(known, &plan)) {
-            return derived.doors.clone();
+            return derived.policy.clone();
         }
-        let doors = Arc::new(Doors {
+        let policy = Arc::new(HostPolicy {
             hosts: plan.security.allowed_hosts.clone(),
             origins: plan.security.allowed_origins.clone(),
-            is_wide: derived.doors.is_wide,
+            is_wide: derived.policy.is_wide,
         });
         // Two requests may derive it at the same time; the loser of an older plan derives it again.
-        self.derived.store(Arc::new(Derived { plan: Some(plan), doors: doors.clone() }));
-        doors
+        self.derived.store(Arc::new(Derived { plan: Some(plan), policy: policy.clone() }));
+        policy
     }
 }

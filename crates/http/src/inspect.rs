@@ -6,13 +6,14 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::Gateway;
+
+use switchboard_sessions::SessionService;
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
 use crate::extract::FromPath;
 use crate::present;
 use crate::problem::ProblemResponse;
-use crate::ready::{Ready, ReadyGateway};
+use crate::ready::{Ready, ReadySessions};
 
 /// The tool that is meant.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -36,11 +37,11 @@ pub(crate) struct ToolName {
 )]
 pub(crate) async fn servers(
     Ready(board): Ready,
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
 ) -> Json<ServerList> {
     let mut list = present::servers(&board);
-    let may_see = |name: &str| principal.role >= Role::Operator || gateway.permits_server(name);
+    let may_see = |name: &str| principal.role >= Role::Operator || sessions.permits_server(name);
     list.servers.retain(|server| may_see(&server.name));
     Json(list)
 }
@@ -68,18 +69,18 @@ pub(crate) async fn servers(
 )]
 pub(crate) async fn tools(
     Ready(board): Ready,
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
 ) -> Json<ToolList> {
     let mut list = present::tools(&board);
-    list.tools.retain(|tool| may_reach(&gateway, &principal, &tool.name));
+    list.tools.retain(|tool| may_reach(&sessions, &principal, &tool.name));
     list.quarantined.retain(|_| principal.role >= Role::Operator);
     Json(list)
 }
 
-/// What `gateway.deny_toolsets` hides is hidden in every face; operators see what is behind it.
-pub(crate) fn may_reach(gateway: &Gateway, principal: &Principal, tool: &str) -> bool {
-    principal.role >= Role::Operator || gateway.permits(tool)
+/// What `sessions.deny_toolsets` hides is hidden in every face; operators see what is behind it.
+pub(crate) fn may_reach(sessions: &SessionService, principal: &Principal, tool: &str) -> bool {
+    principal.role >= Role::Operator || sessions.permits(tool)
 }
 
 pub(crate) fn unknown_tool(name: &str) -> ProblemResponse {
@@ -105,12 +106,12 @@ pub(crate) fn unknown_tool(name: &str) -> ProblemResponse {
 )]
 pub(crate) async fn tool(
     Ready(board): Ready,
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromPath(ToolName { name }): FromPath<ToolName>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
     let found = present::tool(&board, &name);
-    if found.is_ok() && !may_reach(&gateway, &principal, &name) {
+    if found.is_ok() && !may_reach(&sessions, &principal, &name) {
         return Err(unknown_tool(&name));
     }
     found.map(Json).map_err(|nearest| {

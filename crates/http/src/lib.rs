@@ -1,23 +1,22 @@
 //! The board over HTTP: health, metrics, a JSON API and a page for people.
 
 mod answers;
+mod authorize;
 mod calls;
 mod connections;
 #[cfg(test)]
 mod connections_tests;
 mod cross_origin;
-mod doorman;
+mod dispatch;
 mod extract;
-mod faces;
 mod health;
 mod history;
 mod host_policy;
-mod if_woken;
 mod inspect;
-mod leases;
 mod mcp;
 mod openapi;
 mod openapi_unions;
+mod origin_check;
 mod page;
 pub mod present;
 pub mod present_sessions;
@@ -25,7 +24,6 @@ mod problem;
 mod providers;
 mod ready;
 mod request_body;
-mod same_host;
 mod self_waking;
 mod server;
 pub mod session_call;
@@ -33,9 +31,12 @@ mod session_events;
 mod session_render;
 mod session_tools;
 mod sessions;
+mod stream_auth;
 mod turns;
+mod wake_filter;
 
+pub use mcp::{McpEndpoint, McpRequest, McpRoute, Piece};
 pub use openapi::openapi_text;
+pub use origin_check::HostPolicy;
 pub use ready::BoardPlace;
-pub use same_host::Doors;
 pub use server::{ServeOptions, is_loopback, serve};

@@ -1,138 +1,238 @@
-//! `/mcp` and the endpoints below it: reads a request and hands it to the gateway.
+//! `/mcp` and the endpoints below it: reads a request and hands it to the MCP server.
 
 use std::convert::Infallible;
+use std::future::Future;
 
 use axum::BoxError;
+use axum::Extension;
+use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::ALLOW;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use bytes::Buf;
+use bytes::buf::Chain;
 use http_body_util::BodyExt;
-use switchboard_gateway::{HttpRequest, Piece, Route};
+use std::sync::Arc;
+use std::time::Duration;
+use switchboard_auth::Principal;
 
-use crate::connections::Guest;
+use crate::connections::ConnectionState;
+use crate::dispatch::Dispatcher;
 use crate::extract::FromPath;
-use crate::faces::FaceBody;
-use crate::if_woken::if_woken;
-use crate::leases::Credentials;
 use crate::problem::ProblemResponse;
-use crate::ready::still_starting;
 use crate::request_body::{read_timed, read_watched};
-use crate::same_host::{forbidden, hardened};
-use crate::server::Shared;
+use crate::wake_filter::if_woken;
 
-/// Where a modern client names its method. That it tells the truth is checked before anything is done.
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// Where a stateless client names its method. The MCP server checks that it tells the truth.
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
-pub(crate) async fn all(State(shared): State<Shared>, request: Request) -> Response {
-    routed(&shared, Route::All, request).await
+/// A part of a body that is written at once although it lies in three places: what comes before a shared result, the
+/// result, and its end. As three frames, the end of a large list would be sent alone.
+pub type Piece = Chain<Chain<Bytes, Bytes>, Bytes>;
+
+/// The part of the catalog that an endpoint serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpRoute {
+    All,
+    Server(String),
+    Toolsets(String),
+    Session(String),
 }
 
-pub(crate) async fn server(
-    State(shared): State<Shared>,
-    FromPath(server): FromPath<String>,
-    request: Request,
-) -> Response {
-    routed(&shared, Route::Server(server), request).await
+/// A request whose sender was let in; the body of a POST comes beside it.
+#[derive(Debug)]
+pub struct McpRequest {
+    pub route: McpRoute,
+    pub query: Option<String>,
+    pub headers: HeaderMap,
+    pub principal: Principal,
 }
 
-pub(crate) async fn toolsets(
-    State(shared): State<Shared>,
-    FromPath(sets): FromPath<String>,
-    request: Request,
-) -> Response {
-    routed(&shared, Route::Toolsets(sets), request).await
+/// An MCP server, as far as HTTP needs it.
+pub trait McpEndpoint: Send + Sync + 'static {
+    type Body: HttpBody<Data = Piece, Error = Infallible> + Send + Unpin + 'static;
+
+    /// The largest body of a POST.
+    fn max_body_bytes(&self) -> usize;
+
+    /// Answers a POST: a message of the client.
+    fn post(
+        &self,
+        request: McpRequest,
+        body: Bytes,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Answers a GET: the stream of a session.
+    fn get(&self, request: McpRequest) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Answers a DELETE: the end of a session.
+    fn delete(&self, request: McpRequest) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-pub(crate) async fn session(
-    State(shared): State<Shared>,
-    FromPath(id): FromPath<String>,
-    request: Request,
-) -> Response {
-    routed(&shared, Route::Session(id), request).await
+/// The endpoint that a path names, where nothing in it has to be decoded.
+pub(crate) fn route_of(path: &str) -> Option<McpRoute> {
+    let rest = path.strip_prefix("/mcp")?;
+    if rest.is_empty() {
+        return Some(McpRoute::All);
+    }
+    let (kind, name) = rest.strip_prefix('/')?.split_once('/')?;
+    if name.is_empty() || name.contains(['/', '%']) {
+        return None;
+    }
+    match kind {
+        "servers" => Some(McpRoute::Server(name.into())),
+        "toolsets" => Some(McpRoute::Toolsets(name.into())),
+        "sessions" => Some(McpRoute::Session(name.into())),
+        _ => None,
+    }
 }
 
-/// The same for who came through the routes.
-async fn routed(shared: &Shared, route: Route, request: Request) -> Response {
-    let answer = serve(shared, None, route, request).await;
-    answer.map(|body| match body {
-        FaceBody::Gateway(body) => in_pieces(body),
-        FaceBody::Stream(body) => in_pieces(body),
-        FaceBody::Other(body) => body,
-    })
+/// What the routes need that decode a path.
+#[derive(Debug)]
+pub(crate) struct Routed<M> {
+    pub(crate) mcp: Arc<M>,
+    pub(crate) body_within: Duration,
 }
 
-fn in_pieces<B>(body: B) -> Body
-where
-    B: HttpBody<Data = Piece, Error = Infallible> + Send + 'static,
-{
-    Body::new(
-        body.map_frame(|frame| frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining()))),
-    )
+impl<M> Clone for Routed<M> {
+    fn clone(&self) -> Self {
+        Self { mcp: self.mcp.clone(), body_within: self.body_within }
+    }
 }
 
-/// Answers a request that came on this connection, where that is known.
-pub(crate) async fn serve<B>(
-    shared: &Shared,
-    guest: Option<&Guest>,
-    route: Route,
+/// The endpoints whose paths have to be decoded; the others do not come to the router.
+pub(crate) fn routes<M: McpEndpoint>(state: Routed<M>) -> Router {
+    type Name = FromPath<String>;
+    type Caller = Extension<Principal>;
+    Router::new()
+        .route(
+            "/mcp/servers/{server}",
+            any(
+                async |State(at): State<Routed<M>>,
+                       FromPath(name): Name,
+                       Extension(who): Caller,
+                       request: Request| {
+                    at.answer(McpRoute::Server(name), who, request).await
+                },
+            ),
+        )
+        .route(
+            "/mcp/toolsets/{sets}",
+            any(
+                async |State(at): State<Routed<M>>,
+                       FromPath(name): Name,
+                       Extension(who): Caller,
+                       request: Request| {
+                    at.answer(McpRoute::Toolsets(name), who, request).await
+                },
+            ),
+        )
+        .route(
+            "/mcp/sessions/{id}",
+            any(
+                async |State(at): State<Routed<M>>,
+                       FromPath(name): Name,
+                       Extension(who): Caller,
+                       request: Request| {
+                    at.answer(McpRoute::Session(name), who, request).await
+                },
+            ),
+        )
+        .with_state(state)
+}
+
+impl<M: McpEndpoint> Routed<M> {
+    async fn answer(self, route: McpRoute, principal: Principal, request: Request) -> Response {
+        let (mcp, within) = (&*self.mcp, self.body_within);
+        let answered = answer(mcp, within, None, route, principal, request).await;
+        answered.map_or_else(
+            |refused| refused,
+            |response| {
+                response.map(|body| {
+                    Body::new(body.map_frame(|frame| {
+                        frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining()))
+                    }))
+                })
+            },
+        )
+    }
+}
+
+/// Answers a request that came on this connection. The error is the answer to a request that is none.
+pub(crate) async fn serve<M, B>(
+    dispatcher: &Dispatcher<M>,
+    connection: Option<&ConnectionState>,
+    route: McpRoute,
+    principal: Principal,
     request: Request<B>,
-) -> Response<FaceBody>
+) -> Result<Response<M::Body>, Response>
 where
+    M: McpEndpoint,
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    let other = |response: Response| response.map(FaceBody::Other);
-    let doors = shared.hosts.current();
-    if let Some(detail) = doors.refusal(request.headers(), request.uri().authority()) {
-        return other(forbidden(detail));
-    }
-    let principal = match crate::doorman::admit(shared, request.headers()).await {
-        Ok(principal) => principal,
-        Err(refused) => return other(hardened(refused)),
-    };
-    let Some(gateway) = shared.board.gateway() else {
-        return other(still_starting().into_response());
-    };
+    let within = dispatcher.shared.body_within;
+    answer(&*dispatcher.mcp, within, connection, route, principal, request).await
+}
+
+async fn answer<M, B>(
+    mcp: &M,
+    body_within: Duration,
+    connection: Option<&ConnectionState>,
+    route: McpRoute,
+    principal: Principal,
+    request: Request<B>,
+) -> Result<Response<M::Body>, Response>
+where
+    M: McpEndpoint,
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().map(str::to_owned);
-    // The name may be written in another way, too; then it is not worth a look.
-    let may_listen = |method: &HeaderValue| {
-        method == "subscriptions/listen" || method.as_bytes().starts_with(b"=?")
-    };
-    let stays = parts.method == Method::GET || parts.headers.get(METHOD).is_some_and(may_listen);
-    let shown = stays.then(|| Credentials::of(&parts.headers));
-    let asked = HttpRequest { route, query, headers: parts.headers, principal };
-    let answer = match parts.method {
+    let asked = McpRequest { route, query, headers: parts.headers, principal };
+    match parts.method {
         Method::POST => {
-            let limit = gateway.max_body_bytes();
-            let read = match guest.filter(|_| parts.version != Version::HTTP_2) {
-                Some(guest) => read_watched(body, &asked.headers, limit, guest).await,
-                // Boxed: it is large, and most connections do without.
-                None => Box::pin(read_timed(body, &asked.headers, limit, shared.body_within)).await,
+            let limit = mcp.max_body_bytes();
+            let read = match connection.filter(|_| parts.version != Version::HTTP_2) {
+                Some(connection) => read_watched(body, &asked.headers, limit, connection).await,
+                // Boxed: the future is large, and most connections do without.
+                None => Box::pin(read_timed(body, &asked.headers, limit, body_within)).await,
             };
             match read {
-                Ok(body) => if_woken(gateway.post(asked, body)).await,
-                Err(unread) => return other(unread.into_response()),
+                Ok(body) => Ok(if_woken(mcp.post(asked, body)).await),
+                Err(unread) => Err(unread.into_response()),
             }
         }
-        Method::GET => gateway.get(asked).await,
-        Method::DELETE => gateway.delete(asked).await,
+        Method::GET => Ok(mcp.get(asked).await),
+        Method::DELETE => Ok(mcp.delete(asked).await),
         _ => {
             let detail = "an MCP endpoint answers to POST, GET and DELETE";
             let status = StatusCode::METHOD_NOT_ALLOWED;
             let problem = ProblemResponse::new("method_not_allowed", status, detail);
-            let mut answer = problem.into_response();
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
-            return other(answer);
+            let mut response = problem.into_response();
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+            Err(response)
         }
-    };
-    hardened(match shown {
-        None => answer.map(FaceBody::Gateway),
-        Some(shown) => {
-            shared.leases.lease(shown, answer).map(|body| FaceBody::Stream(Box::new(body)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_mcp_endpoints_need_no_router() {
+        assert_eq!(route_of("/mcp"), Some(McpRoute::All));
+        assert_eq!(route_of("/mcp/servers/crm"), Some(McpRoute::Server("crm".into())));
+        assert_eq!(route_of("/mcp/toolsets/a,b"), Some(McpRoute::Toolsets("a,b".into())));
+        assert_eq!(route_of("/mcp/sessions/x-1_"), Some(McpRoute::Session("x-1_".into())));
+        for other in ["/", "/mcp/", "/mcpx", "/mcp/servers", "/mcp/servers/", "/mcp/servers/a/b"] {
+            assert_eq!(route_of(other), None, "{other}");
         }
-    })
+        assert_eq!(route_of("/mcp/servers/a%20b"), None, "is decoded by the router");
+    }
 }

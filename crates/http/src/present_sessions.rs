@@ -11,19 +11,20 @@ use switchboard_api::{
     SessionList, SessionTool, SessionTools, SessionToolset, SessionToolsets, SessionView,
     TokenBasis, TokenCost, ToolsetList, ToolsetView,
 };
-use switchboard_gateway::{Gateway, SessionClient};
 use switchboard_model::{LOCAL_SERVER, Secret, ServerState, redact_url};
 use switchboard_render::{Delta, NotShown, Provider, RenderedTool};
 use switchboard_runtime::{Board, ServerStatus};
-use switchboard_sessions::{Change, Now, OwnServer, Session, Step, Summary};
+use switchboard_sessions::{
+    Change, OwnServer, Session, SessionClient, SessionService, SessionState, Step, Summary,
+};
 use switchboard_view::snapshot_tools;
 
 use crate::present::unavailable_servers;
 
 /// A session, without the secrets of its servers, and how its own servers are doing.
-pub fn session(gateway: &Gateway, session: Summary) -> SessionView {
+pub fn session(sessions: &SessionService, session: Summary) -> SessionView {
     let has_own = !session.draft.servers.is_empty();
-    let attached = if has_own { gateway.attached(&session.id) } else { Vec::new() };
+    let attached = if has_own { sessions.attached(&session.id) } else { Vec::new() };
     let status = |name: &str| {
         let found = attached.iter().find(|(server, _)| server.name.as_str() == name);
         found.map(|(_, status)| status)
@@ -61,11 +62,11 @@ pub fn session(gateway: &Gateway, session: Summary) -> SessionView {
 
 /// A list of sessions, with the clients of each.
 pub fn sessions<S: BuildHasher>(
-    gateway: &Gateway,
+    service: &SessionService,
     sessions: Vec<Summary>,
     clients: &HashMap<String, Vec<SessionClient>, S>,
 ) -> SessionList {
-    let sessions = sessions.into_iter().map(|it| session(gateway, it));
+    let sessions = sessions.into_iter().map(|it| session(service, it));
     SessionList { sessions: sessions.map(|session| with_clients(session, clients)).collect() }
 }
 
@@ -137,7 +138,7 @@ pub fn change(wanted: SessionChange) -> (Option<u64>, Change) {
 }
 
 /// The tools that a session sees.
-pub fn session_tools(board: &Board, session: &str, now: &Now) -> SessionTools {
+pub fn session_tools(board: &Board, session: &str, now: &SessionState) -> SessionTools {
     let away = unavailable_servers(board);
     let own_away: Vec<_> = board
         .attached(session)
@@ -145,7 +146,7 @@ pub fn session_tools(board: &Board, session: &str, now: &Now) -> SessionTools {
         .filter(|(_, status)| status.state != ServerState::Ready)
         .map(|(server, _)| server.name)
         .collect();
-    let tools = now.look.view.tools().map(|entry| {
+    let tools = now.cached.view.tools().map(|entry| {
         let (tool, shown) = (&entry.tool, entry.shown_name());
         let server = tool.name.server().to_string();
         SessionTool {
@@ -165,8 +166,8 @@ pub fn session_tools(board: &Board, session: &str, now: &Now) -> SessionTools {
 }
 
 /// The toolsets that a session can switch.
-pub fn session_toolsets(now: &Now) -> SessionToolsets {
-    let view = &now.look.view;
+pub fn session_toolsets(now: &SessionState) -> SessionToolsets {
+    let view = &now.cached.view;
     let sets = view.set_names().iter().filter_map(|name| view.toolset(name));
     let sets = sets.map(|set| SessionToolset {
         name: set.name.clone(),
@@ -183,9 +184,9 @@ pub fn session_toolsets(now: &Now) -> SessionToolsets {
 }
 
 /// The toolsets that clients may switch, and what they see at first.
-pub fn toolsets(gateway: &Gateway) -> ToolsetList {
-    let exposure = gateway.exposure();
-    let toolsets = gateway.toolsets().into_iter().map(|(set, members)| ToolsetView {
+pub fn toolsets(sessions: &SessionService) -> ToolsetList {
+    let exposure = sessions.board().snapshot().exposure().clone();
+    let toolsets = sessions.toolsets().into_iter().map(|(set, members)| ToolsetView {
         name: set.name,
         description: set.description,
         tools: members.len(),
@@ -200,8 +201,8 @@ pub fn toolsets(gateway: &Gateway) -> ToolsetList {
 }
 
 /// The tools as they are kept, and when each was last listed. That is not kept: it changes with every list that is read.
-pub fn snapshot(board: &Board, session: &str, now: &Now) -> RegistrySnapshot {
-    let mut tools = snapshot_tools(&now.look.view);
+pub fn snapshot(board: &Board, session: &str, now: &SessionState) -> RegistrySnapshot {
+    let mut tools = snapshot_tools(&now.cached.view);
     let listed = last_listed(board, session);
     for tool in tools.as_array_mut().into_iter().flatten() {
         let server = tool["server"].as_str().unwrap_or_default();
@@ -247,12 +248,12 @@ pub const REVISION_HEADER: HeaderName = HeaderName::from_static("x-tools-revisio
 /// The tools of a session as a provider gets them.
 pub fn rendering(
     session: &Session,
-    now: &Now,
+    now: &SessionState,
     provider: Provider,
     explain: bool,
     since: Option<u64>,
 ) -> RenderingView {
-    let rendering = now.look.rendering(provider);
+    let rendering = now.cached.rendering(provider);
     let (basis, cost) = (provider.basis(), rendering.cost());
     let precision = serde_json::to_value(basis.precision).unwrap_or_default();
     let explained = || {
@@ -260,7 +261,7 @@ pub fn rendering(
         tools.map(|(tool, tokens)| rendered_tool(tool, *tokens)).collect()
     };
     let delta = since.map(|since| {
-        let before = session.look_of(since).map(|look| look.rendering(provider));
+        let before = session.view_at(since).map(|view| view.rendering(provider));
         let delta = before.map(|before| Delta::between(&before, &rendering));
         delta.and_then(|delta| serde_json::to_value(delta).ok()).unwrap_or_default()
     });

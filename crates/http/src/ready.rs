@@ -1,60 +1,41 @@
-//! The board, once it has started. Until then who asks for it is told to come back, and `/healthz` already answers. MCP
-//! clients are not told to come back, because they do not: the gateway lets them wait.
+//! The board, once it has started. Until then requests of the API are answered with 503, and `/healthz` already answers.
+//! MCP clients would not come back after a 503: the MCP server lets them wait.
 
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use switchboard_gateway::Gateway;
 use switchboard_runtime::Board;
+use switchboard_sessions::SessionService;
 use switchboard_turns::Turns;
 
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
-/// A place for a board that is still starting. Clones share it.
+/// The place of a board that may still be starting. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct BoardPlace(Arc<Places>);
-
-#[derive(Debug, Default)]
-struct Places {
-    gateway: OnceLock<Arc<Gateway>>,
-    started: OnceLock<Parts>,
-}
+pub struct BoardPlace(Arc<OnceLock<Parts>>);
 
 #[derive(Debug)]
 struct Parts {
     board: Arc<Board>,
-    gateway: Arc<Gateway>,
+    sessions: Arc<SessionService>,
     turns: Arc<Turns>,
 }
 
 impl BoardPlace {
-    /// The place of a board that still connects its servers, behind this gateway.
-    pub fn starting(gateway: Arc<Gateway>) -> Self {
-        let place = Self::default();
-        let _it_is_empty = place.0.gateway.set(gateway);
-        place
-    }
-
-    /// Puts the board, its gateway and its turns there. Only the first ones count.
-    pub fn fill(&self, board: Arc<Board>, gateway: Arc<Gateway>, turns: Arc<Turns>) {
-        let _it_is_known = self.0.gateway.set(gateway.clone());
-        let _there_is_one = self.0.started.set(Parts { board, gateway, turns });
+    /// Puts a board that has started there, with its sessions and turns. Only the first ones count.
+    pub fn fill(&self, board: Arc<Board>, sessions: Arc<SessionService>, turns: Arc<Turns>) {
+        let _there_is_one = self.0.set(Parts { board, sessions, turns });
     }
 
     pub(crate) fn board(&self) -> Option<&Arc<Board>> {
         self.started().map(|parts| &parts.board)
     }
 
-    /// What answers MCP clients, also while the board starts.
-    pub(crate) fn gateway(&self) -> Option<&Arc<Gateway>> {
-        self.0.gateway.get()
-    }
-
     fn started(&self) -> Option<&Parts> {
-        self.0.started.get()
+        self.0.get()
     }
 }
 
@@ -73,18 +54,18 @@ impl FromRequestParts<Shared> for Ready {
     }
 }
 
-/// The gateway, for handlers that cannot do without.
-pub(crate) struct ReadyGateway(pub(crate) Arc<Gateway>);
+/// The sessions, for handlers that cannot do without.
+pub(crate) struct ReadySessions(pub(crate) Arc<SessionService>);
 
-impl FromRequestParts<Shared> for ReadyGateway {
+impl FromRequestParts<Shared> for ReadySessions {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(
         _: &mut RequestParts,
         shared: &Shared,
     ) -> Result<Self, ProblemResponse> {
-        let gateway = shared.board.started().map(|parts| Self(parts.gateway.clone()));
-        gateway.ok_or_else(still_starting)
+        let sessions = shared.board.started().map(|parts| Self(parts.sessions.clone()));
+        sessions.ok_or_else(still_starting)
     }
 }
 
@@ -103,7 +84,7 @@ impl FromRequestParts<Shared> for ReadyTurns {
     }
 }
 
-pub(crate) fn still_starting() -> ProblemResponse {
+fn still_starting() -> ProblemResponse {
     let detail = "the board is still connecting its servers; try again in a moment";
     ProblemResponse::new("starting", StatusCode::SERVICE_UNAVAILABLE, detail)
 }

@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::{Sleep, sleep};
 
-use crate::connections::Guest;
+use crate::connections::ConnectionState;
 use crate::problem::ProblemResponse;
 
 /// Why there is no body.
@@ -56,14 +56,14 @@ pub(crate) async fn read_watched<B>(
     body: B,
     headers: &HeaderMap,
     limit: usize,
-    guest: &Guest,
+    connection: &ConnectionState,
 ) -> Result<Bytes, Unread>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    let begun = guest.body_begins();
-    let read = read(body, headers, limit, || guest.is_late(begun)).await;
-    guest.body_ends();
+    let begun = connection.body_begins();
+    let read = read(body, headers, limit, || connection.is_late(begun)).await;
+    connection.body_ends();
     read
 }
 

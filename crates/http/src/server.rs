@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::get;
+use axum::{BoxError, Router};
 use http_body_util::Limited;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -30,18 +30,19 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::connections::{ConnectionLimits, Connections, Guest, Noted, Order, Place};
-use crate::faces::{Answering, Faces};
-use crate::host_policy::HostPolicy;
-use crate::leases::Leases;
+use crate::connections::{ConnectionLimits, ConnectionState, Connections, Noted, Order, Place};
+use crate::dispatch::Dispatcher;
+use crate::host_policy::CurrentHostPolicy;
+use crate::mcp::McpEndpoint;
 use crate::openapi::Document;
+use crate::origin_check::HostPolicy;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
 use crate::request_body::{Timed, Unread, announced};
-use crate::same_host::Doors;
 use crate::self_waking::SelfWaking;
+use crate::stream_auth::Leases;
 use crate::{
-    calls, doorman, health, history, inspect, mcp, openapi, page, problem, providers, same_host,
+    authorize, calls, health, history, inspect, mcp, openapi, page, problem, providers,
     session_events, session_render, session_tools, sessions, turns,
 };
 
@@ -64,7 +65,7 @@ pub struct ServeOptions {
     pub board: BoardPlace,
     pub metrics: MetricsPage,
     /// Accepted hosts and origins until the board has started; then its configuration says which.
-    pub doors: Doors,
+    pub hosts: HostPolicy,
     /// Who is let in.
     pub gatekeeper: Arc<Gatekeeper>,
     /// How long running requests may take once the end has come.
@@ -76,7 +77,7 @@ pub struct ServeOptions {
 pub(crate) struct Shared {
     pub(crate) board: BoardPlace,
     pub(crate) metrics: MetricsPage,
-    pub(crate) hosts: Arc<HostPolicy>,
+    pub(crate) hosts: Arc<CurrentHostPolicy>,
     pub(crate) gatekeeper: Arc<Gatekeeper>,
     /// Who everybody is where the gate is open.
     pub(crate) local: Principal,
@@ -90,7 +91,7 @@ impl Shared {
         Self {
             board: options.board.clone(),
             metrics: options.metrics.clone(),
-            hosts: Arc::new(HostPolicy::new(options.board.clone(), options.doors.clone())),
+            hosts: Arc::new(CurrentHostPolicy::new(options.board.clone(), options.hosts.clone())),
             gatekeeper: options.gatekeeper.clone(),
             local: Principal::local(),
             body_within: limits.body_within,
@@ -99,29 +100,22 @@ impl Shared {
     }
 }
 
-/// All routes, behind the check that a browser of another site is not the one who asks.
-fn router(shared: Shared) -> Router {
-    // The MCP face checks for itself. Most of its requests do not even come here.
-    let mcp = Router::new()
-        .route("/mcp", any(mcp::all))
-        .route("/mcp/servers/{server}", any(mcp::server))
-        .route("/mcp/toolsets/{sets}", any(mcp::toolsets))
-        .route("/mcp/sessions/{id}", any(mcp::session));
-    api(&shared).merge(mcp).with_state(shared)
+/// All routes. [`Dispatcher`] has checked a request before it comes here.
+fn router<M: McpEndpoint>(shared: &Shared, mcp: Arc<M>) -> Router {
+    let routed = mcp::Routed { mcp, body_within: shared.body_within };
+    api(shared).with_state(shared.clone()).merge(mcp::routes(routed))
 }
 
 fn api(shared: &Shared) -> Router<Shared> {
     let (documented, _document) = documented_routes().split_for_parts();
     documented
         .route("/", get(page::index))
-        .route("/.well-known/oauth-protected-resource", get(doorman::resource_metadata))
-        .route("/.well-known/oauth-protected-resource/{*path}", get(doorman::resource_metadata))
+        .route("/.well-known/oauth-protected-resource", get(authorize::resource_metadata))
+        .route("/.well-known/oauth-protected-resource/{*path}", get(authorize::resource_metadata))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), bound_bodies))
-        .layer(axum::middleware::from_fn_with_state(shared.clone(), doorman::check))
-        .layer(axum::middleware::from_fn_with_state(shared.clone(), same_host::check))
 }
 
 /// The routes that the API document describes. A path, its method and all that can be said about it stand at the
@@ -185,15 +179,17 @@ pub(crate) async fn bound_bodies(
 }
 
 /// Serves until `shutdown`, then lets running requests finish for at most `drain`.
-pub async fn serve(
+pub async fn serve<M: McpEndpoint>(
     listener: TcpListener,
     options: ServeOptions,
+    mcp: Arc<M>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let limits = ConnectionLimits::default();
     let shared = Shared::new(&options, &limits);
     let watching = Box::pin(watch_keys(options.gatekeeper.clone(), shared.leases.clone()));
-    let faces = Arc::new(Faces { router: router(shared.clone()), shared });
+    let router = router(&shared, mcp.clone());
+    let dispatcher = Arc::new(Dispatcher { router, mcp, shared });
     let connections = Connections::new(limits);
     let ending = CancellationToken::new();
     let folding = fold_regularly(options.metrics.clone());
@@ -203,7 +199,11 @@ pub async fn serve(
         tokio::time::sleep(options.drain).await;
     };
     // Boxed: it is large, and whoever serves has to carry it along.
-    let accepting = Box::pin(accept(listener, faces, &connections, &ending, Faces::answer));
+    let answer = move |connection, request| {
+        let dispatcher = dispatcher.clone();
+        async move { dispatcher.answer(connection, request).await }
+    };
+    let accepting = Box::pin(accept(listener, &connections, &ending, answer));
     tokio::select! {
         () = accepting => Ok(()),
         () = connections.watch() => Ok(()),
@@ -214,32 +214,32 @@ pub async fn serve(
 }
 
 /// Takes connections until the end has come, then waits for those that are left.
-pub(crate) async fn accept<A, F>(
+pub(crate) async fn accept<A, F, B>(
     listener: TcpListener,
-    faces: Arc<Faces>,
     connections: &Arc<Connections>,
     ending: &CancellationToken,
     answer: A,
 ) where
-    A: Fn(Arc<Guest>, hyper::Request<Incoming>) -> F + Copy + Send + Sync + 'static,
-    F: Future<Output = Result<hyper::Response<Answering>, Infallible>> + Send + 'static,
+    A: Fn(Arc<ConnectionState>, hyper::Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<hyper::Response<B>, Infallible>> + Send + 'static,
+    B: HttpBody<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let tasks = TaskTracker::new();
     let server = Arc::new(server());
     loop {
         let accepted = async {
             let stream = next_stream(&listener, connections).await;
-            (stream, connections.place(&faces).await)
+            (stream, connections.place().await)
         };
         let (stream, place) = tokio::select! {
             biased;
             () = ending.cancelled() => break,
             accepted = accepted => accepted,
         };
-        let guest = place.guest.clone();
-        let attending = attend(stream, place, server.clone(), ending.clone(), answer);
+        let connection = place.connection.clone();
+        let attending = attend(stream, place, server.clone(), ending.clone(), answer.clone());
         let attending = SelfWaking::new(attending);
-        guest.is_run_by(attending.waker().clone());
+        connection.is_run_by(attending.waker().clone());
         tasks.spawn(attending);
     }
     drop(listener);
@@ -281,7 +281,7 @@ fn server() -> auto::Builder<TokioExecutor> {
 }
 
 /// Answers the requests of one connection. After the end has come it answers the one that it is at, and no other.
-async fn attend<S, A, F>(
+async fn attend<S, A, F, B>(
     stream: S,
     place: Place,
     server: Arc<auto::Builder<TokioExecutor>>,
@@ -289,18 +289,19 @@ async fn attend<S, A, F>(
     answer: A,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Fn(Arc<Guest>, hyper::Request<Incoming>) -> F,
-    F: Future<Output = Result<hyper::Response<Answering>, Infallible>> + Send + 'static,
+    A: Fn(Arc<ConnectionState>, hyper::Request<Incoming>) -> F,
+    F: Future<Output = Result<hyper::Response<B>, Infallible>> + Send + 'static,
+    B: HttpBody<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    let guest = &place.guest;
-    let stream = TokioIo::new(Noted { stream, guest: guest.clone() });
-    let service = service_fn(|request| answer(guest.clone(), request));
+    let connection = &place.connection;
+    let stream = TokioIo::new(Noted { stream, connection: connection.clone() });
+    let service = service_fn(|request| answer(connection.clone(), request));
     let mut serving = std::pin::pin!(server.serve_connection(stream, service));
     tokio::select! {
         biased;
         // A client that goes away is how most connections end.
         _ended = &mut serving => return,
-        order = guest.order(Order::Leave) => match order {
+        order = connection.order(Order::Leave) => match order {
             Order::Leave => serving.as_mut().graceful_shutdown(),
             Order::Go => return,
         },
@@ -309,7 +310,7 @@ async fn attend<S, A, F>(
     tokio::select! {
         biased;
         _ended = serving => {}
-        _order = guest.order(Order::Go) => {}
+        _order = connection.order(Order::Go) => {}
     }
 }
 

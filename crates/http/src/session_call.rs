@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_api::{CallView, Problem, SessionCallBody};
-use switchboard_gateway::{Gateway, SessionCall, SessionReply};
 use switchboard_model::{Caller, Face};
 use switchboard_render::{Provider, UnknownProvider};
-use switchboard_sessions::Session;
+use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 
 use crate::present;
 use crate::problem::ProblemResponse;
 
 /// Calls a tool as a session sees it.
 pub async fn call(
-    gateway: &Arc<Gateway>,
+    sessions: &Arc<SessionService>,
     session: &Arc<Session>,
     tool: String,
     body: SessionCallBody,
@@ -27,7 +26,7 @@ pub async fn call(
         None => body.arguments,
     };
     let call = SessionCall { tool, arguments, face, caller, progress: None, seen: None };
-    match gateway.call_in(session, call).await {
+    match sessions.call_in(session, call).await {
         SessionReply::Called(shown, report) => present::call(&report)
             .map(|call| CallView { tool: shown.to_string(), ..call })
             .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
@@ -35,7 +34,7 @@ pub async fn call(
         SessionReply::Meta(tool, result) => Ok(CallView {
             id: String::new(),
             tool: tool.name().into(),
-            revision: session.now().look.view.index().revision(),
+            revision: session.now().cached.view.index().revision(),
             outcome: if result.is_error { "tool_error" } else { "ok" }.into(),
             result: result.to_value(),
             wait_ms: 0,
@@ -53,7 +52,7 @@ fn restored(
     arguments: Value,
 ) -> Result<Value, UnknownProvider> {
     let provider: Provider = provider.parse()?;
-    let rendering = session.now().look.rendering(provider);
+    let rendering = session.now().cached.rendering(provider);
     let map = rendering.tool(tool).and_then(|tool| tool.arguments.as_ref());
     Ok(map.map_or(arguments.clone(), |map| map.restore(arguments)))
 }

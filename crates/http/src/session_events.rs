@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
 use crate::present_sessions as present;
-use crate::sessions::{Meant, SessionId};
+use crate::sessions::{SessionId, SessionPath};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -60,15 +60,15 @@ fn stay() -> bool {
     )
 )]
 pub(crate) async fn follow(
-    meant: Meant,
+    meant: SessionPath,
     FromQuery(FollowQuery { follow }): FromQuery<FollowQuery>,
     headers: HeaderMap,
 ) -> impl IntoResponse {
     // What is no revision is one that nobody knows: who shows it begins again.
     let read = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok());
     let last = headers.get("last-event-id").map(|id| read(id).unwrap_or(u64::MAX));
-    meant.gateway.sessions().look(&meant.session);
-    let ended = meant.gateway.stopping();
+    meant.sessions.sessions().view_of(&meant.session);
+    let ended = meant.sessions.stopping();
     let events = events(meant.session, last, follow).take_until(ended);
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }

@@ -13,7 +13,7 @@ use crate::answers::{BadRequest, Guarded, StoreFailed, UnknownSession};
 use crate::extract::FromQuery;
 use crate::present_sessions as present;
 use crate::problem::{ProblemResponse, bad_query};
-use crate::sessions::{Meant, SessionId};
+use crate::sessions::{SessionId, SessionPath};
 
 /// What to render.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -75,7 +75,7 @@ const MAX_REVISION: u64 = 9_007_199_254_740_991;
     )
 )]
 pub(crate) async fn render(
-    meant: Meant,
+    meant: SessionPath,
     FromQuery(query): FromQuery<RenderQuery>,
 ) -> Result<Response, ProblemResponse> {
     let provider = query.provider.parse();
@@ -87,7 +87,7 @@ pub(crate) async fn render(
     let now = meant.now();
     if query.bare {
         let kind = HeaderValue::from_static("application/json");
-        let json = now.look.rendering(provider).json();
+        let json = now.cached.rendering(provider).json();
         let revision = HeaderValue::from(now.revision);
         let headers = [(header::CONTENT_TYPE, kind), (present::REVISION_HEADER, revision)];
         return Ok((headers, json).into_response());

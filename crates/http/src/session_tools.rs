@@ -19,7 +19,7 @@ use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
 use crate::ready::Ready;
 use crate::session_call;
-use crate::sessions::{ApplyQuery, Asker, Meant, SessionId};
+use crate::sessions::{ApplyQuery, Asker, SessionId, SessionPath};
 
 /// A tool of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -62,7 +62,7 @@ pub(crate) struct ToolsetOfSession {
         StoreFailed,
     )
 )]
-pub(crate) async fn list(Ready(board): Ready, meant: Meant) -> Json<SessionTools> {
+pub(crate) async fn list(Ready(board): Ready, meant: SessionPath) -> Json<SessionTools> {
     Json(present::session_tools(&board, &meant.session.id, &meant.now()))
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn list(Ready(board): Ready, meant: Meant) -> Json<SessionTools
         StoreFailed,
     )
 )]
-pub(crate) async fn toolsets(meant: Meant) -> Json<SessionToolsets> {
+pub(crate) async fn toolsets(meant: SessionPath) -> Json<SessionToolsets> {
     Json(present::session_toolsets(&meant.now()))
 }
 
@@ -187,6 +187,6 @@ pub(crate) async fn call(
     let meant = asker.session(&id).await?;
     let caller = Caller::of(meant.principal.clone());
     let called =
-        session_call::call(&meant.gateway, &meant.session, tool, body, Face::Http, caller).await;
+        session_call::call(&meant.sessions, &meant.session, tool, body, Face::Http, caller).await;
     called.map(Json).map_err(ProblemResponse)
 }

@@ -13,8 +13,7 @@ use switchboard_api::{
     ToolsetList,
 };
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::{ATTACH_WAIT, Gateway};
-use switchboard_sessions::{Session, SessionError, Summary};
+use switchboard_sessions::{ATTACH_WAIT, Session, SessionError, SessionService, Summary};
 use switchboard_turns::Turns;
 
 use crate::answers::{
@@ -24,7 +23,7 @@ use crate::answers::{
 use crate::extract::{FromBody, FromPath, FromQuery};
 use crate::present_sessions as present;
 use crate::problem::ProblemResponse;
-use crate::ready::{Ready, ReadyGateway, ReadyTurns};
+use crate::ready::{Ready, ReadySessions, ReadyTurns};
 
 /// The session that is meant.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -57,8 +56,8 @@ pub(crate) struct ServerOfSession {
     tag = "sessions",
     responses((status = 200, description = "All toolsets.", body = ToolsetList), Guarded)
 )]
-pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<ToolsetList> {
-    Json(present::toolsets(&gateway))
+pub(crate) async fn toolsets(ReadySessions(sessions): ReadySessions) -> Json<ToolsetList> {
+    Json(present::toolsets(&sessions))
 }
 
 /// List the sessions
@@ -72,12 +71,12 @@ pub(crate) async fn toolsets(ReadyGateway(gateway): ReadyGateway) -> Json<Toolse
     responses((status = 200, description = "Those that may be seen.", body = SessionList), Guarded, StoreFailed)
 )]
 pub(crate) async fn list(
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<SessionList>, ProblemResponse> {
-    let sessions = gateway.sessions().list(owner(&principal)).await?;
-    let clients = gateway.session_clients(owner(&principal)).await?;
-    Ok(Json(present::sessions(&gateway, sessions, &clients)))
+    let listed = sessions.sessions().list(owner(&principal)).await?;
+    let clients = sessions.session_clients(owner(&principal)).await?;
+    Ok(Json(present::sessions(&sessions, listed, &clients)))
 }
 
 /// Make a session
@@ -112,7 +111,7 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn create(
-    ReadyGateway(gateway): ReadyGateway,
+    ReadySessions(sessions): ReadySessions,
     Extension(principal): Extension<Principal>,
     FromQuery(WaitQuery { wait }): FromQuery<WaitQuery>,
     FromBody(wanted): FromBody<NewSession>,
@@ -120,8 +119,8 @@ pub(crate) async fn create(
     let id = wanted.id.clone();
     let beginning = present::beginning(wanted);
     let wait = wait_of(wait);
-    let session = gateway.new_session(id.as_deref(), &principal.id, beginning, wait).await?;
-    Ok((StatusCode::CREATED, Json(present::session(&gateway, Summary::of(&session)))))
+    let session = sessions.new_session(id.as_deref(), &principal.id, beginning, wait).await?;
+    Ok((StatusCode::CREATED, Json(present::session(&sessions, Summary::of(&session)))))
 }
 
 /// Show a session
@@ -141,8 +140,8 @@ pub(crate) async fn create(
         StoreFailed,
     )
 )]
-pub(crate) async fn show(meant: Meant) -> Result<Json<SessionView>, ProblemResponse> {
-    let clients = meant.gateway.session_clients(Some(&meant.session.owner)).await?;
+pub(crate) async fn show(meant: SessionPath) -> Result<Json<SessionView>, ProblemResponse> {
+    let clients = meant.sessions.session_clients(Some(&meant.session.owner)).await?;
     Ok(Json(present::with_clients(meant.view(), &clients)))
 }
 
@@ -168,7 +167,7 @@ pub(crate) async fn show(meant: Meant) -> Result<Json<SessionView>, ProblemRespo
     )
 )]
 pub(crate) async fn change(
-    meant: Meant,
+    meant: SessionPath,
     FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(wanted): FromBody<SessionChange>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
@@ -196,7 +195,7 @@ pub(crate) async fn change(
     )
 )]
 pub(crate) async fn bind(
-    meant: Meant,
+    meant: SessionPath,
     FromQuery(apply): FromQuery<ApplyQuery>,
     FromBody(wanted): FromBody<Bindings>,
 ) -> Result<Json<SessionView>, ProblemResponse> {
@@ -290,7 +289,7 @@ pub(crate) async fn delete_server(
         StoreFailed,
     )
 )]
-pub(crate) async fn snapshot(Ready(board): Ready, meant: Meant) -> Json<RegistrySnapshot> {
+pub(crate) async fn snapshot(Ready(board): Ready, meant: SessionPath) -> Json<RegistrySnapshot> {
     Json(present::snapshot(&board, &meant.session.id, &meant.now()))
 }
 
@@ -311,9 +310,9 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: Meant) -> Json<Registry
         StoreFailed,
     )
 )]
-pub(crate) async fn end(meant: Meant) -> Result<StatusCode, ProblemResponse> {
+pub(crate) async fn end(meant: SessionPath) -> Result<StatusCode, ProblemResponse> {
     meant.turns.end_of(&meant.session.id).await?;
-    meant.gateway.end_session(&meant.session).await?;
+    meant.sessions.end_session(&meant.session).await?;
     meant.turns.forget(&meant.session.id);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -372,8 +371,8 @@ pub(crate) enum ApplyWhen {
 }
 
 /// The session that the path names, for who may see it: an operator any, others their own.
-pub(crate) struct Meant {
-    pub(crate) gateway: Arc<Gateway>,
+pub(crate) struct SessionPath {
+    pub(crate) sessions: Arc<SessionService>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
     /// Who asks.
@@ -382,7 +381,7 @@ pub(crate) struct Meant {
 
 /// Whom a request may mean something of.
 pub(crate) struct Asker {
-    gateway: Arc<Gateway>,
+    sessions: Arc<SessionService>,
     turns: Arc<Turns>,
     principal: Principal,
 }
@@ -394,7 +393,7 @@ impl axum::extract::FromRequestParts<crate::server::Shared> for Asker {
         parts: &mut axum::http::request::Parts,
         shared: &crate::server::Shared,
     ) -> Result<Self, ProblemResponse> {
-        let ReadyGateway(gateway) = ReadyGateway::from_request_parts(parts, shared).await?;
+        let ReadySessions(sessions) = ReadySessions::from_request_parts(parts, shared).await?;
         let ReadyTurns(turns) = ReadyTurns::from_request_parts(parts, shared).await?;
         // The doorman has put it there before any handler runs.
         let principal = parts.extensions.get::<Principal>().cloned();
@@ -403,29 +402,29 @@ impl axum::extract::FromRequestParts<crate::server::Shared> for Asker {
             ProblemResponse::new("unauthorized", StatusCode::UNAUTHORIZED, detail)
         };
         let principal = principal.ok_or_else(nobody)?;
-        Ok(Self { gateway, turns, principal })
+        Ok(Self { sessions, turns, principal })
     }
 }
 
 impl Asker {
     /// The session of this id.
-    pub(crate) async fn session(self, id: &str) -> Result<Meant, ProblemResponse> {
-        let session = self.gateway.session(id, owner(&self.principal)).await?;
+    pub(crate) async fn session(self, id: &str) -> Result<SessionPath, ProblemResponse> {
+        let session = self.sessions.session(id, owner(&self.principal)).await?;
         let principal = self.principal.id;
-        Ok(Meant { gateway: self.gateway, turns: self.turns, session, principal })
+        Ok(SessionPath { sessions: self.sessions, turns: self.turns, session, principal })
     }
 }
 
-impl Meant {
+impl SessionPath {
     /// What it is now.
-    pub(crate) fn now(&self) -> switchboard_sessions::Now {
-        self.gateway.sessions().look(&self.session);
+    pub(crate) fn now(&self) -> switchboard_sessions::SessionState {
+        self.sessions.sessions().view_of(&self.session);
         self.session.now()
     }
 
     pub(crate) fn view(&self) -> SessionView {
-        self.gateway.sessions().look(&self.session);
-        present::session(&self.gateway, Summary::of(&self.session))
+        self.sessions.sessions().view_of(&self.session);
+        present::session(&self.sessions, Summary::of(&self.session))
     }
 
     pub(crate) async fn change(
@@ -435,7 +434,7 @@ impl Meant {
     ) -> Result<Json<SessionView>, ProblemResponse> {
         let (expected, change) = present::change(wanted);
         let wait = wait_of(wait);
-        self.gateway.change_session(&self.session, expected, change, wait).await?;
+        self.sessions.change_session(&self.session, expected, change, wait).await?;
         if apply == ApplyWhen::Now {
             self.turns.apply_now(&self.session.id);
         }
@@ -443,7 +442,7 @@ impl Meant {
     }
 }
 
-impl axum::extract::FromRequestParts<crate::server::Shared> for Meant {
+impl axum::extract::FromRequestParts<crate::server::Shared> for SessionPath {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(

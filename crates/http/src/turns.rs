@@ -24,7 +24,7 @@ use crate::answers::{
 };
 use crate::extract::{FromBody, FromPath};
 use crate::problem::ProblemResponse;
-use crate::sessions::{Asker, Meant, SessionId};
+use crate::sessions::{Asker, SessionId, SessionPath};
 
 /// So that nobody between takes a quiet stream for a dead one. One that is not quiet has such comments, too.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -69,7 +69,7 @@ pub(crate) struct TurnOfSession {
     )
 )]
 pub(crate) async fn begin(
-    meant: Meant,
+    meant: SessionPath,
     headers: HeaderMap,
     FromBody(wanted): FromBody<NewTurn>,
 ) -> Result<Response, ProblemResponse> {
@@ -100,7 +100,7 @@ pub(crate) async fn begin(
         StoreFailed,
     )
 )]
-pub(crate) async fn list(meant: Meant) -> Json<TurnList> {
+pub(crate) async fn list(meant: SessionPath) -> Json<TurnList> {
     let turns = meant.turns.of(&meant.session.id);
     Json(TurnList { turns: turns.iter().map(|turn| TurnView::from(&**turn)).collect() })
 }
@@ -195,7 +195,7 @@ async fn found(
     asker: Asker,
     session: &str,
     turn: &str,
-) -> Result<(Meant, Arc<LiveTurn>), ProblemResponse> {
+) -> Result<(SessionPath, Arc<LiveTurn>), ProblemResponse> {
     let meant = asker.session(session).await?;
     let found = meant.turns.find(&meant.session.id, turn);
     let found = found.ok_or_else(|| TurnError::Unknown(turn.to_owned()))?;
@@ -210,7 +210,7 @@ struct Listening {
     keep_alive: Interval,
 }
 
-fn events(meant: &Meant, turn: Arc<LiveTurn>, last: u64) -> Response {
+fn events(meant: &SessionPath, turn: Arc<LiveTurn>, last: u64) -> Response {
     // Not counted from the last event: that would take a new timer with each.
     let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -219,7 +219,7 @@ fn events(meant: &Meant, turn: Arc<LiveTurn>, last: u64) -> Response {
         let frames = listening.next().await?;
         Some((Ok::<_, Infallible>(frames), listening))
     });
-    let frames = frames.take_until(meant.gateway.stopping());
+    let frames = frames.take_until(meant.sessions.stopping());
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),

@@ -6,12 +6,12 @@ use switchboard_protocol::read_unique;
 use switchboard_registry::CatalogTool;
 
 use crate::call_errors::described;
-use crate::snapshot::Compiled;
+use crate::snapshot::CompiledTool;
 
 /// The arguments of a call that fits: as they were written, and for local tools with texts that read as numbers or
 /// booleans converted. A server gets what was written, and converts by itself.
 pub(crate) fn check_arguments(
-    compiled: &Compiled,
+    compiled: &CompiledTool,
     tool: &CatalogTool,
     text: &str,
 ) -> Result<Map<String, Value>, CallError> {
@@ -33,7 +33,7 @@ pub(crate) fn check_arguments(
 }
 
 fn check_object(
-    compiled: &Compiled,
+    compiled: &CompiledTool,
     tool: &CatalogTool,
     arguments: &Value,
 ) -> Result<Option<Value>, CallError> {

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use http::HeaderMap;
 use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
-use switchboard_registry::{Catalog, CatalogTool, Notice, Violation};
+use switchboard_registry::{Catalog, Notice, Violation};
 use switchboard_store::Store;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,12 +16,13 @@ use tokio_util::task::TaskTracker;
 use crate::attachments::Attachments;
 use crate::catalog_writer::CatalogWriter;
 use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
+use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
 use crate::slots::SlotTable;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
 use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
@@ -51,6 +50,7 @@ pub struct BoardOptions {
     pub store: Store,
     pub memory: Memory,
     pub local_tools: LocalTools,
+    pub exposure: ExposureRule,
     /// The program that guards stdio children.
     pub guard: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub enum StartEvent {
 #[derive(Debug)]
 pub struct Board {
     /// Written by the conductor alone.
-    pub(crate) published: Arc<ArcSwap<Snapshot>>,
+    pub(crate) published: PublishedSnapshot,
     pub(crate) slots: Arc<SlotTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
@@ -104,6 +104,10 @@ impl Board {
     /// Begins to connect all servers. The board has no tools until [`StartingBoard::finish`] has admitted them; what
     /// serves clients can follow it meanwhile.
     pub async fn open(plan: Plan, options: BoardOptions) -> Result<StartingBoard, StartError> {
+        let exposure = options.exposure.decide(&plan).map_err(StartError::exposure)?;
+        if !exposure.reason.is_empty() {
+            tracing::info!("exposure: {}", exposure.reason);
+        }
         let remembered = options.store.remembered_tools().await?;
         let around = Surroundings {
             store: options.store.clone(),
@@ -124,7 +128,7 @@ impl Board {
         let servers = start_servers(&plan.servers, &remembered, &around);
 
         let (versions_sender, versions) = watch::channel(0);
-        let published = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
+        let published = PublishedSnapshot::default();
         let plan = Arc::new(plan);
         let slots = Arc::new(SlotTable::new(plan.max_concurrent));
         let writer = CatalogWriter::of(&options.store, options.memory);
@@ -135,6 +139,8 @@ impl Board {
             published: published.clone(),
             versions: versions_sender,
             plan: plan.clone(),
+            exposure_rule: options.exposure,
+            exposure,
             servers,
             attachments: Attachments::new(&around, plan.security.egress.clone()),
             tasks: around.tasks.clone(),
@@ -168,9 +174,27 @@ impl Board {
         &self.startup
     }
 
+    /// The place of the snapshot in force.
+    pub fn published(&self) -> &PublishedSnapshot {
+        &self.published
+    }
+
     /// Everything that a request decides by. Load it once for each request.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.published.load_full()
+    }
+
+    /// What an operator should know about names that hide each other, and about patterns that match nothing once the
+    /// start has finished: before that the catalog is not whole.
+    pub fn warnings(&self) -> Vec<String> {
+        let is_whole = self.startup.is_finished();
+        let (snapshot, statuses) = (self.snapshot(), self.servers());
+        let is_listed = |name: &ServerName| {
+            let status = statuses.iter().map(|(_, status)| status).find(|it| it.name == *name);
+            status.is_some_and(|it| it.offered > 0 || it.state == ServerState::Ready)
+        };
+        let unmatched = is_whole.then(|| snapshot.unmatched_patterns(is_listed));
+        snapshot.warnings().chain(unmatched.into_iter().flatten()).collect()
     }
 
     /// The version of the snapshot that is published now.
@@ -186,16 +210,6 @@ impl Board {
     /// The catalog as it is now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.published.load().catalog().clone()
-    }
-
-    /// Whether headers repeat the arguments of a call as the tool's schema asks for.
-    pub fn check_mirrors(
-        &self,
-        tool: &CatalogTool,
-        headers: &HeaderMap,
-        arguments: &str,
-    ) -> Result<(), String> {
-        self.published.load().check_mirrors(tool, headers, arguments)
     }
 
     /// The settings of this plan that take effect with the next start only, because they differ from those of this one.

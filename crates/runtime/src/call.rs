@@ -29,7 +29,7 @@ use crate::connection_pool::ClientProfile;
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
-use crate::snapshot::{Compiled, Snapshot};
+use crate::snapshot::{CompiledTool, Snapshot};
 use crate::supervisor::Server;
 
 /// Signs of life that wait for a listener.
@@ -492,7 +492,7 @@ pub(crate) fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
 }
 
 fn ask_for(
-    compiled: &Compiled,
+    compiled: &CompiledTool,
     tool: &CatalogTool,
     text: &str,
     arguments: &Map<String, Value>,

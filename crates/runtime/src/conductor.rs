@@ -6,8 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use switchboard_model::{AttachedServer, JsonText, Plan, ServerName, ToolDescriptor};
+use switchboard_model::{AttachedServer, Exposure, JsonText, Plan, ServerName, ToolDescriptor};
 use switchboard_registry::{
     Admission, AttachedOffer, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
     admit_attached,
@@ -20,8 +19,9 @@ use tokio_util::task::TaskTracker;
 use crate::attach::AttachError;
 use crate::attachments::Attachments;
 use crate::catalog_writer::CatalogWriter;
+use crate::exposure_rule::ExposureRule;
 use crate::slots::SlotTable;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::supervisor::{Listing, Server};
 
 /// The servers of a plan, by name.
@@ -81,10 +81,13 @@ pub(crate) struct Conductor {
     pub(crate) writer: Option<Arc<CatalogWriter>>,
     pub(crate) local: Vec<ToolDescriptor>,
     pub(crate) slots: Arc<SlotTable>,
-    pub(crate) published: Arc<ArcSwap<Snapshot>>,
+    pub(crate) published: PublishedSnapshot,
     /// The version of the published snapshot, for those who wait for the next.
     pub(crate) versions: watch::Sender<u64>,
     pub(crate) plan: Arc<Plan>,
+    pub(crate) exposure_rule: ExposureRule,
+    /// The exposure of the plan.
+    pub(crate) exposure: Exposure,
     /// Those of the plan.
     pub(crate) servers: Servers,
     pub(crate) attachments: Attachments,
@@ -165,6 +168,7 @@ impl Conductor {
         let answer = if violations.is_empty() {
             let before = std::mem::replace(&mut self.servers, commit.servers);
             let moved = self.attachments.follow(&commit.plan.security.egress);
+            self.expose(&commit.plan);
             self.plan = commit.plan;
             self.publish(weighed);
             // Only now nobody is sent to them any more.
@@ -278,17 +282,31 @@ impl Conductor {
         self.show(catalog);
     }
 
+    /// Decides the exposure of a plan that is about to be in force. Where the rule refuses it, the exposure stays.
+    fn expose(&mut self, plan: &Plan) {
+        match self.exposure_rule.decide(plan) {
+            Ok(exposure) => {
+                if exposure != self.exposure {
+                    tracing::info!("exposure: {}", exposure.reason);
+                }
+                self.exposure = exposure;
+            }
+            Err(error) => tracing::error!("{error}; the exposure stays as it was"),
+        }
+    }
+
     /// The one place where a snapshot is published.
     pub(crate) fn show(&self, catalog: Arc<Catalog>) {
         let older = self.published.load_full();
         let attached = self.attachments.all().cloned().collect();
-        let next =
-            Snapshot::after(&older, self.plan.clone(), catalog, self.servers.clone(), attached);
+        let (plan, exposure, servers) =
+            (self.plan.clone(), self.exposure.clone(), self.servers.clone());
+        let next = Snapshot::after(&older, plan, exposure, catalog, servers, attached);
         if next.is_same(&older) {
             return;
         }
         let version = next.version();
-        self.published.store(Arc::new(next));
+        self.published.store(next);
         if version != older.version() {
             self.versions.send_replace(version);
         }

@@ -1,83 +1,110 @@
 //! Everything that a request decides by, published as one immutable value.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+mod compiled;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::{Map, Value};
-use switchboard_model::{CanonicalName, Plan, ServerName};
-use switchboard_protocol::Mirrors;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
-use switchboard_schema::{ArgumentChecker, SchemaFault};
-use switchboard_telemetry::ToolMeter;
+use switchboard_view::{
+    Index, Past, Scope, ScopeFault, Selection, ServerToolsets, View, ViewKey, unmatched_patterns,
+};
 
 use crate::attachments::Attached;
+use crate::cached_view::{CachedView, ViewCache};
 use crate::conductor::Servers;
 use crate::offers::Offers;
+use crate::prompts_resources::{Kind, PromptsResources};
 use crate::supervisor::Server;
 
-/// What calls of tools that belong to sessions are counted as: a name that anybody can make up is no label.
-const OF_A_SESSION: &str = "@session";
+pub(crate) use compiled::CompiledTool;
+use compiled::CompiledTools;
 
-/// The configuration in force, the catalog that was admitted under it, and the servers behind both.
+/// The configuration in force, the exposure, the catalog that was admitted under it, the prompts and resources, and the
+/// servers behind them.
 ///
-/// The conductor makes one for each change and publishes it in one step. A request that loads it once never sees the
-/// policy of one configuration with the tools of another, and a call that found its tool also finds its server.
-#[derive(Debug, Default)]
+/// The conductor makes one for each change and publishes it in one step ([`PublishedSnapshot`]). A request that loads it
+/// once never sees the policy of one configuration with the tools of another, and a call that found its tool also finds
+/// its server.
+#[derive(Debug)]
 pub struct Snapshot {
-    version: u64,
-    plan: Arc<Plan>,
-    catalog: Arc<Catalog>,
-    offers: Vec<(ServerName, Arc<Offers>)>,
+    content: Arc<Content>,
     /// Those of the configuration and those that sessions attached.
     pub(crate) servers: Servers,
     pub(crate) attached: Vec<Arc<Attached>>,
-    checkers: Arc<Checkers>,
 }
 
-type Checkers = HashMap<CanonicalName, Arc<LazyChecker>>;
-
-/// A schema that is compiled when the first call wants it. Most tools are never called.
-#[derive(Debug, Default)]
-struct LazyChecker(OnceLock<Compiled>);
-
-/// What calling a tool takes, once it has been called.
+/// What a caller can see. Snapshots that differ only in connections share it.
 #[derive(Debug)]
-pub(crate) struct Compiled {
-    pub(crate) checker: Result<ArgumentChecker, SchemaFault>,
-    mirrors: Mirrors,
-    pub(crate) meter: Arc<ToolMeter>,
+struct Content {
+    version: u64,
+    plan: Arc<Plan>,
+    exposure: Exposure,
+    catalog: Arc<Catalog>,
+    index: Arc<Index>,
+    /// The names of the servers of which policy leaves something, connected or not.
+    known_servers: Vec<String>,
+    server_toolsets: ServerToolsets,
+    offers: Vec<(ServerName, Arc<Offers>)>,
+    prompts_resources: PromptsResources,
+    compiled: Arc<CompiledTools>,
+    /// Indexes of sessions that attached servers.
+    attached_indexes: Mutex<HashMap<Arc<str>, Arc<Index>>>,
+    views: ViewCache,
 }
 
-impl Compiled {
-    fn of(tool: &CatalogTool) -> Self {
-        let schema = tool.descriptor.input_schema.parse();
+impl Content {
+    fn new(
+        version: u64,
+        plan: Arc<Plan>,
+        exposure: Exposure,
+        catalog: Arc<Catalog>,
+        offers: Vec<(ServerName, Arc<Offers>)>,
+        compiled: Arc<CompiledTools>,
+    ) -> Self {
+        let index = Index::new(&catalog, &plan);
+        let server_toolsets = ServerToolsets::new(&plan);
+        let known_servers = known_servers(&plan, &index, &server_toolsets);
+        let prompts_resources = PromptsResources::new(&offers, &plan);
         Self {
-            checker: ArgumentChecker::compile(&schema),
-            // Tools of HTTP servers with unusable annotations were left out of their list.
-            mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
-            meter: Arc::new(match tool.owner {
-                None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
-                Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
-            }),
+            version,
+            plan,
+            exposure,
+            catalog,
+            index: Arc::new(index),
+            known_servers,
+            server_toolsets,
+            offers,
+            prompts_resources,
+            compiled,
+            attached_indexes: Mutex::default(),
+            views: ViewCache::default(),
         }
     }
+}
 
-    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
-    pub(crate) fn mirrored(
-        &self,
-        arguments: &Map<String, Value>,
-    ) -> Vec<(HeaderName, HeaderValue)> {
-        if self.mirrors.is_empty() { Vec::new() } else { self.mirrors.headers(arguments) }
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::of_catalog(Arc::default(), Exposure::default(), Arc::default())
     }
 }
 
 impl Snapshot {
+    /// A snapshot of tools without servers, for decisions that need no connection.
+    pub fn of_catalog(plan: Arc<Plan>, exposure: Exposure, catalog: Arc<Catalog>) -> Self {
+        let content = Content::new(0, plan, exposure, catalog, Vec::new(), Arc::default());
+        Self { content: Arc::new(content), servers: Servers::new(), attached: Vec::new() }
+    }
+
     /// The snapshot that follows `older`; compiled schemas of unchanged tools are taken over. `servers` are those of
     /// the plan.
     pub(crate) fn after(
         older: &Self,
         plan: Arc<Plan>,
+        exposure: Exposure,
         catalog: Arc<Catalog>,
         mut servers: Servers,
         attached: Vec<Arc<Attached>>,
@@ -87,37 +114,151 @@ impl Snapshot {
             names.filter_map(|name| Some((name.clone(), servers.get(name)?.offers()))).collect();
         servers
             .extend(attached.iter().map(|it| (it.server.spec().name.clone(), it.server.clone())));
-        let checkers = if Arc::ptr_eq(&older.catalog, &catalog) {
-            older.checkers.clone()
+        let before = &*older.content;
+        let has_same_tools = Arc::ptr_eq(&before.catalog, &catalog);
+        let is_same_content = Arc::ptr_eq(&before.plan, &plan)
+            && has_same_tools
+            && before.exposure == exposure
+            && are_same_offers(&before.offers, &offers);
+        if is_same_content {
+            return Self { content: older.content.clone(), servers, attached };
+        }
+        let compiled = if has_same_tools {
+            before.compiled.clone()
         } else {
-            Arc::new(checkers(&catalog, older))
+            Arc::new(CompiledTools::after(&before.compiled, &before.catalog, &catalog))
         };
-        let is_same_content = Arc::ptr_eq(&older.plan, &plan)
-            && Arc::ptr_eq(&older.catalog, &catalog)
-            && are_same_offers(&older.offers, &offers);
-        let version = older.version + u64::from(!is_same_content);
-        Self { version, plan, catalog, offers, servers, attached, checkers }
+        let version = before.version + 1;
+        let content = Content::new(version, plan, exposure, catalog, offers, compiled);
+        Self { content: Arc::new(content), servers, attached }
     }
 
-    /// Grows with each change of the plan, the catalog or the offers. Two snapshots of one version differ at most in
-    /// connections and in attached servers whose tools are not known yet.
+    /// Grows with each change of the plan, the exposure, the catalog or the offers. Two snapshots of one version differ
+    /// at most in connections and in attached servers whose tools are not known yet.
     pub fn version(&self) -> u64 {
-        self.version
+        self.content.version
     }
 
     /// The configuration.
     pub fn plan(&self) -> &Arc<Plan> {
-        &self.plan
+        &self.content.plan
+    }
+
+    /// What clients see at first.
+    pub fn exposure(&self) -> &Exposure {
+        &self.content.exposure
     }
 
     /// The tools that were admitted under the configuration.
     pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+        &self.content.catalog
+    }
+
+    /// The tools of the configured servers with their toolsets and what policy permits.
+    pub fn index(&self) -> &Index {
+        &self.content.index
     }
 
     /// What each server offers besides tools, in the order of the configuration.
     pub fn offers(&self) -> &[(ServerName, Arc<Offers>)] {
-        &self.offers
+        &self.content.offers
+    }
+
+    /// The prompts and resources of all servers.
+    pub fn prompts_resources(&self) -> &PromptsResources {
+        &self.content.prompts_resources
+    }
+
+    /// The names of the servers of which policy leaves something. To a caller the others do not exist.
+    pub fn known_servers(&self) -> &[String] {
+        &self.content.known_servers
+    }
+
+    /// Whether policy leaves something of a server.
+    pub fn knows(&self, server: &ServerName) -> bool {
+        self.content.known_servers.iter().any(|known| known == server.as_str())
+    }
+
+    /// Whether prompts and resources of a server belong to a view: they follow the server's tools, and its toolsets
+    /// where it has no tools.
+    pub fn serves(&self, view: &View, scope: &Scope, server: &ServerName) -> bool {
+        if self.index().has_server(server) {
+            return view.has_server(server);
+        }
+        self.content.server_toolsets.shows(server, view, scope, &self.content.exposure)
+    }
+
+    /// Whether a scope names only servers and toolsets that there are.
+    pub fn check_scope(&self, scope: &Scope) -> Result<(), ScopeFault> {
+        scope.check(self.index(), &self.content.exposure, &self.content.known_servers)
+    }
+
+    /// The view of these choices; shared by all who make the same.
+    pub fn view(
+        &self,
+        scope: &Arc<Scope>,
+        selection: &Arc<Selection>,
+        past: &Arc<Past>,
+    ) -> Arc<CachedView> {
+        let key =
+            ViewKey { scope: scope.clone(), selection: selection.clone(), past: past.clone() };
+        let content = &self.content;
+        content.views.get_or_make(key, |key| {
+            let view = View::new(self.index_for(&key.selection), &content.exposure, key);
+            CachedView::new(view, content.version)
+        })
+    }
+
+    /// The view of a request that belongs to no session.
+    pub fn view_without_session(&self, scope: &Arc<Scope>) -> Arc<CachedView> {
+        // In dynamic exposure such a request begins with the sets that its scope names.
+        let make = || self.view(scope, &Arc::new(self.first_selection(scope)), &Arc::default());
+        self.content.views.without_session(scope, make)
+    }
+
+    /// The toolsets that a new session begins with.
+    pub fn first_selection(&self, scope: &Scope) -> Selection {
+        let exposure = &self.content.exposure;
+        let is_dynamic = scope.mode(exposure) == ExposureMode::Dynamic;
+        Selection::of_sets(if is_dynamic { scope.first_sets(exposure) } else { Vec::new() })
+    }
+
+    /// Digests of the prompts and of the resources that belong to a view of this snapshot.
+    pub fn prompts_resources_digests(&self, scope: &Scope, view: &CachedView) -> (u64, u64) {
+        debug_assert_eq!(view.version(), self.version());
+        *view.prompts_resources.get_or_init(|| {
+            let serves = |server: &ServerName| self.serves(&view.view, scope, server);
+            let all = &self.content.prompts_resources;
+            let resources = [Kind::Resources, Kind::Templates];
+            (all.digest(&[Kind::Prompts], serves), all.digest(&resources, serves))
+        })
+    }
+
+    /// What an operator should know about names that hide each other.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let hidden = self.content.prompts_resources.warnings(|server| self.knows(server));
+        self.content.index.warnings().iter().cloned().chain(hidden)
+    }
+
+    /// The patterns of toolsets that match no tool. `is_listed` says which servers have told their tools.
+    pub(crate) fn unmatched_patterns(
+        &self,
+        is_listed: impl Fn(&ServerName) -> bool,
+    ) -> Vec<String> {
+        unmatched_patterns(self.catalog(), self.plan(), is_listed)
+    }
+
+    fn index_for(&self, selection: &Selection) -> Arc<Index> {
+        let content = &*self.content;
+        let Some(owner) = &selection.owner else { return content.index.clone() };
+        let owned = content.catalog.owned_by(owner);
+        if owned.is_empty() {
+            return content.index.clone();
+        }
+        let indexes = content.attached_indexes.lock();
+        let mut indexes = indexes.unwrap_or_else(PoisonError::into_inner);
+        let make = || Arc::new(content.index.with_owned(owned));
+        indexes.entry(owner.clone()).or_insert_with(make).clone()
     }
 
     /// Whether a caller of `older` would see the same and reach the same servers.
@@ -125,7 +266,7 @@ impl Snapshot {
         let has_server = |(name, server): (&ServerName, &Arc<Server>)| {
             older.servers.get(name).is_some_and(|old| Arc::ptr_eq(old, server))
         };
-        self.version == older.version
+        self.version() == older.version()
             && self.servers.len() == older.servers.len()
             && self.servers.iter().all(has_server)
             && self.attached.len() == older.attached.len()
@@ -149,13 +290,13 @@ impl Snapshot {
         self.shared_server(name).or_else(own)
     }
 
-    /// What calling a tool of this catalog takes. Looked up once for each call.
-    pub(crate) fn compiled(&self, tool: &CatalogTool) -> Option<&Compiled> {
-        Some(self.checkers.get(&tool.name)?.0.get_or_init(|| Compiled::of(tool)))
+    /// What a call of a tool of this catalog needs. Looked up once for each call.
+    pub(crate) fn compiled(&self, tool: &CatalogTool) -> Option<&CompiledTool> {
+        self.content.compiled.get(tool)
     }
 
     /// Whether headers say what the arguments say, where the tool's schema asks for it.
-    pub(crate) fn check_mirrors(
+    pub fn check_mirrors(
         &self,
         tool: &CatalogTool,
         headers: &HeaderMap,
@@ -166,22 +307,53 @@ impl Snapshot {
         };
         compiled.mirrors.check(headers, &serde_json::from_str(arguments).unwrap_or_default())
     }
+}
 
-    fn has_schema_of(&self, tool: &CatalogTool) -> bool {
-        self.catalog
-            .exactly_for(tool.owner.as_deref(), &tool.name)
-            .is_ok_and(|old| old.descriptor.input_schema == tool.descriptor.input_schema)
+/// The snapshot in force. Clones share it; the conductor alone replaces it.
+#[derive(Debug, Clone, Default)]
+pub struct PublishedSnapshot(Arc<ArcSwap<Snapshot>>);
+
+impl PublishedSnapshot {
+    pub fn new(snapshot: Snapshot) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(snapshot)))
+    }
+
+    /// The snapshot that a request decides by. Load it once for each request.
+    pub fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.0.load()
+    }
+
+    /// The same, to be kept for longer.
+    pub fn load_full(&self) -> Arc<Snapshot> {
+        self.0.load_full()
+    }
+
+    /// Puts a snapshot into force.
+    pub(crate) fn store(&self, snapshot: Snapshot) {
+        self.0.store(Arc::new(snapshot));
+    }
+
+    /// Puts other tools into force, as the conductor does it, where no board runs.
+    pub fn replace_catalog(&self, catalog: Arc<Catalog>) {
+        let older = self.load_full();
+        let (plan, exposure) = (older.plan().clone(), older.exposure().clone());
+        self.store(Snapshot::after(&older, plan, exposure, catalog, Servers::new(), Vec::new()));
     }
 }
 
-fn checkers(catalog: &Catalog, older: &Snapshot) -> Checkers {
-    let tools = catalog.of_all_owners().iter();
-    tools
-        .map(|tool| {
-            let kept = older.checkers.get(&tool.name).filter(|_| older.has_schema_of(tool));
-            (tool.name.clone(), kept.cloned().unwrap_or_default())
-        })
-        .collect()
+/// The servers of which policy leaves something.
+fn known_servers(plan: &Plan, index: &Index, server_toolsets: &ServerToolsets) -> Vec<String> {
+    let entries = index.entries().iter().map(|entry| &entry.tool.name);
+    let permitted = entries.filter(|name| index.permits(name.as_str()));
+    let with_tools: HashSet<&ServerName> = permitted.map(CanonicalName::server).collect();
+    let is_known = |server: &&ServerName| {
+        if index.has_server(server) {
+            return with_tools.contains(server);
+        }
+        server_toolsets.may_be_named(server)
+    };
+    let all = plan.servers.iter().map(|server| &server.spec.name);
+    all.filter(is_known).map(ServerName::to_string).collect()
 }
 
 fn are_same_offers(

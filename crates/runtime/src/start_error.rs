@@ -22,6 +22,8 @@ pub enum StartFailure {
     Violation(Violation),
     /// The store does not work.
     Store(StoreError),
+    /// The command line, the environment or the file want an exposure that the plan does not allow.
+    Exposure(String),
 }
 
 /// All reasons together.
@@ -31,6 +33,10 @@ pub struct StartError {
 }
 
 impl StartError {
+    pub(crate) fn exposure(reason: String) -> Self {
+        Self { failures: vec![StartFailure::Exposure(reason)] }
+    }
+
     /// Whether every reason is that a server could not be reached.
     pub fn is_only_unreachable(&self) -> bool {
         self.failures.iter().all(|failure| matches!(failure, StartFailure::Connect { .. }))
@@ -55,6 +61,7 @@ impl fmt::Display for StartFailure {
                 )
             }
             Self::Violation(violation) => violation.fmt(f),
+            Self::Exposure(reason) => f.write_str(reason),
             Self::Store(error) => {
                 write!(f, "{error}")?;
                 error.hint().map_or(Ok(()), |hint| write!(f, "\nHint: {hint}"))

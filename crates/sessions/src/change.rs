@@ -8,7 +8,7 @@ use switchboard_view::{Selection, View, unknown_tool};
 
 use crate::error::SessionError;
 use crate::session::{Draft, OwnServer};
-use crate::stage::Stage;
+use switchboard_runtime::Snapshot;
 
 /// What somebody wants to be different. What is left out stays.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,7 +36,7 @@ impl Change {
     /// Lays the change over a draft, or says what is wrong with it.
     pub(crate) fn apply(
         self,
-        stage: &Stage,
+        snapshot: &Snapshot,
         view: &View,
         draft: &mut Draft,
     ) -> Result<(), SessionError> {
@@ -54,12 +54,12 @@ impl Change {
         }
         if let Some(servers) = self.servers {
             if let Some(servers) = &servers {
-                check_servers(stage, &draft.selection, servers)?;
+                check_servers(snapshot, &draft.selection, servers)?;
             }
             draft.selection.servers = servers;
         }
         for (set, is_on) in self.toolsets {
-            switch_set(stage, view, &mut draft.selection, set, is_on)?;
+            switch_set(snapshot, view, &mut draft.selection, set, is_on)?;
         }
         for (tool, is_on) in self.tools {
             switch_tool(view, &mut draft.selection, &tool, is_on)?;
@@ -78,7 +78,7 @@ impl Change {
             }
         }
         for (name, server) in self.own_servers {
-            own_server(stage, draft, name, server)?;
+            own_server(snapshot, draft, name, server)?;
         }
         Ok(())
     }
@@ -89,21 +89,21 @@ fn refuse<T>(reason: String) -> Result<T, SessionError> {
 }
 
 fn check_servers(
-    stage: &Stage,
+    snapshot: &Snapshot,
     selection: &Selection,
     servers: &BTreeSet<String>,
 ) -> Result<(), SessionError> {
     let local = switchboard_model::LOCAL_SERVER;
     let is_known = |name: &String| {
-        stage.servers.contains(name)
-            || (name == local && stage.index.has_server(&ServerName::local()))
+        snapshot.known_servers().contains(name)
+            || (name == local && snapshot.index().has_server(&ServerName::local()))
             // What was bound stays, also when the configuration has lost it meanwhile.
             || selection.servers.as_ref().is_some_and(|bound| bound.contains(name))
     };
     match servers.iter().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => {
-            let known = match stage.servers.as_slice() {
+            let known = match snapshot.known_servers() {
                 [] => "none is configured".to_owned(),
                 known => format!("there are: {}", known.join(", ")),
             };
@@ -113,7 +113,7 @@ fn check_servers(
 }
 
 fn switch_set(
-    stage: &Stage,
+    snapshot: &Snapshot,
     view: &View,
     selection: &mut Selection,
     set: String,
@@ -133,9 +133,9 @@ fn switch_set(
         return Ok(());
     }
     if is_on && mode == ExposureMode::Dynamic {
-        let is_there = |name: &&str| stage.index.toolset(name).is_some();
+        let is_there = |name: &&str| snapshot.index().toolset(name).is_some();
         let active = selection.switched_on().filter(is_there).count();
-        if let Some(max) = stage.index.max_active_toolsets().filter(|max| active >= *max) {
+        if let Some(max) = snapshot.index().max_active_toolsets().filter(|max| active >= *max) {
             return refuse(format!(
                 "toolset '{set}' cannot be enabled: at most {max} may be active (max_active_toolsets); disable one first"
             ));
@@ -170,7 +170,7 @@ fn switch_tool(
 }
 
 fn own_server(
-    stage: &Stage,
+    snapshot: &Snapshot,
     draft: &mut Draft,
     name: String,
     server: Option<OwnServer>,
@@ -186,7 +186,7 @@ fn own_server(
             "'{name}' cannot name a server: 1 to 64 letters, digits, `_` and `-`, the first a letter or digit, not `local`"
         ));
     }
-    if stage.servers.contains(&name) {
+    if snapshot.known_servers().contains(&name) {
         return refuse(format!(
             "there is an MCP server '{name}' in the configuration: bind it, or choose another name"
         ));

@@ -1,21 +1,38 @@
 //! Sessions: every chat and every MCP client has its own live, revisioned view of the tools.
 //!
-//! [`Stage`] is what there is to see, [`Session`] what one of them has chosen, [`Look`] what it sees then. A session
-//! takes a step of its revision when its tools change, whether it was switched or a server changed its list. Who sees
-//! the same shares one [`Look`] and everything that is made of it.
+//! [`SessionService`] is what the faces of the program use: it makes, changes and ends sessions, attaches servers, gives
+//! views, runs calls and meta-tools, and follows the board's snapshots. [`Sessions`] is the table behind it. A
+//! [`Session`] has what was chosen in it, its revision and its view ([`CachedView`](switchboard_runtime::CachedView)).
+//! The revision takes a step when the tools of the session change, whether the session was changed or a server changed
+//! its list.
 
-mod book;
+mod call_check;
+mod calls;
 mod change;
+mod client_info;
 mod error;
-mod keeper;
-mod kept;
+mod lifecycle;
+mod meta_tools;
+mod service;
 mod session;
+mod session_clients;
+mod session_rows;
 mod session_writer;
-mod stage;
+mod sessions;
+mod startup;
+mod unknown_tools;
+mod write_queue;
 
-pub use book::{Sessions, Summary, random_text};
+pub use call_check::Reached;
+pub use calls::{SessionCall, SessionReply};
 pub use change::Change;
+pub use client_info::ClientInfo;
 pub use error::SessionError;
-pub use keeper::{Keeper, Round, now_ms};
-pub use session::{About, Cause, Draft, Now, OwnServer, Session, SessionKind, Step};
-pub use stage::{Look, Stage};
+pub use lifecycle::ATTACH_WAIT;
+pub use meta_tools::{MetaCaller, MetaOutcome};
+pub use service::{SessionObserver, SessionService};
+pub use session::{About, Cause, Draft, OwnServer, Session, SessionKind, SessionState, Step};
+pub use session_clients::SessionClient;
+pub use sessions::{Sessions, Summary, random_text};
+pub use startup::StartFailed;
+pub use write_queue::{Round, WriteQueue, now_ms};

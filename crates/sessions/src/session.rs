@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use switchboard_model::Secret;
 use switchboard_store::StoreFailure;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::error::SessionError;
-use crate::keeper::now_ms;
-use crate::stage::{Look, Stage};
+use crate::write_queue::now_ms;
+use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
 /// Steps that are remembered, for listeners who come back.
 const KEPT_STEPS: usize = 64;
@@ -105,14 +104,14 @@ pub struct Step {
     pub difference: Arc<Difference>,
     pub at_ms: i64,
     /// What was seen before it, while that is remembered.
-    before: Option<Arc<Look>>,
+    before: Option<Arc<CachedView>>,
 }
 
 /// What a session is at one moment.
 #[derive(Debug, Clone)]
-pub struct Now {
+pub struct SessionState {
     pub draft: Draft,
-    pub look: Arc<Look>,
+    pub cached: Arc<CachedView>,
     pub revision: u64,
     pub updated_at_ms: i64,
 }
@@ -126,7 +125,7 @@ pub struct Session {
     pub created_at_ms: i64,
     /// What it narrows itself to; nothing unless it is the session of one client.
     pub scope: Arc<Scope>,
-    state: Mutex<State>,
+    state: Mutex<Inner>,
     /// One change at a time: a change is decided, stored, and only then in force.
     changes: Arc<Semaphore>,
     /// The revision, for who waits for the next one. Few sessions are waited for.
@@ -134,12 +133,12 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-struct State {
+struct Inner {
     about: About,
     servers: BTreeMap<String, OwnServer>,
-    look: Arc<Look>,
-    /// The stage that `look` is from.
-    stage: u64,
+    cached: Arc<CachedView>,
+    /// The snapshot that `cached` is from.
+    snapshot: u64,
     revision: u64,
     updated_at_ms: i64,
     steps: VecDeque<Step>,
@@ -162,20 +161,20 @@ pub(crate) struct Beginning {
 }
 
 impl Session {
-    pub(crate) fn begin(stage: &Stage, beginning: Beginning) -> Arc<Self> {
+    pub(crate) fn begin(snapshot: &Snapshot, beginning: Beginning) -> Arc<Self> {
         let selection = Arc::new(beginning.draft.selection);
-        let look = stage.look(&beginning.scope, &selection, &beginning.past);
+        let cached = snapshot.view(&beginning.scope, &selection, &beginning.past);
         Arc::new(Self {
             id: beginning.id,
             kind: beginning.kind,
             owner: beginning.owner,
             created_at_ms: beginning.created_at_ms,
             scope: beginning.scope,
-            state: Mutex::new(State {
+            state: Mutex::new(Inner {
                 about: beginning.draft.about,
                 servers: beginning.draft.servers,
-                look,
-                stage: stage.serial(),
+                cached,
+                snapshot: snapshot.version(),
                 revision: beginning.revision,
                 updated_at_ms: beginning.updated_at_ms,
                 steps: VecDeque::new(),
@@ -186,16 +185,16 @@ impl Session {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Inner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it is now, as far as it has looked.
-    pub fn now(&self) -> Now {
+    pub fn now(&self) -> SessionState {
         let state = self.state();
-        Now {
+        SessionState {
             draft: state.draft(),
-            look: state.look.clone(),
+            cached: state.cached.clone(),
             revision: state.revision,
             updated_at_ms: state.updated_at_ms,
         }
@@ -210,28 +209,28 @@ impl Session {
         self.state().revision
     }
 
-    /// Looks at a stage; `true` when that made a step, which is to be written down.
-    pub(crate) fn look_at(&self, stage: &Stage) -> (Arc<Look>, bool) {
+    /// Brings the session to a snapshot; `true` when that made a step, which is to be written down.
+    pub(crate) fn refresh(&self, snapshot: &Snapshot) -> (Arc<CachedView>, bool) {
         let mut state = self.state();
-        let is_new = self.renew(&mut state, stage);
-        (state.look.clone(), is_new)
+        let is_new = self.renew(&mut state, snapshot);
+        (state.cached.clone(), is_new)
     }
 
     /// The order and the earlier names for a narrower view of this session, with what is chosen.
     pub(crate) fn seen(&self) -> (Arc<Selection>, Arc<Past>) {
-        let view = &self.state().look.clone().view;
+        let view = &self.state().cached.clone().view;
         (view.selection().clone(), view.past().clone())
     }
 
-    fn renew(&self, state: &mut State, stage: &Stage) -> bool {
-        // An older stage, still in somebody's hands, is nothing to go back to.
-        if state.stage >= stage.serial() {
+    fn renew(&self, state: &mut Inner, snapshot: &Snapshot) -> bool {
+        // A request may still hold an older snapshot; the session does not go back.
+        if state.snapshot >= snapshot.version() {
             return false;
         }
-        state.stage = stage.serial();
-        let selection = state.look.view.selection().clone();
-        let look = stage.look(&self.scope, &selection, state.look.view.past());
-        self.step(state, look, Cause::Catalog, false, now_ms())
+        state.snapshot = snapshot.version();
+        let selection = state.cached.view.selection().clone();
+        let cached = snapshot.view(&self.scope, &selection, state.cached.view.past());
+        self.step(state, cached, Cause::Catalog, false, now_ms())
     }
 
     /// Waits until no other change of this session is being stored. Changes that are made while the turn is held never
@@ -248,91 +247,91 @@ impl Session {
 
     /// Decides a change and says what the session would be with it, without changing anything yet: `None` where it
     /// would stay the same. `expected` is the revision that the caller has seen. The flag says whether looking at the
-    /// stage made a step that is to be written down.
+    /// snapshot made a step that is to be written down.
     ///
-    /// `stage` is loaded under the session's lock, so that no view of an earlier stage replaces a later one.
+    /// The snapshot is loaded under the session's lock, so that no view of an earlier snapshot replaces a later one.
     pub(crate) fn prepare<T>(
         &self,
-        stage: &ArcSwap<Stage>,
+        published: &PublishedSnapshot,
         expected: Option<u64>,
-        decide: impl FnOnce(&Stage, &View, &mut Draft) -> Result<T, SessionError>,
-    ) -> Result<(T, Option<Now>, bool), SessionError> {
+        decide: impl FnOnce(&Snapshot, &View, &mut Draft) -> Result<T, SessionError>,
+    ) -> Result<(T, Option<SessionState>, bool), SessionError> {
         let mut state = self.state();
         if state.is_ended {
             return Err(SessionError::Unknown(self.id.to_string()));
         }
-        let stage = &*stage.load();
-        let is_renewed = self.renew(&mut state, stage);
+        let snapshot = &*published.load();
+        let is_renewed = self.renew(&mut state, snapshot);
         if let Some(expected) = expected.filter(|expected| *expected != state.revision) {
             return Err(SessionError::Stale { expected, current: state.revision });
         }
         let before = state.draft();
         let mut draft = before.clone();
-        let answer = decide(stage, &state.look.view, &mut draft)?;
+        let answer = decide(snapshot, &state.cached.view, &mut draft)?;
         if draft == before {
             return Ok((answer, None, is_renewed));
         }
-        let mut next = Now {
-            look: state.look.clone(),
+        let mut next = SessionState {
+            cached: state.cached.clone(),
             revision: state.revision,
             updated_at_ms: now_ms(),
             draft,
         };
-        if let Some((look, is_chosen)) = self.chosen(&state, stage, &next.draft.selection) {
-            if is_chosen || !look.since(&state.look).lists_same {
+        if let Some((cached, is_chosen)) = self.chosen(&state, snapshot, &next.draft.selection) {
+            if is_chosen || !cached.since(&state.cached).lists_same {
                 next.revision += 1;
             }
-            next.look = look;
+            next.cached = cached;
         }
         Ok((answer, Some(next), is_renewed))
     }
 
     /// Brings a change into force that has been decided and stored.
-    pub(crate) fn adopt(&self, stage: &ArcSwap<Stage>, next: Now) {
+    pub(crate) fn adopt(&self, published: &PublishedSnapshot, next: SessionState) {
         let mut state = self.state();
-        let stage = &*stage.load();
-        self.renew(&mut state, stage);
-        let chosen = self.chosen(&state, stage, &next.draft.selection);
+        let snapshot = &*published.load();
+        self.renew(&mut state, snapshot);
+        let chosen = self.chosen(&state, snapshot, &next.draft.selection);
         state.about = next.draft.about;
         state.servers = next.draft.servers;
         state.updated_at_ms = next.updated_at_ms;
-        if let Some((look, is_chosen)) = chosen {
-            self.step(&mut state, look, Cause::Session, is_chosen, next.updated_at_ms);
+        if let Some((cached, is_chosen)) = chosen {
+            self.step(&mut state, cached, Cause::Session, is_chosen, next.updated_at_ms);
         }
     }
 
     /// What another selection shows, and whether it is another choice; `None` for the same selection.
     fn chosen(
         &self,
-        state: &State,
-        stage: &Stage,
+        state: &Inner,
+        snapshot: &Snapshot,
         selection: &Selection,
-    ) -> Option<(Arc<Look>, bool)> {
-        let before = state.look.view.selection();
+    ) -> Option<(Arc<CachedView>, bool)> {
+        let before = state.cached.view.selection();
         if *selection == **before {
             return None;
         }
         // That it brings servers now changes nothing by itself: their tools do, when they come.
         let is_chosen = !selection.chooses_same(before);
-        let past = state.look.view.past();
-        Some((stage.look(&self.scope, &Arc::new(selection.clone()), past), is_chosen))
+        let past = state.cached.view.past();
+        Some((snapshot.view(&self.scope, &Arc::new(selection.clone()), past), is_chosen))
     }
 
-    /// Takes another look, and a step of the revision where that shows something else (or must).
+    /// Takes another view, and a step of the revision where that shows something else (or must).
     fn step(
         &self,
-        state: &mut State,
-        look: Arc<Look>,
+        state: &mut Inner,
+        cached: Arc<CachedView>,
         cause: Cause,
         must: bool,
         at_ms: i64,
     ) -> bool {
-        let compared = look.since(&state.look);
+        let compared = cached.since(&state.cached);
         if compared.lists_same && !must {
-            state.look = look;
+            state.cached = cached;
             return false;
         }
-        let before = std::mem::replace(&mut state.look, look);
+        let before = std::mem::replace(&mut state.cached, cached);
         state.revision += 1;
         state.updated_at_ms = at_ms;
         if state.steps.len() == KEPT_STEPS {
@@ -396,20 +395,20 @@ impl Session {
     }
 
     /// What was seen at a revision, while that is remembered.
-    pub fn look_of(&self, revision: u64) -> Option<Arc<Look>> {
+    pub fn view_at(&self, revision: u64) -> Option<Arc<CachedView>> {
         let state = self.state();
         if revision == state.revision {
-            return Some(state.look.clone());
+            return Some(state.cached.clone());
         }
         state.steps.iter().find(|step| step.revision == revision + 1)?.before.clone()
     }
 }
 
-impl State {
+impl Inner {
     fn draft(&self) -> Draft {
         Draft {
             about: self.about.clone(),
-            selection: Selection::clone(self.look.view.selection()),
+            selection: Selection::clone(self.cached.view.selection()),
             servers: self.servers.clone(),
         }
     }

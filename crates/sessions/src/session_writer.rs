@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use switchboard_store::{SessionBatch, Store, StoreError, StoreFailure, StoredClient};
 use tokio::sync::mpsc;
 
-use crate::keeper::{Acknowledged, Changed, Note, Wanted, lock};
-use crate::kept::{snapshot, stored};
-use crate::session::{Now, Session, SessionKind};
-use crate::stage::Stage;
+use crate::session::{Session, SessionKind, SessionState};
+use crate::session_rows::{snapshot, stored};
+use crate::write_queue::{Acknowledged, Changed, Note, Wanted, lock};
+use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
 /// What is remembered of notes that could not be written yet, of each kind. What comes when that is full is lost: a
@@ -19,7 +18,7 @@ const MOST_NOTED: usize = 16_384;
 
 pub(crate) struct SessionWriter {
     store: Store,
-    stage: Arc<ArcSwap<Stage>>,
+    published: PublishedSnapshot,
     changed: Changed,
     noted: Noted,
     /// Snapshots that are known to be in the store.
@@ -37,8 +36,8 @@ struct Noted {
 }
 
 impl SessionWriter {
-    pub(crate) fn new(store: Store, stage: Arc<ArcSwap<Stage>>, changed: Changed) -> Self {
-        Self { store, stage, changed, noted: Noted::default(), written: HashSet::new() }
+    pub(crate) fn new(store: Store, published: PublishedSnapshot, changed: Changed) -> Self {
+        Self { store, published, changed, noted: Noted::default(), written: HashSet::new() }
     }
 
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Note>) {
@@ -116,12 +115,12 @@ impl SessionWriter {
         }
     }
 
-    fn add_session(&self, batch: &mut SessionBatch, session: &Session, now: &Now) {
-        let digest = now.look.digest();
+    fn add_session(&self, batch: &mut SessionBatch, session: &Session, now: &SessionState) {
+        let digest = now.cached.digest();
         let is_known = self.written.contains(digest)
             || batch.snapshots.iter().any(|snapshot| snapshot.digest == digest);
         if !is_known {
-            batch.snapshots.push(snapshot(&now.look));
+            batch.snapshots.push(snapshot(&now.cached));
         }
         batch.sessions.push(stored(session, now));
     }
@@ -129,11 +128,11 @@ impl SessionWriter {
     fn bring_into_force(&mut self, write: Acknowledged) {
         match write {
             Acknowledged::Change { session, next } => {
-                let (revision, digest) = (next.revision, next.look.digest().to_owned());
-                session.adopt(&self.stage, *next);
+                let (revision, digest) = (next.revision, next.cached.digest().to_owned());
+                session.adopt(&self.published, *next);
                 let now = session.now();
                 // The catalog changed while the session was being stored: then it took one more step.
-                if now.revision != revision || now.look.digest() != digest {
+                if now.revision != revision || now.cached.digest() != digest {
                     lock(&self.changed).insert(session.id.clone(), session);
                 }
             }

@@ -14,9 +14,9 @@ use switchboard_model::{
 };
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
-use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, Stage};
+use switchboard_runtime::{PublishedSnapshot, Snapshot};
+use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions};
 use switchboard_store::{Store, StoredClient};
-use switchboard_view::Index;
 
 fn tool(name: &str) -> Arc<CatalogTool> {
     let (server, tool) = name.split_once('.').unwrap();
@@ -35,8 +35,17 @@ fn tool(name: &str) -> Arc<CatalogTool> {
     })
 }
 
-fn stage_in(mode: ExposureMode, tools: &[&str]) -> Arc<Stage> {
-    let catalog = Catalog::new(1, tools.iter().map(|name| tool(name)).collect());
+fn catalog(tools: &[&str]) -> Arc<Catalog> {
+    Arc::new(Catalog::new(1, tools.iter().map(|name| tool(name)).collect()))
+}
+
+/// Puts these tools into force.
+fn show(sessions: &Sessions, tools: &[&str]) {
+    sessions.published().replace_catalog(catalog(tools));
+    sessions.refresh_all();
+}
+
+fn published_in(mode: ExposureMode, tools: &[&str]) -> PublishedSnapshot {
     let pair = ToolsetPlan {
         name: "pair".into(),
         description: "Two".into(),
@@ -46,16 +55,15 @@ fn stage_in(mode: ExposureMode, tools: &[&str]) -> Arc<Stage> {
     };
     let plan = Plan { toolsets: vec![pair], ..Plan::default() };
     let exposure = Exposure { mode, ..Exposure::default() };
-    let index = Index::new(&catalog, &plan);
-    Arc::new(Stage::new(Arc::new(catalog), index, exposure, Vec::new()))
+    PublishedSnapshot::new(Snapshot::of_catalog(Arc::new(plan), exposure, catalog(tools)))
 }
 
-fn stage(tools: &[&str]) -> Arc<Stage> {
-    stage_in(ExposureMode::Legacy, tools)
+fn published(tools: &[&str]) -> PublishedSnapshot {
+    published_in(ExposureMode::Legacy, tools)
 }
 
 async fn sessions(tools: &[&str]) -> Sessions {
-    Sessions::new(Store::in_memory().await.unwrap(), stage(tools))
+    Sessions::new(Store::in_memory().await.unwrap(), published(tools))
 }
 
 async fn create(sessions: &Sessions, name: &str) -> Arc<Session> {
@@ -63,7 +71,7 @@ async fn create(sessions: &Sessions, name: &str) -> Arc<Session> {
 }
 
 fn names(session: &Session) -> Vec<String> {
-    let look = session.now().look;
+    let look = session.now().cached;
     look.view.tools().map(|entry| entry.name.as_deref().unwrap().to_owned()).collect()
 }
 
@@ -99,9 +107,9 @@ async fn every_effective_change_is_one_step_and_no_other_is() {
             "{what}"
         );
     }
-    sessions.set_stage(stage(&["crm.b", "crm.a", "crm.c"]));
+    show(&sessions, &["crm.b", "crm.a", "crm.c"]);
     assert_eq!(session.revision(), 8, "another order of the catalog is no change");
-    sessions.set_stage(stage(&["crm.x", "crm.b", "crm.a", "crm.c"]));
+    show(&sessions, &["crm.x", "crm.b", "crm.a", "crm.c"]);
     assert_eq!((session.revision(), names(&session).last().unwrap().as_str()), (9, "crm__x"));
     let steps = session.steps_after(7).unwrap();
     let told: Vec<_> = steps.iter().map(|step| (step.revision, step.cause)).collect();
@@ -153,11 +161,12 @@ async fn a_change_that_cannot_be_leaves_everything_as_it_was() {
 async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
     let sessions = sessions(&["crm.a", "crm.b"]).await;
     let (one, other) = (create(&sessions, "one").await, create(&sessions, "other").await);
-    let together = |one: &Session, other: &Session| Arc::ptr_eq(&one.now().look, &other.now().look);
+    let together =
+        |one: &Session, other: &Session| Arc::ptr_eq(&one.now().cached, &other.now().cached);
     assert!(together(&one, &other));
     for provider in Provider::ALL {
         let (mine, theirs) =
-            (one.now().look.rendering(provider), other.now().look.rendering(provider));
+            (one.now().cached.rendering(provider), other.now().cached.rendering(provider));
         assert!(Arc::ptr_eq(&mine, &theirs), "{provider}");
         assert_eq!(mine.json().as_ptr(), theirs.json().as_ptr(), "{provider}");
     }
@@ -165,7 +174,7 @@ async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
     assert!(!together(&one, &other));
     sessions.change(&other, None, toolset("pair", false)).await.unwrap();
     assert!(together(&one, &other));
-    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    show(&sessions, &["crm.c", "crm.a", "crm.b"]);
     assert!(together(&one, &other));
     assert_eq!(names(&one), ["crm__c"]);
 }
@@ -175,14 +184,14 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     let sessions = sessions(&["crm.a", "crm.b"]).await;
     let session = create(&sessions, "s").await;
     sessions.change(&session, None, toolset("pair", false)).await.unwrap();
-    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    show(&sessions, &["crm.c", "crm.a", "crm.b"]);
     sessions.change(&session, None, toolset("pair", true)).await.unwrap();
     let before = (session.revision(), names(&session), session.now().draft);
     assert_eq!(before.1, ["crm__c", "crm__a", "crm__b"]);
-    sessions.keeper.flush().await;
+    sessions.writes.flush().await;
 
     let asleep = async |session: Arc<Session>, sessions: &Sessions| {
-        sessions.keeper.flush().await;
+        sessions.writes.flush().await;
         drop(session);
         sessions.let_go();
         sessions.find("s").await.unwrap().unwrap()
@@ -191,11 +200,11 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     assert_eq!((woken.revision(), names(&woken), woken.now().draft), before);
 
     // What changed meanwhile is one step, however often it did.
-    sessions.keeper.flush().await;
+    sessions.writes.flush().await;
     drop(woken);
     sessions.let_go();
-    sessions.set_stage(stage(&["crm.x", "crm.a", "crm.b"]));
-    sessions.set_stage(stage(&["crm.x", "crm.y", "crm.a", "crm.b"]));
+    show(&sessions, &["crm.x", "crm.a", "crm.b"]);
+    show(&sessions, &["crm.x", "crm.y", "crm.a", "crm.b"]);
     let woken = sessions.find("s").await.unwrap().unwrap();
     assert_eq!(woken.revision(), before.0 + 1);
     assert_eq!(names(&woken), ["crm__a", "crm__b", "crm__x", "crm__y"]);
@@ -215,15 +224,15 @@ async fn a_follower_hears_of_every_step() {
     assert_eq!(*news.borrow_and_update(), 2);
     sessions.change(&session, None, toolset("pair", false)).await.unwrap();
     assert!(!news.has_changed().unwrap());
-    let before = session.look_of(1).unwrap();
+    let before = session.view_at(1).unwrap();
     assert_eq!(before.view.tools().count(), 2);
     for step in 0..100 {
         sessions.change(&session, None, toolset("pair", step % 2 == 0)).await.unwrap();
     }
-    assert!(session.look_of(1).is_none(), "old tools are not kept for ever");
+    assert!(session.view_at(1).is_none(), "old tools are not kept for ever");
     assert!(session.steps_after(1).is_none());
     assert_eq!(session.steps_after(session.revision() - 1).unwrap().len(), 1);
-    assert!(session.look_of(session.revision() - 1).is_some());
+    assert!(session.view_at(session.revision() - 1).is_some());
 }
 
 #[tokio::test]
@@ -268,8 +277,8 @@ async fn names_are_taken_once_and_room_is_bounded() {
 #[tokio::test]
 async fn the_session_of_a_client_does_not_give_its_id_away() {
     let store = Store::in_memory().await.unwrap();
-    let stage = stage_in(ExposureMode::Dynamic, &["crm.a"]);
-    let sessions = Sessions::new(store, stage);
+    let published = published_in(ExposureMode::Dynamic, &["crm.a"]);
+    let sessions = Sessions::new(store, published);
     let session = sessions.for_client("very-secret", "me", Arc::default());
     assert!(session.id.starts_with("mcp-") && !session.id.contains("secret"), "{}", session.id);
     assert_eq!(sessions.list(None).await.unwrap(), [], "nobody finds it before it is stored");
@@ -291,7 +300,7 @@ async fn the_session_of_a_client_does_not_give_its_id_away() {
 async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
-    let sessions = Sessions::new(store.clone(), stage(&["crm.a", "crm.b"]));
+    let sessions = Sessions::new(store.clone(), published(&["crm.a", "crm.b"]));
     let (changed, ended) = (create(&sessions, "changed").await, create(&sessions, "ended").await);
     let follower = changed.follow();
     let before = changed.now();
@@ -312,7 +321,7 @@ async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
         assert_eq!(failure.reason, "its database was locked for too long");
     }
     // A step of the catalog is nobody's request; it is written when that can be done.
-    sessions.set_stage(stage(&["crm.a", "crm.b", "crm.c"]));
+    show(&sessions, &["crm.a", "crm.b", "crm.c"]);
     assert_eq!((changed.revision(), names(&changed).len()), (2, 3));
     assert_eq!(changed.now().draft, before.draft);
     assert_eq!(follower.has_changed().unwrap(), true, "of the catalog alone");
@@ -322,7 +331,7 @@ async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
     other.execute("ROLLBACK").await.unwrap();
     let mut outages = store.outages();
     outages.wait_for(Option::is_none).await.unwrap();
-    sessions.keeper.flush().await;
+    sessions.writes.flush().await;
     let stored = store.session("changed").await.unwrap().unwrap();
     assert_eq!(stored.tools_revision, 2, "what was noted is written after the outage");
     create(&sessions, "made").await;

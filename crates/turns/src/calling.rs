@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
-use switchboard_gateway::{Gateway, SessionCall, SessionReply};
 use switchboard_model::{Caller, Face};
 use switchboard_render::Rendering;
-use switchboard_sessions::{Look, Session};
+use switchboard_runtime::CachedView;
+use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 use switchboard_view::MetaTool;
 use tokio::sync::mpsc;
 
@@ -37,14 +37,14 @@ pub(crate) fn restore_arguments(reply: &mut Reply, shown: &Rendering) {
 
 /// Runs a call as the session allows it now, if the model had been shown its tool.
 pub(crate) async fn call(
-    gateway: Arc<Gateway>,
+    sessions: Arc<SessionService>,
     session: Arc<Session>,
-    seen: Arc<Look>,
+    seen: Arc<CachedView>,
     call: ToolCall,
     watchers: mpsc::Sender<TurnEvent>,
 ) -> Called {
     let (progress, mut news) = mpsc::channel(PROGRESS);
-    let running = gateway.call_in(
+    let running = sessions.call_in(
         &session,
         SessionCall {
             tool: call.name.clone(),

@@ -10,11 +10,11 @@ use switchboard_chat::{
     Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, ToolCall,
     ToolReturn, Turn, TurnEvent, TurnStatus, Usage,
 };
-use switchboard_gateway::Gateway;
 use switchboard_model::ModelSettings;
 use switchboard_providers::{Endpoint, ModelStream, Providers};
 use switchboard_render::Provider;
-use switchboard_sessions::{Look, Session};
+use switchboard_runtime::CachedView;
+use switchboard_sessions::{Session, SessionService};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
 use switchboard_wire::{Ask, Tools, refuses_json_schema};
 use tokio::sync::{mpsc, watch};
@@ -39,7 +39,7 @@ const SPREAD_FROM: Duration = Duration::from_millis(400);
 
 /// A turn that runs.
 pub(crate) struct Driver {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) sessions: Arc<SessionService>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) session: Arc<Session>,
     pub(crate) live: Arc<LiveTurn>,
@@ -58,7 +58,7 @@ pub(crate) struct Driver {
 #[derive(Default)]
 pub(crate) struct State {
     /// The tools that the model sees, until the turn is over or somebody wants it otherwise.
-    seen: Option<(Arc<Look>, u64)>,
+    seen: Option<(Arc<CachedView>, u64)>,
     /// Who is asked, likewise.
     asked: Option<(Arc<Endpoint>, Source)>,
     request: Option<Request>,
@@ -88,7 +88,7 @@ struct Request {
     messages: Option<Vec<Message>>,
     tools: Tools,
     replay: Range<usize>,
-    seen: Arc<Look>,
+    seen: Arc<CachedView>,
     revision: u64,
     asked_at: Instant,
     span: Span,
@@ -196,11 +196,12 @@ impl Driver {
                 }
                 Action::Call(call) => {
                     let seen = self.state.seen.as_ref().map(|(look, _)| look.clone());
-                    let seen = seen.unwrap_or_else(|| self.gateway.sessions().look(&self.session));
-                    let (gateway, session) = (self.gateway.clone(), self.session.clone());
+                    let seen =
+                        seen.unwrap_or_else(|| self.sessions.sessions().view_of(&self.session));
+                    let (sessions, session) = (self.sessions.clone(), self.session.clone());
                     let tell = tell.clone();
                     let task =
-                        calls.spawn(calling::call(gateway, session, seen, call.clone(), tell));
+                        calls.spawn(calling::call(sessions, session, seen, call.clone(), tell));
                     self.state.running.insert(task.id(), call);
                 }
                 Action::StopCalls => calls.shutdown().await,
@@ -299,11 +300,11 @@ impl Driver {
     }
 
     /// The tools that this turn shows: those of its beginning, unless somebody wanted others to be shown at once.
-    fn look(&mut self) -> (Arc<Look>, u64) {
+    fn look(&mut self) -> (Arc<CachedView>, u64) {
         let seen = self.state.seen.get_or_insert_with(|| {
-            self.gateway.sessions().look(&self.session);
+            self.sessions.sessions().view_of(&self.session);
             let now = self.session.now();
-            (now.look, now.revision)
+            (now.cached, now.revision)
         });
         seen.clone()
     }

@@ -8,10 +8,9 @@ use std::time::Duration;
 use switchboard_chat::{
     History, Message, Overlay, Problem, Said, Turn, TurnEvent, TurnLimits, TurnStatus, Usage,
 };
-use switchboard_gateway::Gateway;
 use switchboard_providers::Providers;
 use switchboard_runtime::Board;
-use switchboard_sessions::Session;
+use switchboard_sessions::{Session, SessionService};
 use switchboard_store::Store;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -40,7 +39,7 @@ const LONGEST_NAME: usize = 48;
 
 /// The turns of a board.
 pub struct Turns {
-    gateway: Arc<Gateway>,
+    sessions: Arc<SessionService>,
     providers: Arc<Providers>,
     store: Store,
     book: Mutex<Book>,
@@ -66,11 +65,11 @@ impl std::fmt::Debug for Turns {
 }
 
 impl Turns {
-    /// Turns of the sessions of a gateway. `environment` knows variables by their names: some providers have their keys
+    /// Turns of the sessions of a sessions. `environment` knows variables by their names: some providers have their keys
     /// there. [`Turns::shutdown`] ends them.
     pub fn start(
         board: &Arc<Board>,
-        gateway: Arc<Gateway>,
+        sessions: Arc<SessionService>,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Arc<Self> {
         // Before the plan is read: a reload between would be overlooked.
@@ -78,7 +77,7 @@ impl Turns {
         let mut plan = board.plan();
         let providers = Arc::new(Providers::new(&plan.providers, environment));
         let turns = Arc::new(Self {
-            gateway,
+            sessions,
             providers: providers.clone(),
             store: board.store().clone(),
             book: Mutex::default(),
@@ -225,7 +224,7 @@ impl Turns {
             ..limits
         };
         Ok(Driver {
-            gateway: self.gateway.clone(),
+            sessions: self.sessions.clone(),
             providers: self.providers.clone(),
             session: session.clone(),
             turn: Turn::new(live.id.clone(), messages, limits),

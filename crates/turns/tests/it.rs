@@ -7,20 +7,19 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::{Block, History, Message, Reply, TurnStatus};
-use switchboard_gateway::Gateway;
 use switchboard_model::{
-    Exposure, ExposureMode, LocalToolChoice, Plan, ProviderAuth, ProviderKind, ProviderPlan,
-    Secret, ToolEntry, ToolSchemaForm,
+    LocalToolChoice, Plan, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolEntry,
+    ToolSchemaForm,
 };
-use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory};
-use switchboard_sessions::{Change, Session};
+use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory};
+use switchboard_sessions::{Change, Session, SessionService};
 use switchboard_store::Store;
 use switchboard_test_support::model_backends::{Backend, FakeBackends, Step};
 use switchboard_turns::{LiveTurn, NewTurn, TurnError, Turns, Words};
 
 struct Bench {
     board: Arc<Board>,
-    gateway: Arc<Gateway>,
+    sessions: Arc<SessionService>,
     turns: Arc<Turns>,
     session: Arc<Session>,
 }
@@ -37,18 +36,15 @@ async fn bench_with(providers: Vec<ProviderPlan>) -> Bench {
         store: Store::in_memory().await.unwrap(),
         memory: Memory::Keep,
         local_tools: LocalTools::built_in(),
+        exposure: ExposureRule::default(),
         guard: None,
     };
     let board = Board::start(plan, options, |_| {}).await.unwrap();
-    let all = |_: &Plan| {
-        let (mode, tool_sets) = (ExposureMode::Legacy, Vec::new());
-        Ok(Exposure { mode, tool_sets, reason: "a test".into() })
-    };
-    let gateway = Gateway::start(board.clone(), Box::new(all)).unwrap();
-    let turns = Turns::start(&board, gateway.clone(), &|_| None);
+    let sessions = SessionService::start(board.clone());
+    let turns = Turns::start(&board, sessions.clone(), &|_| None);
     let session =
-        gateway.new_session(Some("s"), "local", Change::default(), Duration::ZERO).await.unwrap();
-    Bench { board, gateway, turns, session }
+        sessions.new_session(Some("s"), "local", Change::default(), Duration::ZERO).await.unwrap();
+    Bench { board, sessions, turns, session }
 }
 
 impl Bench {
@@ -58,7 +54,7 @@ impl Bench {
 
     async fn end(self) {
         self.turns.shutdown(Duration::ZERO).await;
-        self.gateway.shutdown().await;
+        self.sessions.shutdown().await;
         self.board.shutdown(Duration::ZERO).await;
     }
 }

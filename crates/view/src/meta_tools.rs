@@ -436,3 +436,26 @@ pub fn unknown_tool(name: &str, nearest: &[&str]) -> String {
         }
     }
 }
+
+/// Says why a tool that is known cannot be called, and how that can be changed.
+pub fn not_enabled(view: &View, entry: &Entry, sets: &[&str], has_session: bool) -> String {
+    let name = entry.name.as_deref().unwrap_or_default();
+    if view.is_switched_off(entry) || sets.is_empty() {
+        return switched_off(entry);
+    }
+    let which = match sets {
+        [one] => format!("toolset '{one}', which is not"),
+        many => format!("the toolsets {}, none of which is", many.join(", ")),
+    };
+    let first = sets.first().copied().unwrap_or_default();
+    let way_out = match (view.mode(), has_session) {
+        (ExposureMode::Dynamic, true) => {
+            format!(
+                "call enable_toolset with {{\"toolsetName\":\"{first}\"}} first, or use call_tool"
+            )
+        }
+        (ExposureMode::Dynamic, false) => "run it with call_tool".to_owned(),
+        _ => "`switchboard session enable` switches one on".to_owned(),
+    };
+    format!("tool '{name}' is in {which} enabled in this session: {way_out}")
+}

@@ -19,9 +19,9 @@ const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
     &["schema", "config", "registry", "protocol", "chat", "near"],
     &["view", "render", "mcp", "store"],
-    &["auth", "runtime", "sessions", "wire"],
-    &["gateway", "providers"],
-    &["turns"],
+    &["auth", "runtime", "wire"],
+    &["sessions", "providers"],
+    &["gateway", "turns"],
     &["http"],
     &["cli"],
 ];

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use switchboard_http::present;
-use switchboard_runtime::Memory;
+use switchboard_runtime::{ExposureRule, Memory};
 
 use crate::args::{CheckArguments, Globals};
 use crate::embedded::{config_source, end_board, load_config, open_store, start_board};
@@ -33,7 +33,7 @@ pub(crate) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let store = open_store(globals).await?;
-    let board = start_board(loaded.plan, store, Memory::ReadOnly).await?;
+    let board = start_board(loaded.plan, store, Memory::ReadOnly, ExposureRule::default()).await?;
     let (servers, readiness) = (present::servers(&board), present::readiness(&board));
     if output.is_json() {
         let document = json!({"file": file, "warnings": warnings, "readiness": readiness, "servers": servers.servers});

@@ -9,7 +9,7 @@ use serde::Serialize;
 use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::{Plan, ProviderKind, ServerPlan, Sharing, ToolList, render_duration};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
-use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartFailure};
+use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
 
 use crate::args::Globals;
@@ -189,6 +189,7 @@ async fn look_at_admission(plan: Plan) -> Result<Vec<Finding>, Failure> {
         store: Store::in_memory().await?,
         memory: Memory::ReadOnly,
         local_tools: LocalTools::built_in(),
+        exposure: ExposureRule::default(),
         guard: own_program(),
     };
     match Board::start(plan, options, |_| {}).await {

@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::Cell;
 use serde_json::json;
 use switchboard_api::ServerView;
 use switchboard_auth::Gatekeeper;
-use switchboard_http::{BoardPlace, Doors, ServeOptions, is_loopback, present};
+use switchboard_gateway::Gateway;
+use switchboard_http::{BoardPlace, HostPolicy, ServeOptions, is_loopback, present};
 use switchboard_runtime::{Board, Memory, watch_config};
+use switchboard_sessions::SessionService;
 use switchboard_telemetry::install_metrics;
 use switchboard_turns::Turns;
 use tokio::net::TcpListener;
@@ -21,10 +24,10 @@ use tokio_util::task::TaskTracker;
 use crate::args::{Globals, ServeArguments};
 use crate::embedded::{
     config_source, finish_start, gatekeeper_options, load_config, open_board, open_store,
-    start_gateway,
 };
 use crate::failure::Failure;
 use crate::file_limit;
+use crate::mcp_endpoint::GatewayEndpoint;
 use crate::output::{Output, cell};
 
 pub(crate) async fn run(
@@ -44,20 +47,24 @@ pub(crate) async fn run(
     let address = listener.local_addr().map_err(|error| Failure::start(error.to_string()))?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let starting = open_board(plan.clone(), store, Memory::Keep).await?;
+    let exposure = wanted.exposure.rule();
+    let starting = open_board(plan.clone(), store, Memory::Keep, exposure).await?;
     let board = starting.board().clone();
-    let gateway = start_gateway(&board, wanted.exposure.clone())?;
-    let place = BoardPlace::starting(gateway.clone());
+    let sessions = SessionService::start(board.clone());
+    let gateway = Gateway::start(sessions.clone());
+    let place = BoardPlace::default();
     let drain = Duration::from_secs(wanted.drain);
-    let doors = Doors {
+    let hosts = HostPolicy {
         hosts: plan.security.allowed_hosts.clone(),
         origins: plan.security.allowed_origins.clone(),
         is_wide,
     };
-    let options = ServeOptions { board: place.clone(), metrics, doors, gatekeeper, drain };
+    let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, drain };
     // Who watches over us hears from us at once, however long the servers take.
     let serving = async {
-        let served = switchboard_http::serve(listener, options, stop.clone().cancelled_owned());
+        let endpoint = Arc::new(GatewayEndpoint(gateway.clone()));
+        let stopped = stop.clone().cancelled_owned();
+        let served = switchboard_http::serve(listener, options, endpoint, stopped);
         let served = served.await;
         stop.cancel();
         served
@@ -73,8 +80,8 @@ pub(crate) async fn run(
             gateway.end_streams();
             stop.cancel();
         })?;
-        let turns = Turns::start(&board, gateway.clone(), &|name| std::env::var(name).ok());
-        place.fill(board.clone(), gateway.clone(), turns.clone());
+        let turns = Turns::start(&board, sessions.clone(), &|name| std::env::var(name).ok());
+        place.fill(board.clone(), sessions.clone(), turns.clone());
         show_start(&board, &format!("http://{address}"), output);
         tasks.spawn(watch_config(board, config_source(globals), stop.clone()));
         stop.cancelled().await;
@@ -92,6 +99,7 @@ pub(crate) async fn run(
         Ok(None) | Err(_) => Duration::ZERO,
     };
     gateway.shutdown().await;
+    sessions.shutdown().await;
     board.shutdown(left).await;
     worked?;
     served.map_err(|error| Failure::start(format!("serving ended: {error}")))?;

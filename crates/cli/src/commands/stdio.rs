@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use switchboard_gateway::Gateway;
 use switchboard_runtime::{Memory, watch_config};
+use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;
 
 use crate::args::{Globals, StdioArguments, of_flag};
 use crate::commands::serve::stop_on_signals;
 use crate::commands::stdio_bridge;
-use crate::embedded::{
-    config_source, finish_start, load_config, open_board, open_store, start_gateway,
-};
+use crate::embedded::{config_source, finish_start, load_config, open_board, open_store};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -51,9 +51,10 @@ pub(crate) async fn run(
     let store = open_store(globals).await?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
-    let starting = open_board(plan, store, Memory::Keep).await?;
+    let starting = open_board(plan, store, Memory::Keep, wanted.exposure.rule()).await?;
     let board = starting.board().clone();
-    let gateway = start_gateway(&board, wanted.exposure.clone())?;
+    let sessions = SessionService::start(board.clone());
+    let gateway = Gateway::start(sessions.clone());
     // The client is answered while the servers are being connected; what needs their tools waits.
     let failing = async {
         match finish_start(starting).await {
@@ -98,6 +99,7 @@ pub(crate) async fn run(
     };
     stop.cancel();
     gateway.shutdown().await;
+    sessions.shutdown().await;
     board.shutdown(DRAIN).await;
     served?;
     // A reader that blocks on standard input cannot be waited for.

@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let backend = SessionBackend::open(globals, output).await?;
     let list = match &backend {
         SessionBackend::Remote(remote) => remote.get::<ToolsetList>(&["toolsets"], &[]).await,
-        SessionBackend::Embedded(_, gateway, _) => Ok(present_sessions::toolsets(gateway)),
+        SessionBackend::Embedded(_, sessions, _) => Ok(present_sessions::toolsets(sessions)),
     };
     backend.close().await;
     let list = list?;

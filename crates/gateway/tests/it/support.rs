@@ -15,7 +15,8 @@ use switchboard_auth::Principal;
 use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposure};
 use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_model::Plan;
-use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartingBoard};
+use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
+use switchboard_sessions::SessionService;
 use switchboard_store::Store;
 use switchboard_test_support::{ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -141,13 +142,16 @@ impl World {
             store: Store::in_memory().await.unwrap(),
             memory: Memory::Keep,
             local_tools: LocalTools::built_in(),
+            exposure: ExposureRule::new(|plan| {
+                let silent = ExposureSource::default();
+                resolve_exposure(&silent, &silent, plan)
+            }),
             guard: None,
         };
         let starting = Board::open(plan, options).await.unwrap();
         let board = starting.board().clone();
-        let silent = ExposureSource::default();
-        let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
-        let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
+        let sessions = SessionService::start(board.clone());
+        let gateway = Gateway::start(sessions);
         (Self { board, gateway, principal: Principal::local() }, starting)
     }
 

@@ -165,7 +165,7 @@ async fn everything_that_is_wrong_with_a_start_is_said_at_once() {
                 let server = violation.server().map_or("local", |name| name.as_str());
                 format!("{server}.{}", violation.tool())
             }
-            StartFailure::Store(error) => error.to_string(),
+            other => other.to_string(),
         })
         .collect();
     reasons.sort();

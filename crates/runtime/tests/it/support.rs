@@ -10,7 +10,8 @@ use serde_json::Value;
 use switchboard_config::{Input, SourceFile, load};
 use switchboard_model::{CallError, CallRecord, Caller, Face, Plan, ServerState};
 use switchboard_runtime::{
-    Board, BoardOptions, CallReport, CallRequest, LocalTools, Memory, ServerStatus, StartError,
+    Board, BoardOptions, CallReport, CallRequest, ExposureRule, LocalTools, Memory, ServerStatus,
+    StartError,
 };
 use switchboard_store::{CallFilter, Store};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
@@ -91,6 +92,7 @@ pub(crate) async fn options() -> BoardOptions {
         store: Store::in_memory().await.unwrap(),
         memory: Memory::Keep,
         local_tools: LocalTools::built_in(),
+        exposure: ExposureRule::default(),
         guard: None,
     }
 }

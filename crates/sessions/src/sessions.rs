@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
 use base64::Engine;
 use switchboard_model::ServerName;
 use switchboard_store::{Store, StoredClient, StoredSession};
@@ -11,10 +10,10 @@ use switchboard_view::{Scope, Switched, View};
 
 use crate::change::Change;
 use crate::error::SessionError;
-use crate::keeper::{Acknowledged, Keeper, lock, now_ms};
-use crate::kept;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
-use crate::stage::{Look, Stage};
+use crate::session_rows;
+use crate::write_queue::{Acknowledged, WriteQueue, lock, now_ms};
+use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
 
 /// Ids of sessions of clients begin so.
 const CLIENT_PREFIX: &str = "mcp-";
@@ -61,81 +60,74 @@ impl Drop for Reservation {
 /// The sessions of this process and those that the store keeps for it.
 #[derive(Debug)]
 pub struct Sessions {
-    stage: Arc<ArcSwap<Stage>>,
-    /// Sessions that somebody uses just now.
+    published: PublishedSnapshot,
+    /// Sessions that are in use.
     present: Mutex<HashMap<Arc<str>, Arc<Session>>>,
     /// Names of sessions that are being made.
     reserved: Reserved,
-    pub keeper: Keeper,
+    pub writes: WriteQueue,
     open_scope: Arc<Scope>,
 }
 
 impl Sessions {
-    pub fn new(store: Store, stage: Arc<Stage>) -> Self {
-        let stage = Arc::new(ArcSwap::new(stage));
+    pub fn new(store: Store, published: PublishedSnapshot) -> Self {
         Self {
-            keeper: Keeper::start(store, Arc::clone(&stage)),
-            stage,
+            writes: WriteQueue::start(store, published.clone()),
+            published,
             present: Mutex::default(),
             reserved: Reserved::default(),
             open_scope: Arc::default(),
         }
     }
 
-    pub fn stage(&self) -> Arc<Stage> {
-        self.stage.load_full()
+    /// Where sessions find the snapshot in force.
+    pub fn published(&self) -> &PublishedSnapshot {
+        &self.published
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.load_full()
     }
 
     fn present(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has every session look at what there is now. Those that see something else take a step.
-    pub fn set_stage(&self, stage: Arc<Stage>) {
-        self.replace_stage(stage);
-        self.look_again();
-    }
-
-    /// Shows another stage from the next look on.
-    pub fn replace_stage(&self, stage: Arc<Stage>) {
-        self.stage.store(stage);
-    }
-
-    /// Has every session look at the present stage.
-    pub fn look_again(&self) {
+    /// Brings every session in use to the snapshot in force. Those whose tools differ take a step of their revision.
+    pub fn refresh_all(&self) {
         let present: Vec<_> = self.present().values().cloned().collect();
         for session in present {
-            self.look(&session);
+            self.view_of(&session);
         }
     }
 
     /// What a session sees now.
-    pub fn look(&self, session: &Arc<Session>) -> Arc<Look> {
-        self.look_at(&self.stage.load(), session)
+    pub fn view_of(&self, session: &Arc<Session>) -> Arc<CachedView> {
+        self.refresh(&self.published.load(), session)
     }
 
-    fn look_at(&self, stage: &Stage, session: &Arc<Session>) -> Arc<Look> {
-        let (look, is_new) = session.look_at(stage);
+    fn refresh(&self, snapshot: &Snapshot, session: &Arc<Session>) -> Arc<CachedView> {
+        let (cached, is_new) = session.refresh(snapshot);
         if is_new {
-            self.keeper.note_session(session);
+            self.writes.note_session(session);
         }
-        look
+        cached
     }
 
-    /// What a session sees of a stage through a scope, in the session's own order. A session that has seen a later
-    /// stage does not go back: then the look is of that one, if the scope is the session's own.
-    pub fn look_through(
+    /// What a session sees of a snapshot through a scope, in the session's own order. A session that has seen a later
+    /// snapshot does not go back: then the view is of that one, if the scope is the session's own.
+    pub fn view_through(
         &self,
-        stage: &Stage,
+        snapshot: &Snapshot,
         scope: &Arc<Scope>,
         session: &Arc<Session>,
-    ) -> Arc<Look> {
-        let look = self.look_at(stage, session);
+    ) -> Arc<CachedView> {
+        let cached = self.refresh(snapshot, session);
         if Arc::ptr_eq(scope, &session.scope) || *scope == session.scope {
-            return look;
+            return cached;
         }
         let (selection, past) = session.seen();
-        stage.look(scope, &selection, &past)
+        snapshot.view(scope, &selection, &past)
     }
 
     /// Makes a session for somebody; it is stored when this returns. Without a name it gets one that cannot be guessed.
@@ -156,19 +148,19 @@ impl Sessions {
             return Err(SessionError::Taken(id));
         }
         let kind = SessionKind::Endpoint.as_str();
-        if self.keeper.store.count_sessions(owner, kind).await? >= limit as u64 {
+        if self.writes.store.count_sessions(owner, kind).await? >= limit as u64 {
             return Err(SessionError::TooMany);
         }
-        let stage = self.stage();
+        let snapshot = self.snapshot();
         let mut draft =
-            Draft { selection: stage.first_selection(&self.open_scope), ..Draft::default() };
+            Draft { selection: snapshot.first_selection(&self.open_scope), ..Draft::default() };
         let whole =
-            stage.look(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
-        change.apply(&stage, &whole.view, &mut draft)?;
+            snapshot.view(&self.open_scope, &Arc::new(draft.selection.clone()), &Arc::default());
+        change.apply(&snapshot, &whole.view, &mut draft)?;
         draft.selection.owner = (!draft.servers.is_empty()).then(|| id.as_str().into());
-        let session = self.begin(&stage, &id, SessionKind::Endpoint, owner, None, draft);
+        let session = self.begin(&snapshot, &id, SessionKind::Endpoint, owner, None, draft);
         let write = Acknowledged::Begin { session: session.clone(), client: None };
-        self.keeper.write(write, Box::new(reservation)).await?;
+        self.writes.write(write, Box::new(reservation)).await?;
         Ok(self.enter(session))
     }
 
@@ -181,13 +173,13 @@ impl Sessions {
     /// Puts a session that has just been stored among those in use. What changed meanwhile it sees now.
     fn enter(&self, session: Arc<Session>) -> Arc<Session> {
         let session = self.present().entry(session.id.clone()).or_insert(session).clone();
-        self.look(&session);
+        self.view_of(&session);
         session
     }
 
     fn begin(
         &self,
-        stage: &Stage,
+        snapshot: &Snapshot,
         id: &str,
         kind: SessionKind,
         owner: &str,
@@ -206,17 +198,17 @@ impl Sessions {
             created_at_ms: now,
             updated_at_ms: now,
         };
-        Session::begin(stage, beginning)
+        Session::begin(snapshot, beginning)
     }
 
     /// A session for a client of the session era that has just come. Nobody else finds it, and it is not stored, until
     /// [`Self::admit_client`].
     pub fn for_client(&self, client: &str, owner: &str, scope: Arc<Scope>) -> Arc<Session> {
-        let stage = self.stage();
-        let selection = stage.first_selection(&scope);
+        let snapshot = self.snapshot();
+        let selection = snapshot.first_selection(&scope);
         let draft = Draft { selection, ..Draft::default() };
         let id = client_session_id(client);
-        self.begin(&stage, &id, SessionKind::Client, owner, Some(scope), draft)
+        self.begin(&snapshot, &id, SessionKind::Client, owner, Some(scope), draft)
     }
 
     /// Stores a client, with its session where that was made for it alone; returns when both are committed.
@@ -226,10 +218,10 @@ impl Sessions {
         session: &Arc<Session>,
     ) -> Result<(), SessionError> {
         if session.kind != SessionKind::Client {
-            return Ok(self.keeper.put_client(client).await?);
+            return Ok(self.writes.put_client(client).await?);
         }
         let write = Acknowledged::Begin { session: session.clone(), client: Some(client) };
-        self.keeper.write(write, Box::new(())).await?;
+        self.writes.write(write, Box::new(())).await?;
         self.enter(session.clone());
         Ok(())
     }
@@ -237,8 +229,8 @@ impl Sessions {
     /// Takes a client that is served although it is not stored: one that cannot come back after this process.
     pub fn admit_unstored_client(&self, client: StoredClient, session: &Arc<Session>) {
         self.enter(session.clone());
-        self.keeper.note_session(session);
-        self.keeper.note_client(client);
+        self.writes.note_session(session);
+        self.writes.note_client(client);
     }
 
     /// The state that everybody with one credential shares, where the configuration wants that.
@@ -247,10 +239,10 @@ impl Sessions {
         if let Some(session) = self.find(&id).await? {
             return Ok(session);
         }
-        let stage = self.stage();
-        let selection = stage.first_selection(&self.open_scope);
+        let snapshot = self.snapshot();
+        let selection = snapshot.first_selection(&self.open_scope);
         let draft = Draft { selection, ..Draft::default() };
-        let session = self.begin(&stage, &id, SessionKind::Principal, owner, None, draft);
+        let session = self.begin(&snapshot, &id, SessionKind::Principal, owner, None, draft);
         Ok(self.present().entry(session.id.clone()).or_insert(session).clone())
     }
 
@@ -260,7 +252,7 @@ impl Sessions {
         if present.is_some() {
             return Ok(present);
         }
-        let Some(stored) = self.keeper.store.session(id).await? else { return Ok(None) };
+        let Some(stored) = self.writes.store.session(id).await? else { return Ok(None) };
         let session = self.wake(&stored).await?;
         // Two may wake it at the same time; the first one counts.
         Ok(Some(self.present().entry(session.id.clone()).or_insert(session).clone()))
@@ -268,15 +260,16 @@ impl Sessions {
 
     async fn wake(&self, stored: &StoredSession) -> Result<Arc<Session>, SessionError> {
         let tools = match &stored.snapshot {
-            Some(digest) => self.keeper.store.snapshot(digest).await?,
+            Some(digest) => self.writes.store.snapshot(digest).await?,
             None => None,
         };
-        let session = Session::begin(&self.stage(), kept::revived(stored, tools.as_deref()));
+        let session =
+            Session::begin(&self.snapshot(), session_rows::revived(stored, tools.as_deref()));
         // What changed while it was asleep is one step.
-        let is_same = stored.snapshot.as_deref() == Some(session.now().look.digest());
+        let is_same = stored.snapshot.as_deref() == Some(session.now().cached.digest());
         if !is_same && stored.snapshot.is_some() {
             session.note_unseen_step();
-            self.keeper.note_session(&session);
+            self.writes.note_session(&session);
         }
         Ok(session)
     }
@@ -298,8 +291,8 @@ impl Sessions {
         change: Change,
     ) -> Result<(), SessionError> {
         let id = session.id.clone();
-        self.store_change(session, expected, |stage, view, draft| {
-            change.apply(stage, view, draft)?;
+        self.store_change(session, expected, |snapshot, view, draft| {
+            change.apply(snapshot, view, draft)?;
             draft.selection.owner = (!draft.servers.is_empty()).then_some(id);
             Ok(())
         })
@@ -313,8 +306,8 @@ impl Sessions {
         scope: &Arc<Scope>,
         decide: impl FnOnce(&View) -> Result<Switched, String>,
     ) -> Result<Switched, SessionError> {
-        self.store_change(session, None, |stage, view, draft| {
-            let seen = stage.look(scope, view.selection(), view.past());
+        self.store_change(session, None, |snapshot, view, draft| {
+            let seen = snapshot.view(scope, view.selection(), view.past());
             let switched = decide(&seen.view).map_err(SessionError::Refused)?;
             draft.selection = switched.selection.clone();
             Ok(switched)
@@ -326,16 +319,16 @@ impl Sessions {
         &self,
         session: &Arc<Session>,
         expected: Option<u64>,
-        decide: impl FnOnce(&Stage, &View, &mut Draft) -> Result<T, SessionError>,
+        decide: impl FnOnce(&Snapshot, &View, &mut Draft) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let turn = session.turn_to_change().await?;
-        let (answer, next, is_renewed) = session.prepare(&self.stage, expected, decide)?;
+        let (answer, next, is_renewed) = session.prepare(&self.published, expected, decide)?;
         match next {
             Some(next) => {
                 let write = Acknowledged::Change { session: session.clone(), next: Box::new(next) };
-                self.keeper.write(write, Box::new(turn)).await?;
+                self.writes.write(write, Box::new(turn)).await?;
             }
-            None if is_renewed => self.keeper.note_session(session),
+            None if is_renewed => self.writes.note_session(session),
             None => {}
         }
         Ok(answer)
@@ -343,7 +336,7 @@ impl Sessions {
 
     /// The sessions of an owner, or all, oldest first.
     pub async fn list(&self, owner: Option<&str>) -> Result<Vec<Summary>, SessionError> {
-        let stored = self.keeper.store.sessions(owner).await?;
+        let stored = self.writes.store.sessions(owner).await?;
         Ok(stored.iter().map(|stored| self.summary(stored)).collect())
     }
 
@@ -354,7 +347,7 @@ impl Sessions {
                 id: stored.id.clone(),
                 kind: SessionKind::read(&stored.kind),
                 owner: stored.owner.clone(),
-                draft: kept::draft_of(stored),
+                draft: session_rows::draft_of(stored),
                 revision: stored.tools_revision,
                 created_at_ms: stored.created_at_ms,
                 updated_at_ms: stored.updated_at_ms,
@@ -371,7 +364,7 @@ impl Sessions {
     ) -> Result<(), SessionError> {
         let turn = session.turn_to_change().await?;
         let write = Acknowledged::End { session: Some(session.clone()), clients };
-        self.keeper.write(write, Box::new(turn)).await?;
+        self.writes.write(write, Box::new(turn)).await?;
         self.present().remove(&session.id);
         Ok(())
     }
@@ -380,7 +373,7 @@ impl Sessions {
     pub fn expire(&self, session: &Session) {
         self.present().remove(&session.id);
         session.end();
-        self.keeper.note_session_gone(&session.id);
+        self.writes.note_session_gone(&session.id);
     }
 
     /// Lets go of sessions that nobody uses; the store has them. Gives those that brought servers of their own.
@@ -404,8 +397,8 @@ impl Sessions {
         if self.present().contains_key(id) {
             return Ok(BTreeMap::new());
         }
-        let stored = self.keeper.store.session(id).await?;
-        Ok(stored.map(|stored| kept::draft_of(&stored).servers).unwrap_or_default())
+        let stored = self.writes.store.session(id).await?;
+        Ok(stored.map(|stored| session_rows::draft_of(&stored).servers).unwrap_or_default())
     }
 }
 

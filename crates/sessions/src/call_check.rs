@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use switchboard_registry::CatalogTool;
 use switchboard_runtime::CallCheck;
-use switchboard_sessions::Session;
 use switchboard_view::{Scope, View};
 
-use crate::gateway::Gateway;
+use crate::service::SessionService;
+use crate::session::Session;
 
 /// How a caller came to a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reached {
+pub enum Reached {
     /// By its name in the caller's list.
     Listed,
     /// Through `call_tool`, which also reaches tools that are not listed.
     ByCallTool,
 }
 
-impl Gateway {
-    /// Has the board look again, when a call has its slot, whether the caller still sees the tool: the call may have
-    /// waited for long.
-    pub(crate) fn check_for(
+impl SessionService {
+    /// The check that the board makes when a call has its slot: whether the caller still sees the tool. The call may
+    /// have waited for long.
+    pub fn check_for(
         self: &Arc<Self>,
         scope: &Arc<Scope>,
         session: Option<&Arc<Session>>,
         reached: Reached,
     ) -> CallCheck {
-        let (gateway, scope, session) = (self.clone(), scope.clone(), session.cloned());
+        let (service, scope, session) = (self.clone(), scope.clone(), session.cloned());
         CallCheck::new(move |tool| {
             if session.as_ref().is_some_and(|session| session.is_ended()) {
                 return Err("its session was ended".into());
             }
-            is_allowed(&gateway.look_of(&scope, session.as_ref()).view, tool, reached)
+            is_allowed(&service.view_of(&scope, session.as_ref()).view, tool, reached)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Has sessions and clients written down, so that they outlive this process.
 //!
-//! There are two kinds of writes. An acknowledged one ([`Keeper::put_client`] and those of sessions) returns when it is
+//! There are two kinds of writes. An acknowledged one ([`WriteQueue::put_client`] and those of sessions) returns when it is
 //! committed, and changes nothing where it is not. A note is written in the background, and again after an outage:
 //! nothing depends on it but what an idle client or a changed catalog would cause anyway.
 
@@ -10,14 +10,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use switchboard_store::{Store, StoreFailure, StoredClient};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::session::{Now, Session};
+use crate::session::{Session, SessionState};
 use crate::session_writer::SessionWriter;
-use crate::stage::Stage;
+use switchboard_runtime::PublishedSnapshot;
 
 /// Writes that wait for their turn. One more is refused: the store is too far behind to be waited for.
 const WAITING: usize = 16_384;
@@ -61,7 +60,7 @@ pub(crate) enum Acknowledged {
     /// What a session is to be; it comes into force when it is stored.
     Change {
         session: Arc<Session>,
-        next: Box<Now>,
+        next: Box<SessionState>,
     },
     Client(StoredClient),
     /// A session, or only clients of one, that are to be gone.
@@ -72,7 +71,7 @@ pub(crate) enum Acknowledged {
 }
 
 /// Hands writes to the task that makes them.
-pub struct Keeper {
+pub struct WriteQueue {
     inbox: mpsc::Sender<Note>,
     pub store: Store,
     /// Sessions that are to be written in the background. A session that changes a hundred times meanwhile is written
@@ -84,7 +83,7 @@ pub struct Keeper {
 /// Who lives and who does not, told to the store. Who is in memory is not expired there: the two agree on who was seen.
 #[derive(Debug)]
 pub struct Round<'a> {
-    keeper: &'a Keeper,
+    writes: &'a WriteQueue,
     last_ms: i64,
     now_ms: i64,
     idle_ms: i64,
@@ -105,7 +104,7 @@ impl Round<'_> {
     /// Forgets who was not seen.
     pub fn end(self) {
         let before_ms = self.now_ms.saturating_sub(self.idle_ms);
-        self.keeper.note(Note::Round { seen: self.seen, before_ms });
+        self.writes.note(Note::Round { seen: self.seen, before_ms });
     }
 }
 
@@ -114,20 +113,20 @@ pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for WriteQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("WriteQueue").finish_non_exhaustive()
     }
 }
 
-impl Keeper {
-    /// The task ends when the keeper is dropped. `stage` is what changes that are stored come into force on.
-    pub(crate) fn start(store: Store, stage: Arc<ArcSwap<Stage>>) -> Self {
+impl WriteQueue {
+    /// The task ends when the queue is dropped. Changes that are stored come into force on the snapshot in `published`.
+    pub(crate) fn start(store: Store, published: PublishedSnapshot) -> Self {
         let (inbox, notes) = mpsc::channel(WAITING);
         let changed = Changed::default();
         // Not among the tasks that are waited for: this one ends with the last handle.
         let tasks = TaskTracker::new();
-        let writer = SessionWriter::new(store.clone(), stage, Arc::clone(&changed));
+        let writer = SessionWriter::new(store.clone(), published, Arc::clone(&changed));
         tasks.spawn(writer.run(notes));
         Self { inbox, store, changed, last_round: AtomicI64::new(0) }
     }
@@ -204,7 +203,7 @@ impl Keeper {
             return None;
         }
         self.last_round.store(now_ms, Ordering::Relaxed);
-        Some(Round { keeper: self, last_ms, now_ms, idle_ms, seen: Vec::new() })
+        Some(Round { writes: self, last_ms, now_ms, idle_ms, seen: Vec::new() })
     }
 
     /// Returns when every note so far is written, or the store has failed.

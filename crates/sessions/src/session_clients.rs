@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use switchboard_sessions::{SessionError, SessionKind};
 
 use crate::client_info::ClientInfo;
-use crate::gateway::Gateway;
+use crate::error::SessionError;
+use crate::service::SessionService;
+use crate::session::SessionKind;
 
 /// An MCP client with a session of the protocol, connected or expected back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,16 +17,16 @@ pub struct SessionClient {
     pub protocol_version: String,
 }
 
-impl Gateway {
+impl SessionService {
     /// The clients of each session, by the id of the session; with an owner, only those of that owner. Clients of the
     /// stateless era leave nothing behind and are not among them.
     pub async fn session_clients(
         &self,
         owner: Option<&str>,
     ) -> Result<HashMap<String, Vec<SessionClient>>, SessionError> {
-        let keeper = &self.sessions.keeper;
-        keeper.flush().await;
-        let stored = keeper.store.clients(owner, Some(SessionKind::Client.as_str())).await?;
+        let writes = &self.sessions.writes;
+        writes.flush().await;
+        let stored = writes.store.clients(owner, Some(SessionKind::Client.as_str())).await?;
         let mut clients: HashMap<String, Vec<SessionClient>> = HashMap::new();
         for client in stored {
             let Some(session) = client.session else { continue };

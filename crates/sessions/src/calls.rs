@@ -1,17 +1,17 @@
-//! Tools of a session, called by people and in turns.
+//! Calls of tools that a session sees, by people and in turns.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind, Caller, CanonicalName, Face, ToolResult};
-use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
-use switchboard_sessions::{Look, Session};
-use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
+use switchboard_runtime::{CachedView, CallReport, CallRequest, Progress, ToolChoice};
+use switchboard_view::{Entry, Found, ListEra, MetaTool, not_enabled, unknown_tool};
 use tokio::sync::mpsc;
 
 use crate::call_check::Reached;
-use crate::gateway::Gateway;
-use crate::methods::disabled_text;
+use crate::meta_tools::{MetaCaller, MetaOutcome};
+use crate::service::SessionService;
+use crate::session::Session;
 
 /// A call of a tool that a session sees.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct SessionCall {
     pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What the caller saw when it chose the tool, where that may be something else than what is there now.
-    pub seen: Option<Arc<Look>>,
+    pub seen: Option<Arc<CachedView>>,
 }
 
 /// What came of it.
@@ -38,19 +38,19 @@ pub enum SessionReply {
     Refused(CallError),
 }
 
-impl Gateway {
+impl SessionService {
     /// Calls a tool as the session sees it.
     pub async fn call_in(
         self: &Arc<Self>,
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
-        let look = match call.seen {
+        let cached = match call.seen {
             // A model calls what it was shown; what came since is not meant.
-            Some(_) => self.sessions().look(session),
-            None => self.look_for_call(&session.scope, Some(session), &call.tool).await,
+            Some(_) => self.sessions.view_of(session),
+            None => self.view_with(&session.scope, Some(session), &call.tool).await,
         };
-        let view = &look.view;
+        let view = &cached.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {
                 (Found::Tool(seen), Found::Tool(now)) if seen.tool.name == now.tool.name => {}
@@ -63,7 +63,7 @@ impl Gateway {
                     return refused(text);
                 }
                 (Found::Disabled { entry, sets }, _) => {
-                    return refused(disabled_text(&seen.view, entry, &sets, true));
+                    return refused(not_enabled(&seen.view, entry, &sets, true));
                 }
                 (Found::Unknown { nearest }, _) => {
                     return refused(unknown_tool(&call.tool, &nearest));
@@ -82,8 +82,8 @@ impl Gateway {
         };
         match found {
             Found::Tool(entry) => self.call_entry(session, entry, Reached::Listed, call).await,
-            Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
-            Found::Disabled { entry, sets } => refused(disabled_text(view, entry, &sets, true)),
+            Found::Meta(meta) => self.meta_in(session, &cached, meta, call).await,
+            Found::Disabled { entry, sets } => refused(not_enabled(view, entry, &sets, true)),
             Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
         }
     }
@@ -110,7 +110,7 @@ impl Gateway {
     async fn meta_in(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        view: &View,
+        view: &Arc<CachedView>,
         meta: MetaTool,
         call: SessionCall,
     ) -> SessionReply {
@@ -122,33 +122,27 @@ impl Gateway {
                 return SessionReply::Meta(meta, ToolResult::error(text));
             }
         };
-        let switch = async |decide: fn(&View, &Map<String, Value>) -> Result<_, String>| {
-            let switched =
-                self.sessions().switch(session, &session.scope, |view| decide(view, &arguments));
-            let switched = switched.await.map_err(|error| error.to_string())?;
-            self.session_changed(session);
-            Ok(view.switched_text(&switched, Some(ListEra::Modern)))
+        let caller = MetaCaller {
+            scope: &session.scope,
+            session: Some(session),
+            view,
+            era: ListEra::Modern,
+            wants_definitions: true,
+            lists_itself: false,
         };
-        let answer = match meta {
-            MetaTool::EnableToolset => switch(View::enable).await,
-            MetaTool::DisableToolset => switch(View::disable).await,
-            MetaTool::ListToolsets => Ok(view.toolsets_text()),
-            MetaTool::DescribeToolset => view.toolset_text(&arguments),
-            MetaTool::SearchTools => view.search_text(&arguments),
-            MetaTool::DescribeTool => view.tool_text(&arguments, ListEra::Modern),
-            MetaTool::CallTool => {
-                let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-                match view.callable(name) {
-                    Err(told) => Err(told),
-                    Ok(entry) => {
-                        let given = arguments.get("arguments").cloned().unwrap_or_default();
-                        let call = SessionCall { arguments: given, ..call };
-                        return self.call_entry(session, entry, Reached::ByCallTool, call).await;
-                    }
-                }
+        match self.call_meta_tool(caller, meta, &arguments).await {
+            MetaOutcome::Answer(answer) => {
+                SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
             }
-        };
-        SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
+            MetaOutcome::Call { view, name } => match view.view.callable(&name) {
+                Err(reason) => SessionReply::Meta(meta, ToolResult::error(reason)),
+                Ok(entry) => {
+                    let given = arguments.get("arguments").cloned().unwrap_or_default();
+                    let call = SessionCall { arguments: given, ..call };
+                    self.call_entry(session, entry, Reached::ByCallTool, call).await
+                }
+            },
+        }
     }
 }
 

@@ -3,15 +3,12 @@
 //! We listen on loopback, where every page that the user visits can send requests to us: directly, which the
 //! `Origin` header shows, or under a name of its own that it points at 127.0.0.1, which the `Host` header shows.
 
-use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use switchboard_api::Problem;
 
 use crate::problem::ProblemResponse;
-use crate::server::Shared;
 
 pub(crate) const RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
@@ -19,7 +16,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who may be named in `Host` and `Origin`.
 #[derive(Debug, Clone, Default)]
-pub struct Doors {
+pub struct HostPolicy {
     /// Names of this gateway beside those of this machine.
     pub hosts: Vec<String>,
     /// Pages of other sites that may ask, such as `https://app.example.com`.
@@ -29,27 +26,19 @@ pub struct Doors {
     pub is_wide: bool,
 }
 
-pub(crate) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    match shared.hosts.current().refusal(request.headers(), request.uri().authority()) {
-        None => hardened(next.run(request).await),
-        Some(detail) => forbidden(detail),
-    }
-}
-
 pub(crate) fn forbidden(detail: String) -> Response {
     ProblemResponse(Problem::new("forbidden_host", StatusCode::FORBIDDEN.as_u16(), detail))
         .into_response()
 }
 
 /// No answer of ours is taken for something else, or read by another site's page.
-pub(crate) fn hardened<B>(mut response: Response<B>) -> Response<B> {
+pub(crate) fn hardened<B>(response: &mut Response<B>) {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    response
 }
 
-impl Doors {
+impl HostPolicy {
     pub(crate) fn refusal(
         &self,
         headers: &HeaderMap,
@@ -147,7 +136,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let doors = Doors::default();
+        let doors = HostPolicy::default();
         assert_eq!(doors.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
     }
 
@@ -166,20 +155,23 @@ mod tests {
         for origin in ["http://127.0.0.1:8420", "http://evil.example"] {
             twice.append(header::ORIGIN, origin.parse().unwrap());
         }
-        assert!(Doors::default().refusal(&twice, None).is_some(), "two origins");
+        assert!(HostPolicy::default().refusal(&twice, None).is_some(), "two origins");
         let mut script = HeaderMap::new();
         script.insert(header::HOST, "127.0.0.1:8420".parse().unwrap());
         script.insert("sec-fetch-site", "cross-site".parse().unwrap());
-        assert!(Doors::default().refusal(&script, None).is_some(), "a script tag of another site");
         assert!(
-            Doors::default().refusal(&HeaderMap::new(), None).is_some(),
+            HostPolicy::default().refusal(&script, None).is_some(),
+            "a script tag of another site"
+        );
+        assert!(
+            HostPolicy::default().refusal(&HeaderMap::new(), None).is_some(),
             "a request names its host"
         );
     }
 
     #[test]
     fn names_and_pages_can_be_added_and_nothing_comes_with_them() {
-        let doors = Doors {
+        let doors = HostPolicy {
             hosts: vec!["gateway.example.com".into()],
             origins: vec!["https://app.example.com".into()],
             is_wide: true,

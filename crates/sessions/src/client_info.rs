@@ -16,7 +16,7 @@ pub struct ClientInfo {
 
 impl ClientInfo {
     /// Reads an object with `name` and `version`; what is missing or not a string is left out.
-    pub(crate) fn read(text: Option<&str>) -> Self {
+    pub fn read(text: Option<&str>) -> Self {
         let members = text.and_then(|text| Members::read(text).ok()).unwrap_or_default();
         let bounded = |key: &str| {
             let text = members.string(key)?;

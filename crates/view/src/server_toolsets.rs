@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
+use crate::scope::Scope;
+use crate::view::View;
 use switchboard_model::{
     Exposure, ExposureMode, GatewayPlan, NO_TOOLSET, Plan, ServerName, ServerPlan,
 };
-use switchboard_view::{Scope, View};
 
 /// What policy leaves of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ enum Policy {
 
 /// One server.
 #[derive(Debug, PartialEq, Eq)]
-struct Standing {
+struct ServerPolicy {
     /// The sets that have it and that may be seen.
     sets: Vec<String>,
     policy: Policy,
@@ -29,31 +30,31 @@ struct Standing {
 
 /// All configured servers.
 #[derive(Debug)]
-pub(crate) struct ServerSets(HashMap<ServerName, Standing>);
+pub struct ServerToolsets(HashMap<ServerName, ServerPolicy>);
 
-impl ServerSets {
-    pub(crate) fn new(plan: &Plan) -> Self {
+impl ServerToolsets {
+    pub fn new(plan: &Plan) -> Self {
         let standings = plan.servers.iter().map(|server| {
             let sets = sets_of(server, plan);
-            (server.spec.name.clone(), Standing::new(sets, plan))
+            (server.spec.name.clone(), ServerPolicy::new(sets, plan))
         });
         Self(standings.collect())
     }
 
     /// Whether a server without tools may be named: whether anything of it can be seen, now or later.
-    pub(crate) fn may_be_named(&self, server: &ServerName) -> bool {
+    pub fn may_be_named(&self, server: &ServerName) -> bool {
         self.0.get(server).is_some_and(|standing| standing.policy != Policy::Denied)
     }
 
     /// Whether a server without tools belongs to a view: whether it would show a tool that is in no other sets.
-    pub(crate) fn shows(
+    pub fn shows(
         &self,
         server: &ServerName,
         view: &View,
         scope: &Scope,
         exposure: &Exposure,
     ) -> bool {
-        let Some(Standing { sets, policy: Policy::Permitted }) = self.0.get(server) else {
+        let Some(ServerPolicy { sets, policy: Policy::Permitted }) = self.0.get(server) else {
             return false;
         };
         let has_set = |names: &Vec<String>| names.iter().any(|name| sets.contains(name));
@@ -72,7 +73,7 @@ impl ServerSets {
     }
 }
 
-impl Standing {
+impl ServerPolicy {
     fn new(mut sets: Vec<String>, plan: &Plan) -> Self {
         let GatewayPlan { allow_toolsets, deny_toolsets, .. } = &plan.gateway;
         if sets.iter().any(|set| deny_toolsets.contains(set)) {

@@ -1,4 +1,4 @@
-//! Sessions made, found and changed, with the servers that they bring.
+//! Sessions are made, found, changed and ended, with the servers that they attach.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use switchboard_model::{AttachedServer, HttpTransport, ServerName};
 use switchboard_runtime::{AttachError, ServerStatus};
-use switchboard_sessions::{Change, OwnServer, Session, SessionError};
 use url::Url;
 
-use crate::gateway::Gateway;
+use crate::change::Change;
+use crate::error::SessionError;
+use crate::service::SessionService;
+use crate::session::{OwnServer, Session};
 
 /// How long a session that wakes waits for its servers before their tools count as gone.
 const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
@@ -17,7 +19,7 @@ const WAIT_FOR_SERVERS: Duration = Duration::from_secs(3);
 /// How long a change of a session waits for the servers that it attaches, unless it says otherwise.
 pub const ATTACH_WAIT: Duration = Duration::from_secs(15);
 
-impl Gateway {
+impl SessionService {
     /// Makes a session for somebody, within the limits of the configuration. Returns when the servers that it attaches
     /// have connected or failed, or after `wait`.
     pub async fn new_session(
@@ -33,7 +35,7 @@ impl Gateway {
             // What is wrong with it is said before anything is made.
             server.as_ref().map(|server| attached(name, server)).transpose()?;
         }
-        let session = self.sessions().create(name, owner, limit, change).await?;
+        let session = self.sessions.create(name, owner, limit, change).await?;
         if let Err(error) = self.attach(&session.id, &servers).await {
             if let Err(error) = self.end_session(&session).await {
                 tracing::warn!("a session that was not made whole could not be removed: {error}");
@@ -58,7 +60,7 @@ impl Gateway {
             }
             self.wait_for_servers(id).await;
         }
-        self.sessions().of(id, owner).await
+        self.sessions.of(id, owner).await
     }
 
     /// Changes a session in one step and tells everybody whom it concerns. Returns when the servers that the change
@@ -73,7 +75,7 @@ impl Gateway {
         let servers = change.own_servers.clone();
         let before = session.now().draft.servers;
         self.attach(&session.id, &servers).await?;
-        if let Err(error) = self.sessions().change(session, expected, change).await {
+        if let Err(error) = self.sessions.change(session, expected, change).await {
             self.put_back(session, &servers, &before).await;
             return Err(error);
         }
@@ -82,6 +84,17 @@ impl Gateway {
         }
         self.wait_for_attached(session, &servers, wait).await;
         self.session_changed(session);
+        Ok(())
+    }
+
+    /// Ends a session; its clients are told. Where that cannot be stored, nothing has ended.
+    pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
+        self.sessions.end(session, self.clients_of(session)).await?;
+        self.session_ended(session);
+        self.board.end_session(&session.id);
+        if session.has_servers() {
+            self.board.detach_all(&session.id).await;
+        }
         Ok(())
     }
 
@@ -104,7 +117,7 @@ impl Gateway {
         if !wait.is_zero() && tokio::time::timeout(wait, settled).await.is_err() {
             tracing::debug!("a server of a session takes long to connect");
         }
-        self.sessions().look(session);
+        self.sessions.view_of(session);
     }
 
     /// Connects servers that a session brings.

@@ -1,30 +1,31 @@
-//! Prompts and resources of all servers, under one roof.
+//! Prompts, resources and resource templates of all servers.
 //!
-//! Several servers may have one of the same name or address. All of them are kept, and who looks decides: what somebody
-//! cannot see takes nothing away from what he can.
+//! Several servers may list one of the same name or address. All are kept, and the view decides which one it has:
+//! hidden entries never shadow visible ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use switchboard_mcp::Listed;
 use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
 use switchboard_protocol::{Members, push_string};
-use switchboard_runtime::{Listed, Offers};
 use switchboard_view::{ListEra, Named, expose_names};
 use wildmatch::{WildMatch, WildMatchPattern};
 
-use crate::instructions::Said;
+use crate::offers::Offers;
+use crate::server_instructions::ServerInstructions;
 
 /// How much of a name is told.
 const LONGEST_TOLD: usize = 200;
 
 /// Something that is listed, and whose it is.
 #[derive(Debug)]
-pub(crate) struct Extra {
-    pub(crate) server: ServerName,
+pub struct ListedItem {
+    pub server: ServerName,
     /// The name or address that the server uses.
-    pub(crate) key: String,
+    pub key: String,
     /// The name that clients see.
-    pub(crate) shown: Arc<str>,
+    pub shown: Arc<str>,
     /// The place of the next one of this name or address that comes before it; that one may give way to another.
     gives_way_to: Option<usize>,
     json: String,
@@ -32,7 +33,7 @@ pub(crate) struct Extra {
 
 /// Which list is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Prompts,
     Resources,
     Templates,
@@ -58,26 +59,26 @@ impl Kind {
 
 /// All prompts, resources and templates.
 #[derive(Debug, Default)]
-pub(crate) struct Extras {
-    prompts: Vec<Extra>,
-    resources: Vec<Extra>,
-    templates: Vec<Extra>,
+pub struct PromptsResources {
+    prompts: Vec<ListedItem>,
+    resources: Vec<ListedItem>,
+    templates: Vec<ListedItem>,
     /// Servers that can complete arguments, and servers that have resources at all.
     completing: HashSet<ServerName>,
     with_resources: Vec<ServerName>,
-    said: Vec<(ServerName, Said)>,
+    instructions: Vec<(ServerName, ServerInstructions)>,
 }
 
-impl Extras {
-    pub(crate) fn new(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Self {
+impl PromptsResources {
+    pub fn new(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Self {
         let completing = offers.iter().filter(|(_, offers)| offers.features.completions);
         let with_resources = offers.iter().filter(|(_, offers)| offers.features.resources);
-        let said = offers.iter().filter_map(|(server, offers)| {
+        let instructions = offers.iter().filter_map(|(server, offers)| {
             let text = offers.features.instructions.as_deref()?;
-            Some((server.clone(), Said::new(text)?))
+            Some((server.clone(), ServerInstructions::new(text)?))
         });
         Self {
-            said: said.collect(),
+            instructions: instructions.collect(),
             prompts: prompts(offers, plan),
             resources: by_address(offers, |offers| &offers.resources),
             templates: by_address(offers, |offers| &offers.templates),
@@ -88,26 +89,26 @@ impl Extras {
 
     /// What people should know about names and addresses: what gives way to another one for everybody who sees both.
     /// What no client sees takes nothing from anybody.
-    pub(crate) fn warnings(&self, is_known: impl Fn(&ServerName) -> bool) -> Vec<String> {
+    pub fn warnings(&self, is_known: impl Fn(&ServerName) -> bool) -> Vec<String> {
         let kinds = [Kind::Prompts, Kind::Resources, Kind::Templates];
         kinds.into_iter().flat_map(|kind| self.hidden(kind, &is_known)).collect()
     }
 
     fn hidden(&self, kind: Kind, is_known: &impl Fn(&ServerName) -> bool) -> Vec<String> {
         let all = self.all(kind);
-        let others = |extra: &&Extra| all.get(extra.gives_way_to?);
-        let winner = |extra| {
-            let before = std::iter::successors(others(&extra), others);
+        let others = |item: &&ListedItem| all.get(item.gives_way_to?);
+        let winner = |item| {
+            let before = std::iter::successors(others(&item), others);
             before.filter(|other| is_known(&other.server)).last()
         };
-        let known = all.iter().filter(|extra| is_known(&extra.server));
-        let hidden = known.filter_map(|extra| Some((extra, winner(extra)?)));
-        let of_others = hidden.filter(|(extra, winner)| extra.server != winner.server);
+        let known = all.iter().filter(|item| is_known(&item.server));
+        let hidden = known.filter_map(|item| Some((item, winner(item)?)));
+        let of_others = hidden.filter(|(item, winner)| item.server != winner.server);
         of_others
-            .map(|(extra, winner)| {
+            .map(|(item, winner)| {
                 // What a server calls something may be long, and hold the end of a line.
-                let key: String = extra.key.chars().take(LONGEST_TOLD).collect();
-                let (what, server, by) = (kind.word(), &extra.server, &winner.server);
+                let key: String = item.key.chars().take(LONGEST_TOLD).collect();
+                let (what, server, by) = (kind.word(), &item.server, &winner.server);
                 format!(
                     "{what} {key:?} of MCP server '{server}' is hidden: '{by}' has one of that name too"
                 )
@@ -115,7 +116,7 @@ impl Extras {
             .collect()
     }
 
-    fn all(&self, kind: Kind) -> &[Extra] {
+    fn all(&self, kind: Kind) -> &[ListedItem] {
         match kind {
             Kind::Prompts => &self.prompts,
             Kind::Resources => &self.resources,
@@ -128,23 +129,23 @@ impl Extras {
         &self,
         kind: Kind,
         is_visible: impl Fn(&ServerName) -> bool,
-    ) -> impl Iterator<Item = &Extra> {
+    ) -> impl Iterator<Item = &ListedItem> {
         let all = self.all(kind);
-        all.iter().filter(move |extra| {
-            let others = |extra: &&Extra| all.get(extra.gives_way_to?);
-            let mut before = std::iter::successors(others(extra), others);
-            is_visible(&extra.server) && !before.any(|other| is_visible(&other.server))
+        all.iter().filter(move |item| {
+            let others = |item: &&ListedItem| all.get(item.gives_way_to?);
+            let mut before = std::iter::successors(others(item), others);
+            is_visible(&item.server) && !before.any(|other| is_visible(&other.server))
         })
     }
 
     /// The result of a list request.
-    pub(crate) fn list(
+    pub fn list(
         &self,
         kind: Kind,
         era: ListEra,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> String {
-        let items: Vec<&str> = self.seen(kind, is_visible).map(|extra| &*extra.json).collect();
+        let items: Vec<&str> = self.seen(kind, is_visible).map(|item| &*item.json).collect();
         let items = items.join(",");
         match era {
             ListEra::Legacy => format!("{{\"{}\":[{items}]}}", kind.member()),
@@ -156,11 +157,11 @@ impl Extras {
     }
 
     /// Tells two lists apart.
-    pub(crate) fn digest(&self, kinds: &[Kind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
+    pub fn digest(&self, kinds: &[Kind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for kind in kinds {
-            for extra in self.seen(*kind, &is_visible) {
-                hasher.update(extra.json.as_bytes());
+            for item in self.seen(*kind, &is_visible) {
+                hasher.update(item.json.as_bytes());
             }
         }
         let bytes = hasher.finalize();
@@ -168,28 +169,28 @@ impl Extras {
     }
 
     /// The prompt that clients see under this name.
-    pub(crate) fn prompt(
+    pub fn prompt(
         &self,
         name: &str,
         is_visible: impl Fn(&ServerName) -> bool,
-    ) -> Option<&Extra> {
+    ) -> Option<&ListedItem> {
         // With bare names the last one wins, as among tools.
-        self.prompts.iter().rfind(|extra| *extra.shown == *name && is_visible(&extra.server))
+        self.prompts.iter().rfind(|item| *item.shown == *name && is_visible(&item.server))
     }
 
     /// The server that has a resource: listed, or of a template's shape, or the only one that has any. What a server has
     /// that may be known of, and is just not seen, is no business of another one.
-    pub(crate) fn server_of(
+    pub fn server_of(
         &self,
         uri: &str,
         is_visible: impl Fn(&ServerName) -> bool,
         is_known: impl Fn(&ServerName) -> bool,
     ) -> Option<&ServerName> {
-        let listed = self.resources.iter().filter(|extra| extra.key == uri);
+        let listed = self.resources.iter().filter(|item| item.key == uri);
         let templates = self.templates.iter();
-        let shaped = templates.filter(|extra| extra.key == uri || has_shape(&extra.key, uri));
+        let shaped = templates.filter(|item| item.key == uri || has_shape(&item.key, uri));
         let mut is_somebodys = false;
-        for Extra { server, .. } in listed.chain(shaped) {
+        for ListedItem { server, .. } in listed.chain(shaped) {
             if is_visible(server) {
                 return Some(server);
             }
@@ -199,13 +200,13 @@ impl Extras {
         servers.next().filter(|_| !is_somebodys && servers.next().is_none())
     }
 
-    pub(crate) fn completes(&self, server: &ServerName) -> bool {
+    pub fn completes(&self, server: &ServerName) -> bool {
         self.completing.contains(server)
     }
 
     /// What servers say about themselves, each text quoted and cut, in the order of the configuration.
-    pub(crate) fn said(&self) -> &[(ServerName, Said)] {
-        &self.said
+    pub fn instructions(&self) -> &[(ServerName, ServerInstructions)] {
+        &self.instructions
     }
 }
 
@@ -228,7 +229,7 @@ fn has_shape(template: &str, uri: &str) -> bool {
     WildMatchPattern::<'*', '\0'>::new(&pattern).matches(uri)
 }
 
-fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
+fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<ListedItem> {
     let is_passed_on = |server: &ServerName, name: &str| {
         let server = plan.servers.iter().find(|other| other.spec.name == *server);
         server.and_then(|server| server.prompts.as_ref()).is_none_or(|patterns| {
@@ -243,7 +244,7 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
         .collect();
     let named: Vec<_> = listed.iter().map(|(name, _)| Named { name, expose_as: None }).collect();
     let names = expose_names(&named, plan.gateway.naming);
-    let mut prompts: Vec<Extra> = listed
+    let mut prompts: Vec<ListedItem> = listed
         .iter()
         .zip(names)
         .map(|((name, prompt), shown)| {
@@ -252,7 +253,7 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
                 Naming::Prefixed => renamed(prompt.json.as_str(), &shown),
             };
             let (server, key) = (name.server().clone(), prompt.key.clone());
-            Extra { server, key, shown, gives_way_to: None, json }
+            ListedItem { server, key, shown, gives_way_to: None, json }
         })
         .collect();
     let mut last: HashMap<Arc<str>, usize> = HashMap::new();
@@ -266,13 +267,13 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<Extra> {
 fn by_address(
     offers: &[(ServerName, Arc<Offers>)],
     list: impl Fn(&Offers) -> &Vec<Listed>,
-) -> Vec<Extra> {
+) -> Vec<ListedItem> {
     let mut last: HashMap<&str, usize> = HashMap::new();
-    let mut extras: Vec<Extra> = Vec::new();
+    let mut items: Vec<ListedItem> = Vec::new();
     for (server, offers) in offers {
         for listed in list(offers) {
-            let gives_way_to = last.insert(&listed.key, extras.len());
-            extras.push(Extra {
+            let gives_way_to = last.insert(&listed.key, items.len());
+            items.push(ListedItem {
                 server: server.clone(),
                 key: listed.key.clone(),
                 shown: listed.key.as_str().into(),
@@ -281,7 +282,7 @@ fn by_address(
             });
         }
     }
-    extras
+    items
 }
 
 /// The object under another name, everything else as it was.
@@ -333,7 +334,7 @@ mod tests {
     }
 
     /// Three servers that have one name and one address in common.
-    fn three(naming: Naming) -> Extras {
+    fn three(naming: Naming) -> PromptsResources {
         let servers = [
             ("one", offers(&["pay", "own"], &["a://pay", "a://own"])),
             ("two", offers(&["pay"], &["a://pay", "a://pay"])),
@@ -342,7 +343,7 @@ mod tests {
         let servers = servers.map(|(name, offers)| (ServerName::new(name), offers));
         let mut plan = Plan::default();
         plan.gateway.naming = naming;
-        Extras::new(&servers, &plan)
+        PromptsResources::new(&servers, &plan)
     }
 
     #[test]
@@ -363,8 +364,8 @@ mod tests {
             for kind in [Kind::Resources, Kind::Templates] {
                 let shown: Vec<_> = bare.seen(kind, sees).map(|e| &*e.key).collect();
                 assert_eq!(shown.len(), resources, "{seen:?} {shown:?}");
-                let owners = bare.seen(kind, sees).filter(|extra| extra.key == "a://pay");
-                let owners: Vec<_> = owners.map(|extra| extra.server.as_str()).collect();
+                let owners = bare.seen(kind, sees).filter(|item| item.key == "a://pay");
+                let owners: Vec<_> = owners.map(|item| item.server.as_str()).collect();
                 assert_eq!(owners, [address], "{seen:?}");
             }
             assert_eq!(
@@ -378,16 +379,16 @@ mod tests {
 
     #[test]
     fn an_address_that_nobody_lists_goes_to_the_only_server_unless_it_is_somebody_elses() {
-        let extras = three(Naming::Bare);
+        let items = three(Naming::Bare);
         let only_two = |server: &ServerName| server.as_str() == "two";
-        let owner = |uri| extras.server_of(uri, only_two, |_| true).map(ServerName::as_str);
+        let owner = |uri| items.server_of(uri, only_two, |_| true).map(ServerName::as_str);
         assert_eq!(owner("a://pay"), Some("two"));
         assert_eq!(owner("a://unlisted"), Some("two"));
         assert_eq!(owner("a://own"), None, "it is one's, which is not seen");
         // What nobody may know of takes nothing from anybody.
-        let hidden = extras.server_of("a://own", only_two, only_two);
+        let hidden = items.server_of("a://own", only_two, only_two);
         assert_eq!(hidden.map(ServerName::as_str), Some("two"));
-        assert_eq!(extras.server_of("a://unlisted", |_| true, |_| true), None);
+        assert_eq!(items.server_of("a://unlisted", |_| true, |_| true), None);
     }
 
     #[test]

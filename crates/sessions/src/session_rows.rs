@@ -9,8 +9,8 @@ use switchboard_model::{CanonicalName, Secret, ServerName};
 use switchboard_store::{SessionSnapshot, StoredSession};
 use switchboard_view::{Declared, Past, Scope, Selection, read_declared, snapshot_tools};
 
-use crate::session::{About, Beginning, Draft, Now, OwnServer, Session, SessionKind};
-use crate::stage::Look;
+use crate::session::{About, Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
+use switchboard_runtime::CachedView;
 
 /// What has no column of its own.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -38,9 +38,9 @@ struct KeptServer {
     headers: BTreeMap<String, String>,
 }
 
-pub(crate) fn stored(session: &Session, now: &Now) -> StoredSession {
+pub(crate) fn stored(session: &Session, now: &SessionState) -> StoredSession {
     let draft = &now.draft;
-    let retired = now.look.view.past().retired().iter().map(|one| {
+    let retired = now.cached.view.past().retired().iter().map(|one| {
         let (server, tool) = (one.tool.server().to_string(), one.tool.tool().to_owned());
         (one.name.to_string(), server, tool)
     });
@@ -60,15 +60,15 @@ pub(crate) fn stored(session: &Session, now: &Now) -> StoredSession {
         model: draft.about.model.clone(),
         state: serde_json::to_string(&state).unwrap_or_default(),
         tools_revision: now.revision,
-        snapshot: Some(now.look.digest().to_owned()),
+        snapshot: Some(now.cached.digest().to_owned()),
         created_at_ms: session.created_at_ms,
         updated_at_ms: now.updated_at_ms,
     }
 }
 
-pub(crate) fn snapshot(look: &Look) -> SessionSnapshot {
-    let tools = snapshot_tools(&look.view).to_string();
-    SessionSnapshot { digest: look.digest().to_owned(), tools }
+pub(crate) fn snapshot(cached: &CachedView) -> SessionSnapshot {
+    let tools = snapshot_tools(&cached.view).to_string();
+    SessionSnapshot { digest: cached.digest().to_owned(), tools }
 }
 
 /// What the row of a session says about it, without its tools.

@@ -1,33 +1,28 @@
 //! Who may do what: credentials first, then the role that a path needs.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use switchboard_auth::{Principal, Refusal, Role};
 
-use crate::leases::Credentials;
 use crate::problem::ProblemResponse;
 use crate::server::Shared;
 
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Lets a request of the API through when its credentials allow it, and says who asks.
-pub(crate) async fn check(
-    State(shared): State<Shared>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Some(needed) = needed_role(request.uri().path()) else {
-        return next.run(request).await;
-    };
-    let principal = match admit(&shared, request.headers()).await {
-        Ok(principal) => principal,
-        Err(refused) => return refused,
-    };
+/// Whether a request is let in.
+pub(crate) enum Admission {
+    /// The path needs no credentials.
+    Public,
+    Principal(Principal),
+}
+
+/// Admits a request whose credentials allow its path; the error is the response that refuses it.
+pub(crate) async fn admit<B>(shared: &Shared, request: &Request<B>) -> Result<Admission, Response> {
+    let Some(needed) = needed_role(request.uri().path()) else { return Ok(Admission::Public) };
+    let principal = authenticate(shared, request.headers()).await?;
     if principal.role < needed {
         let detail = format!(
             "this needs the role {}, and the credentials have {}",
@@ -37,16 +32,11 @@ pub(crate) async fn check(
         let mut response =
             ProblemResponse::new("forbidden", StatusCode::FORBIDDEN, detail).into_response();
         if let Some(needed) = shared.gatekeeper.scopes_of(needed) {
-            challenge(&shared, &Refusal::InsufficientScope { needed }, &mut response);
+            challenge(shared, &Refusal::InsufficientScope { needed }, &mut response);
         }
-        return response;
+        return Err(response);
     }
-    request.extensions_mut().insert(principal);
-    if request.method() != Method::GET {
-        return next.run(request).await;
-    }
-    let shown = Credentials::of(request.headers());
-    shared.leases.lease(shown, next.run(request).await).map(Body::new)
+    Ok(Admission::Principal(principal))
 }
 
 /// The role that a path needs; `None` where nobody is asked who they are.
@@ -61,8 +51,11 @@ fn needed_role(path: &str) -> Option<Role> {
     Some(if is_about_others { Role::Operator } else { Role::Client })
 }
 
-/// Who asks, or the answer that they are not let in.
-pub(crate) async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<Principal, Response> {
+/// The principal of the credentials, or the response that refuses them.
+pub(crate) async fn authenticate(
+    shared: &Shared,
+    headers: &HeaderMap,
+) -> Result<Principal, Response> {
     if shared.gatekeeper.is_open() {
         return Ok(shared.local.clone());
     }

@@ -1,0 +1,197 @@
+//! Checks a request once, then hands it to the MCP endpoint or to the routes of the API.
+//!
+//! MCP requests do not go through the router: matching, wrapping the body and boxing the response cost a call more than
+//! the MCP server itself does.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, Response};
+use axum::response::IntoResponse;
+use axum::{Error, Router};
+use bytes::Buf;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::authorize::{self, Admission};
+use crate::connections::{Asking, ConnectionState};
+use crate::cross_origin::Page;
+use crate::mcp::{self, McpEndpoint, Piece};
+use crate::origin_check::{forbidden, hardened};
+use crate::server::Shared;
+use crate::stream_auth::{Credentials, Leased};
+
+/// Everything that answers requests.
+#[derive(Debug)]
+pub(crate) struct Dispatcher<M> {
+    pub(crate) router: Router,
+    pub(crate) mcp: Arc<M>,
+    pub(crate) shared: Shared,
+}
+
+/// The body of a response.
+#[derive(Debug)]
+pub(crate) enum ResponseBody<B> {
+    Mcp(B),
+    /// An MCP stream, which ends with the credentials that opened it.
+    McpStream(Box<Leased<B>>),
+    Other(Body),
+}
+
+/// The body of a response while it is sent. The connection is not idle as long as it exists.
+#[derive(Debug)]
+pub(crate) struct TrackedBody<B> {
+    body: ResponseBody<B>,
+    _asking: Asking,
+}
+
+impl<B> TrackedBody<B> {
+    pub(crate) fn new(body: ResponseBody<B>, asking: Asking) -> Self {
+        Self { body, _asking: asking }
+    }
+}
+
+impl<M: McpEndpoint> Dispatcher<M> {
+    /// Answers a request that came on a connection. `Host`, `Origin` and credentials are checked here and nowhere else.
+    pub(crate) async fn answer(
+        &self,
+        connection: Arc<ConnectionState>,
+        request: Request<Incoming>,
+    ) -> Result<Response<TrackedBody<M::Body>>, Infallible> {
+        let asking = connection.asks(request.version());
+        let policy = self.shared.hosts.current();
+        let page = Page::of(&policy, request.headers());
+        let refusal = policy.refusal(request.headers(), request.uri().authority());
+        let mut response = match (refusal, &page) {
+            (Some(detail), _) => forbidden(detail).map(ResponseBody::Other),
+            (None, Some(_)) if Page::is_preflight(&request) => {
+                Page::preflight(request.headers()).map(ResponseBody::Other)
+            }
+            (None, _) => self.dispatch(asking.connection(), request).await,
+        };
+        hardened(&mut response);
+        if let Some(page) = page {
+            page.may_read(response.headers_mut());
+        }
+        Ok(response.map(|body| TrackedBody::new(body, asking)))
+    }
+
+    async fn dispatch(
+        &self,
+        connection: &ConnectionState,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody<M::Body>> {
+        let principal = match authorize::admit(&self.shared, &request).await {
+            Ok(Admission::Public) => None,
+            Ok(Admission::Principal(principal)) => Some(principal),
+            Err(refused) => return refused.map(ResponseBody::Other),
+        };
+        let opens_stream = request.method() == Method::GET
+            || request.headers().get(mcp::METHOD).is_some_and(may_listen);
+        let credentials =
+            (opens_stream && principal.is_some()).then(|| Credentials::of(request.headers()));
+        let leases = &self.shared.leases;
+        if let (Some(route), Some(principal)) = (mcp::route_of(request.uri().path()), &principal) {
+            let principal = principal.clone();
+            let answered = mcp::serve(self, Some(connection), route, principal, request).await;
+            return match answered {
+                Err(refused) => refused.map(ResponseBody::Other),
+                Ok(response) => match credentials {
+                    None => response.map(ResponseBody::Mcp),
+                    Some(credentials) => leases
+                        .lease(credentials, response)
+                        .map(|body| ResponseBody::McpStream(Box::new(body))),
+                },
+            };
+        }
+        if let Some(principal) = principal {
+            request.extensions_mut().insert(principal);
+        }
+        // Boxed: the future is large, and each connection has room for the largest.
+        let response = Box::pin(self.route(request.map(Body::new))).await;
+        let response = match credentials {
+            None => response,
+            Some(credentials) => leases.lease(credentials, response).map(Body::new),
+        };
+        response.map(ResponseBody::Other)
+    }
+
+    async fn route(&self, request: Request) -> Response<Body> {
+        use tower::ServiceExt;
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => response.into_response(),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Whether a stateless client opens a stream. The header may be encoded; then it is taken for one that does.
+fn may_listen(method: &HeaderValue) -> bool {
+    method == "subscriptions/listen" || method.as_bytes().starts_with(b"=?")
+}
+
+impl<B> HttpBody for ResponseBody<B>
+where
+    B: HttpBody<Data = Piece, Error = Infallible> + Unpin,
+{
+    type Data = Piece;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, Error>>> {
+        match self.get_mut() {
+            Self::Mcp(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
+            Self::McpStream(body) => {
+                Pin::new(body).poll_frame(context).map_err(|never| match never {})
+            }
+            Self::Other(body) => Pin::new(body).poll_frame(context).map_ok(|frame| {
+                frame.map_data(|data| data.chain(Bytes::new()).chain(Bytes::new()))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Mcp(body) => body.is_end_stream(),
+            Self::McpStream(body) => body.is_end_stream(),
+            Self::Other(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Mcp(body) => body.size_hint(),
+            Self::McpStream(body) => body.size_hint(),
+            Self::Other(body) => body.size_hint(),
+        }
+    }
+}
+
+impl<B> HttpBody for TrackedBody<B>
+where
+    B: HttpBody<Data = Piece, Error = Infallible> + Unpin,
+{
+    type Data = Piece;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,149 @@
+//! Views of one snapshot, and what is made of each view once for all sessions that share it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_view::{Difference, ListEra, Scope, View, ViewKey};
+
+/// The most views that are cached.
+const MAX_CACHED_VIEWS: usize = 1024;
+/// From this number on, views that no session holds are dropped: a view of a thousand tools takes a megabyte.
+const EVICT_UNUSED_FROM: usize = 64;
+
+/// The views that sessions have of one snapshot, each made once.
+#[derive(Debug, Default)]
+pub(crate) struct ViewCache {
+    views: Mutex<HashMap<ViewKey, Arc<CachedView>>>,
+    /// The view of a request without a session that narrows nothing: most stateless requests ask for it.
+    unscoped: OnceLock<Arc<CachedView>>,
+}
+
+impl ViewCache {
+    /// The view for this key; `make` is called where there is none yet.
+    pub(crate) fn get_or_make(
+        &self,
+        key: ViewKey,
+        make: impl FnOnce(&ViewKey) -> CachedView,
+    ) -> Arc<CachedView> {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(&key) {
+            return view.clone();
+        }
+        if views.len() >= EVICT_UNUSED_FROM {
+            views.retain(|_, view| Arc::strong_count(view) > 1);
+        }
+        let view = Arc::new(make(&key));
+        if views.len() < MAX_CACHED_VIEWS {
+            views.insert(key, view.clone());
+        }
+        view
+    }
+
+    /// The view of a request without a session, where `scope` narrows nothing; else what `make` gives.
+    pub(crate) fn without_session(
+        &self,
+        scope: &Scope,
+        make: impl FnOnce() -> Arc<CachedView>,
+    ) -> Arc<CachedView> {
+        if *scope == Scope::default() {
+            return self.unscoped.get_or_init(make).clone();
+        }
+        make()
+    }
+}
+
+/// A [`View`] with what is derived from it: its renderings for providers, its digests, and the difference to the view
+/// before it. Immutable; shared by all sessions that see the same tools.
+#[derive(Debug)]
+pub struct CachedView {
+    pub view: View,
+    version: u64,
+    digest: OnceLock<String>,
+    /// Digests of the prompts and of the resources that belong to the view.
+    pub(crate) prompts_resources: OnceLock<(u64, u64)>,
+    /// In the order of [`Provider::ALL`].
+    renderings: [OnceLock<Arc<Rendering>>; Provider::ALL.len()],
+    /// The comparison that was made last: thousands of sessions go from the same view to this one.
+    comparison: Mutex<Option<(Weak<CachedView>, Arc<Comparison>)>>,
+}
+
+/// How a view differs from an earlier one.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Whether both have the same list, so that clients need not fetch it again.
+    pub lists_same: bool,
+    pub difference: Arc<Difference>,
+}
+
+impl CachedView {
+    pub(crate) fn new(view: View, version: u64) -> Self {
+        Self {
+            view,
+            version,
+            digest: OnceLock::new(),
+            prompts_resources: OnceLock::new(),
+            renderings: Default::default(),
+            comparison: Mutex::default(),
+        }
+    }
+
+    /// The version of the snapshot that it was made from.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How it differs from an earlier view.
+    pub fn since(&self, before: &Arc<Self>) -> Arc<Comparison> {
+        let mut last = self.comparison.lock().unwrap_or_else(PoisonError::into_inner);
+        // Weak: a comparison must not keep all earlier views alive. The address is not used again while the weak
+        // pointer exists.
+        if let Some((known, compared)) = last.as_ref()
+            && Weak::as_ptr(known) == Arc::as_ptr(before)
+        {
+            return compared.clone();
+        }
+        let compared = Arc::new(Comparison {
+            lists_same: self.view.lists_same(&before.view),
+            difference: Arc::new(self.view.since(&before.view)),
+        });
+        *last = Some((Arc::downgrade(before), compared.clone()));
+        compared
+    }
+
+    /// The tools as a provider takes them; made once.
+    pub fn rendering(&self, provider: Provider) -> Arc<Rendering> {
+        let place = Provider::ALL.iter().position(|known| *known == provider);
+        match place.and_then(|place| self.renderings.get(place)) {
+            Some(cell) => cell.get_or_init(|| Arc::new(self.render(provider))).clone(),
+            None => Arc::new(self.render(provider)),
+        }
+    }
+
+    fn render(&self, provider: Provider) -> Rendering {
+        let meta = self.view.meta_tools();
+        let selection = self.view.selection();
+        let tools = self.view.tools().filter_map(|entry| {
+            let (name, tool) = (entry.name.as_deref()?, &entry.tool);
+            let shown = entry.shown_name();
+            let names = [name, shown.as_str(), tool.name.tool()];
+            let is_allowed = selection.allows(provider.as_str(), &names);
+            is_allowed.then_some(Declared { name, descriptor: &tool.descriptor })
+        });
+        let about = meta.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+        Rendering::new(provider, about.chain(tools))
+    }
+
+    /// Identifies the list of tools, also over restarts.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.view.list(ListEra::Legacy));
+            for entry in self.view.tools() {
+                hasher.update(entry.tool.name.as_str().as_bytes());
+                hasher.update(&[0]);
+            }
+            hasher.finalize().to_hex().chars().take(32).collect()
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Schemas of tools, compiled when the first call needs them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use http::{HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use switchboard_model::CanonicalName;
+use switchboard_protocol::Mirrors;
+use switchboard_registry::{Catalog, CatalogTool};
+use switchboard_schema::{ArgumentChecker, SchemaFault};
+use switchboard_telemetry::ToolMeter;
+
+/// The metric label of all tools that belong to sessions: a caller chooses their names, so they cannot be labels.
+const OF_A_SESSION: &str = "@session";
+
+/// What a call of a tool needs, made once.
+#[derive(Debug)]
+pub(crate) struct CompiledTool {
+    pub(crate) checker: Result<ArgumentChecker, SchemaFault>,
+    pub(super) mirrors: Mirrors,
+    pub(crate) meter: Arc<ToolMeter>,
+}
+
+impl CompiledTool {
+    fn of(tool: &CatalogTool) -> Self {
+        let schema = tool.descriptor.input_schema.parse();
+        Self {
+            checker: ArgumentChecker::compile(&schema),
+            // Tools of HTTP servers with unusable annotations were left out of their list.
+            mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
+            meter: Arc::new(match tool.owner {
+                None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
+                Some(_) => ToolMeter::new(OF_A_SESSION, OF_A_SESSION),
+            }),
+        }
+    }
+
+    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
+    pub(crate) fn mirrored(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        if self.mirrors.is_empty() { Vec::new() } else { self.mirrors.headers(arguments) }
+    }
+}
+
+/// The compiled tools of one catalog. Most tools are never called, and never compiled.
+#[derive(Debug, Default)]
+pub(super) struct CompiledTools(HashMap<CanonicalName, Arc<OnceLock<CompiledTool>>>);
+
+impl CompiledTools {
+    /// Those of `catalog`; tools whose schema is the one of `older_catalog` keep what `older` compiled.
+    pub(super) fn after(older: &Self, older_catalog: &Catalog, catalog: &Catalog) -> Self {
+        let has_same_schema = |tool: &CatalogTool| {
+            older_catalog
+                .exactly_for(tool.owner.as_deref(), &tool.name)
+                .is_ok_and(|old| old.descriptor.input_schema == tool.descriptor.input_schema)
+        };
+        let tools = catalog.of_all_owners().iter();
+        let compiled = tools.map(|tool| {
+            let kept = older.0.get(&tool.name).filter(|_| has_same_schema(tool));
+            (tool.name.clone(), kept.cloned().unwrap_or_default())
+        });
+        Self(compiled.collect())
+    }
+
+    pub(super) fn get(&self, tool: &CatalogTool) -> Option<&CompiledTool> {
+        Some(self.0.get(&tool.name)?.get_or_init(|| CompiledTool::of(tool)))
+    }
+}

@@ -1,0 +1,109 @@
+//! Calls of the meta-tools: list, search, describe, enable and disable toolsets, and call a tool by its name.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use switchboard_runtime::CachedView;
+use switchboard_view::{ListEra, MetaTool, Scope, Switched, View};
+
+use crate::service::SessionService;
+use crate::session::Session;
+
+/// Added to the answer of `enable_toolset` for MCP clients: some never list their tools again.
+const CALLABLE_AT_ONCE: &str = " They can be called from now on; call_tool runs them at once, also where they are not listed yet.";
+
+/// Says for a client without a session why nothing was switched.
+const NO_SESSION: &str =
+    "Nothing is switched for clients without a session: run these tools with call_tool.";
+
+/// Who calls a meta-tool.
+#[derive(Debug, Clone, Copy)]
+pub struct MetaCaller<'a> {
+    pub scope: &'a Arc<Scope>,
+    /// Without a session nothing can be switched.
+    pub session: Option<&'a Arc<Session>>,
+    /// What the caller sees.
+    pub view: &'a Arc<CachedView>,
+    /// The era in which definitions of tools are written.
+    pub era: ListEra,
+    /// Whether the answer of a switch has the definitions of the tools: for callers that do not fetch a list.
+    pub wants_definitions: bool,
+    /// Whether the caller fetches its own list after a switch, and may be late.
+    pub lists_itself: bool,
+}
+
+/// The outcome of a meta-tool.
+#[derive(Debug)]
+pub enum MetaOutcome {
+    /// A JSON text, or the reason for the model why there is none.
+    Answer(Result<String, String>),
+    /// `call_tool`: the tool of this name in this view is to be called with the inner `arguments`.
+    Call { view: Arc<CachedView>, name: String },
+}
+
+impl SessionService {
+    /// Runs a meta-tool. A switch of toolsets is stored and in force when this returns.
+    pub async fn call_meta_tool(
+        &self,
+        caller: MetaCaller<'_>,
+        meta: MetaTool,
+        arguments: &Map<String, Value>,
+    ) -> MetaOutcome {
+        let view = &caller.view.view;
+        let name = arguments.get("name").and_then(Value::as_str);
+        MetaOutcome::Answer(match meta {
+            MetaTool::EnableToolset => {
+                let enable = |view: &View, arguments: &_| {
+                    let mut switched = view.enable(arguments)?;
+                    if caller.lists_itself {
+                        switched.message.push_str(CALLABLE_AT_ONCE);
+                    }
+                    Ok(switched)
+                };
+                self.switch(caller, arguments, enable).await
+            }
+            MetaTool::DisableToolset => self.switch(caller, arguments, View::disable).await,
+            MetaTool::ListToolsets => Ok(view.toolsets_text()),
+            MetaTool::DescribeToolset => view.toolset_text(arguments),
+            MetaTool::SearchTools => view.search_text(arguments),
+            MetaTool::DescribeTool => {
+                let name = name.unwrap_or_default();
+                let cached = self.view_with(caller.scope, caller.session, name).await;
+                cached.view.tool_text(arguments, caller.era)
+            }
+            MetaTool::CallTool => match name {
+                None => Err("say which tool in `name`".into()),
+                Some(name) => {
+                    let cached = self.view_with(caller.scope, caller.session, name).await;
+                    match cached.view.callable(name) {
+                        Err(reason) => Err(reason),
+                        Ok(_) => {
+                            return MetaOutcome::Call { view: cached, name: name.to_owned() };
+                        }
+                    }
+                }
+            },
+        })
+    }
+
+    /// Switches toolsets of the caller's session. A caller without one gets the definitions.
+    async fn switch(
+        &self,
+        caller: MetaCaller<'_>,
+        arguments: &Map<String, Value>,
+        decide: impl Fn(&View, &Map<String, Value>) -> Result<Switched, String>,
+    ) -> Result<String, String> {
+        let view = &caller.view.view;
+        let definitions = caller.wants_definitions.then_some(caller.era);
+        let Some(session) = caller.session else {
+            let mut switched = decide(view, arguments)?;
+            switched.message = NO_SESSION.into();
+            return Ok(view.switched_text(&switched, definitions));
+        };
+        let switched =
+            self.sessions.switch(session, caller.scope, |view| decide(view, arguments)).await;
+        let switched = switched.map_err(|error| error.to_string())?;
+        self.session_changed(session);
+        Ok(view.switched_text(&switched, definitions))
+    }
+}

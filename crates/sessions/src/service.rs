@@ -1,0 +1,253 @@
+//! The sessions of a board, for every face: MCP clients, the HTTP API, turns and the command line.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use switchboard_model::{CanonicalName, ServerName};
+use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
+use switchboard_view::{Scope, Toolset};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
+
+use crate::session::Session;
+use crate::sessions::Sessions;
+use crate::startup::CatalogShown;
+
+/// How many different warnings about names and patterns are logged in one run.
+const MAX_WARNINGS: usize = 1_000;
+/// How often sessions that nobody uses are dropped from memory.
+const SWEEP_EVERY: Duration = Duration::from_secs(15);
+
+/// A face that shows sessions to clients of its own, such as the MCP server. It is told of changes in the order in
+/// which they happen; a method must not block.
+pub trait SessionObserver: Send + Sync {
+    /// Another snapshot is in force, and every session in use has the view of it. `is_starting` is true while the
+    /// board still connects its servers.
+    fn snapshot_published(&self, is_starting: bool);
+
+    /// A session was changed.
+    fn session_changed(&self, session: &Arc<Session>);
+
+    /// The ids of the stored clients that end together with a session.
+    fn clients_of(&self, session: &Arc<Session>) -> Vec<String>;
+
+    /// A session was ended; its clients are to be told.
+    fn session_ended(&self, session: &Arc<Session>);
+}
+
+/// The sessions of a board with all that they do: their lifecycle, attached servers, views, calls and meta-tools.
+///
+/// Each request decides by one snapshot, which it loads here. [`SessionService::shutdown`] ends it.
+pub struct SessionService {
+    pub(crate) board: Arc<Board>,
+    pub(crate) sessions: Sessions,
+    pub(crate) shown: CatalogShown,
+    pub(crate) stop: CancellationToken,
+    observers: Mutex<Vec<Weak<dyn SessionObserver>>>,
+    /// What has been logged. A server that comes and goes is not warned of again.
+    warned_of: Mutex<HashSet<String>>,
+    tasks: TaskTracker,
+}
+
+impl std::fmt::Debug for SessionService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionService").finish_non_exhaustive()
+    }
+}
+
+impl SessionService {
+    /// Starts to follow the board.
+    pub fn start(board: Arc<Board>) -> Arc<Self> {
+        // Read before the first snapshot is used: then the catalog is whole.
+        let is_started = board.startup().is_finished();
+        let sessions = Sessions::new(board.store().clone(), board.published().clone());
+        let service = Arc::new(Self {
+            board,
+            sessions,
+            shown: CatalogShown::default(),
+            stop: CancellationToken::new(),
+            observers: Mutex::default(),
+            warned_of: Mutex::default(),
+            tasks: TaskTracker::new(),
+        });
+        if is_started {
+            service.shown.note(StartupStage::Finished);
+            service.warn_once();
+        }
+        service.tasks.spawn(follow(service.clone()));
+        service.tasks.spawn(sweep(service.clone()));
+        service
+    }
+
+    /// Has a face told of changes for as long as it lives.
+    pub fn observe(&self, observer: Weak<dyn SessionObserver>) {
+        let mut observers = lock(&self.observers);
+        observers.retain(|observer| observer.strong_count() > 0);
+        observers.push(observer);
+    }
+
+    fn observers(&self) -> Vec<Arc<dyn SessionObserver>> {
+        lock(&self.observers).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Writes down what is not written yet and ends the tasks. Faces note their clients before.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        self.sessions.writes.flush().await;
+        self.tasks.close();
+        // The tasks end with `stop`; none of them waits for anything else.
+        self.tasks.wait().await;
+    }
+
+    /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
+    pub fn end_streams(&self) {
+        self.stop.cancel();
+    }
+
+    /// Completes when streams are to end.
+    pub fn stopping(&self) -> WaitForCancellationFutureOwned {
+        self.stop.clone().cancelled_owned()
+    }
+
+    /// A token that is cancelled when streams are to end.
+    pub fn stop_token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// The board that sessions call.
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// All sessions.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Tasks that end with the service.
+    pub fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// Whether policy lets clients reach a tool, by canonical or bare name, whichever face they use.
+    pub fn permits(&self, tool: &str) -> bool {
+        let snapshot = self.board.snapshot();
+        let found = snapshot.catalog().resolve(tool);
+        found.is_ok_and(|tool| snapshot.index().permits(tool.name.as_str()))
+    }
+
+    /// Whether policy leaves clients anything of a configured server, whichever face they use.
+    pub fn permits_server(&self, server: &str) -> bool {
+        self.board.snapshot().knows(&ServerName::new(server))
+    }
+
+    /// Toolsets that clients may see, with the tools of each that they can reach.
+    pub fn toolsets(&self) -> Vec<(Toolset, Vec<CanonicalName>)> {
+        let snapshot = self.board.snapshot();
+        let index = snapshot.index();
+        let reachable = |set: &Toolset| {
+            let members = set.members.iter().filter(|at| index.is_reachable(**at));
+            members.filter_map(|at| Some(index.entries().get(*at)?.tool.name.clone())).collect()
+        };
+        index.toolsets().map(|set| (set.clone(), reachable(set))).collect()
+    }
+
+    /// The view of a scope in a session, or of a request without a session.
+    pub fn view_of(&self, scope: &Arc<Scope>, session: Option<&Arc<Session>>) -> Arc<CachedView> {
+        self.snapshot_and_view(scope, session).1
+    }
+
+    /// The same with the snapshot that the view is of.
+    pub fn snapshot_and_view(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+    ) -> (Arc<Snapshot>, Arc<CachedView>) {
+        loop {
+            let snapshot = self.board.snapshot();
+            let view = match session {
+                Some(session) => self.sessions.view_through(&snapshot, scope, session),
+                None => snapshot.view_without_session(scope),
+            };
+            // Another request may have brought the session to a snapshot that was published since.
+            if view.version() == snapshot.version() {
+                return (snapshot, view);
+            }
+        }
+    }
+
+    /// Tells every face that a session has been changed.
+    pub fn session_changed(&self, session: &Arc<Session>) {
+        for observer in self.observers() {
+            observer.session_changed(session);
+        }
+    }
+
+    pub(crate) fn clients_of(&self, session: &Arc<Session>) -> Vec<String> {
+        self.observers().iter().flat_map(|observer| observer.clients_of(session)).collect()
+    }
+
+    pub(crate) fn session_ended(&self, session: &Arc<Session>) {
+        for observer in self.observers() {
+            observer.session_ended(session);
+        }
+    }
+
+    /// Logs warnings about names and patterns, each once.
+    fn warn_once(&self) {
+        let mut warned_of = lock(&self.warned_of);
+        for warning in self.board.warnings() {
+            if warned_of.len() == MAX_WARNINGS {
+                break;
+            }
+            if !warned_of.contains(&warning) {
+                tracing::warn!("{warning}");
+                warned_of.insert(warning);
+            }
+        }
+    }
+}
+
+/// Brings sessions to each new snapshot and tells the faces.
+async fn follow(service: Arc<SessionService>) {
+    let mut versions = service.board.versions();
+    let startup = service.board.startup();
+    loop {
+        let changed = tokio::select! {
+            () = service.stop.cancelled() => return,
+            () = startup.finished(), if service.is_starting() => Ok(()),
+            () = startup.published_early(), if !service.shown.any() => Ok(()),
+            changed = versions.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+        let reached = startup.reached();
+        service.warn_once();
+        service.sessions.refresh_all();
+        for observer in service.observers() {
+            observer.snapshot_published(service.is_starting());
+        }
+        // Only now: requests that waited for the catalog see its tools.
+        service.shown.note(reached);
+    }
+}
+
+/// Drops sessions from memory that nobody uses; the store has them. Their attached servers are disconnected.
+async fn sweep(service: Arc<SessionService>) {
+    loop {
+        let idle = service.board.plan().gateway.session_idle;
+        let pause = (idle / 4).clamp(Duration::from_millis(100), SWEEP_EVERY);
+        if service.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        for session in service.sessions.let_go() {
+            service.board.detach_all(&session.id).await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
