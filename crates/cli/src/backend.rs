@@ -100,6 +100,7 @@ impl Backend {
                     arguments: body.arguments,
                     face: Face::Cli,
                     caller: local_caller(),
+                    requested: None,
                     session: None,
                     progress: None,
                 };

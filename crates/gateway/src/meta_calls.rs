@@ -50,8 +50,9 @@ impl Gateway {
             MetaTool::SearchTools => view.search_text(&arguments),
             MetaTool::DescribeTool => {
                 let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-                let look = self.look_for_reach(&asker.scope, asker.session.as_ref(), name).await;
-                look.view.tool_text(&arguments, era)
+                let is_known = |view: &View| view.reach(name).is_ok();
+                let look = self.look_for_tool(&asker.scope, asker.session.as_ref(), name, is_known);
+                look.await.view.tool_text(&arguments, era)
             }
         };
         Replying::Now(Vec::new(), structured(era, answer))
@@ -107,19 +108,23 @@ impl Gateway {
         text: &str,
         request: &Incoming<'_>,
     ) -> Replying {
-        let refuse =
-            |message: String| Replying::Now(Vec::new(), Outcome::tool_error(asker.era(), message));
         let members = Members::read(text).unwrap_or_default();
         let Some(name) = members.string("name") else {
-            return refuse("say which tool in `name`".into());
+            let told = "say which tool in `name`";
+            return Replying::Now(Vec::new(), Outcome::tool_error(asker.era(), told));
         };
-        let look = self.look_for_reach(&asker.scope, asker.session.as_ref(), &name).await;
-        match look.view.callable(&name) {
-            Err(told) => refuse(told),
+        let is_known = |view: &View| view.reach(&name).is_ok();
+        let view =
+            &self.look_for_tool(&asker.scope, asker.session.as_ref(), &name, is_known).await.view;
+        let arguments = members.get("arguments").filter(|text| *text != "null");
+        match view.callable(&name) {
+            Err(told) => {
+                let entry = view.reach(&name).ok();
+                self.refuse_call(&asker, &name, entry, arguments, told).await
+            }
             Ok(entry) => {
-                let arguments = members.get("arguments").filter(|text| *text != "null");
                 let arguments = arguments.map(str::to_owned);
-                self.call(asker, entry, Reached::ByCallTool, arguments, request).await
+                self.call(asker, entry, &name, Reached::ByCallTool, arguments, request).await
             }
         }
     }

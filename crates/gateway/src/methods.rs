@@ -21,6 +21,7 @@ use crate::legacy::snapshot_of;
 use crate::level::Level;
 use crate::listener::Wanted;
 use crate::outcome::{COMPLETE, Outcome, missing_capability};
+use crate::unknown_tools::is_listed;
 
 /// A request, its parts still text.
 #[derive(Debug)]
@@ -119,10 +120,12 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
         };
-        let view = &self.look_for_call(&asker.scope, asker.session.as_ref(), &name).await.view;
+        let is_known = |view: &View| is_listed(view, &name);
+        let looking = self.look_for_tool(&asker.scope, asker.session.as_ref(), &name, is_known);
+        let view = &looking.await.view;
+        let arguments = request.params.get("arguments").filter(|text| *text != "null");
         match view.find(&name) {
             Found::Tool(entry) => {
-                let arguments = request.params.get("arguments").filter(|text| *text != "null");
                 if let Some(headers) = request.headers.filter(|_| asker.era() == ListEra::Modern)
                     && let Err(reason) =
                         self.board.check_mirrors(&entry.tool, headers, arguments.unwrap_or("{}"))
@@ -131,30 +134,32 @@ impl Gateway {
                     return Replying::now(Outcome::Error { status: 400, error });
                 }
                 let arguments = arguments.map(str::to_owned);
-                self.call(asker, entry, Reached::Listed, arguments, request).await
+                self.call(asker, entry, &name, Reached::Listed, arguments, request).await
             }
             Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, view, request)).await,
-            Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
-                asker.era(),
-                disabled_text(view, entry, &sets, asker.session.is_some()),
-            )),
-            // As the official servers do: libraries hand a result to the model, and raise at an error.
+            Found::Disabled { entry, sets } => {
+                let text = disabled_text(view, entry, &sets, asker.session.is_some());
+                self.refuse_call(&asker, &name, Some(entry), arguments, text).await
+            }
             Found::Unknown { nearest } => {
-                Replying::now(Outcome::tool_error(asker.era(), unknown_tool(&name, &nearest)))
+                let text = unknown_tool(&name, &nearest);
+                self.refuse_call(&asker, &name, None, arguments, text).await
             }
         }
     }
 
-    /// Calls a tool of the catalog.
+    /// Calls a tool of the catalog, which the caller named `requested`.
     pub(crate) async fn call(
         self: &Arc<Self>,
         asker: Asker,
         entry: &Entry,
+        requested: &str,
         reached: Reached,
         arguments: Option<String>,
         request: &Incoming<'_>,
     ) -> Replying {
-        let job = Job::Call { tool: entry.tool.name.clone(), arguments, reached };
+        let (tool, requested) = (entry.tool.name.clone(), requested.into());
+        let job = Job::Call { tool, requested, arguments, reached };
         self.converse(asker, job, request, &CALL_MEMBERS).await
     }
 

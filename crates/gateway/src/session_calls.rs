@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind, Caller, CanonicalName, Face, ToolResult};
+use switchboard_model::{CallError, CallId, Caller, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CallReport, CallRequest, Progress, ToolChoice};
 use switchboard_sessions::{Look, Session};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, unknown_tool};
@@ -12,6 +12,8 @@ use tokio::sync::mpsc;
 use crate::call_check::Reached;
 use crate::gateway::Gateway;
 use crate::methods::disabled_text;
+use crate::refused_calls::RequestedIn;
+use crate::unknown_tools::is_listed;
 
 /// A call of a tool that a session sees.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ pub enum SessionReply {
     Called(CanonicalName, CallReport),
     /// A tool about tools has answered.
     Meta(MetaTool, ToolResult),
-    /// Nothing was called.
-    Refused(CallError),
+    /// Nothing was called; the refusal is recorded under this id.
+    Refused(CallError, CallId),
 }
 
 impl Gateway {
@@ -48,43 +50,59 @@ impl Gateway {
         let look = match call.seen {
             // A model calls what it was shown; what came since is not meant.
             Some(_) => self.sessions().look(session),
-            None => self.look_for_call(&session.scope, Some(session), &call.tool).await,
+            None => {
+                let is_known = |view: &View| {
+                    is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
+                };
+                self.look_for_tool(&session.scope, Some(session), &call.tool, is_known).await
+            }
         };
         let view = &look.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {
                 (Found::Tool(seen), Found::Tool(now)) if seen.tool.name == now.tool.name => {}
                 (Found::Meta(seen), Found::Meta(now)) if seen == now => {}
-                (Found::Tool(_) | Found::Meta(_), _) => {
+                (shown @ (Found::Tool(_) | Found::Meta(_)), _) => {
+                    let entry = if let Found::Tool(entry) = shown { Some(entry) } else { None };
                     let text = format!(
                         "`{}` was taken away from this session after you were shown it; it was not called. Go on without it.",
                         call.tool
                     );
-                    return refused(text);
+                    return self.refuse_in(session, &call, entry, text).await;
                 }
                 (Found::Disabled { entry, sets }, _) => {
-                    return refused(disabled_text(&seen.view, entry, &sets, true));
+                    let text = disabled_text(&seen.view, entry, &sets, true);
+                    return self.refuse_in(session, &call, Some(entry), text).await;
                 }
                 (Found::Unknown { nearest }, _) => {
-                    return refused(unknown_tool(&call.tool, &nearest));
+                    let text = unknown_tool(&call.tool, &nearest);
+                    return self.refuse_in(session, &call, None, text).await;
                 }
             }
         }
         let found = match view.find(&call.tool) {
-            // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
+            // What is switched off stays so.
             Found::Unknown { nearest } => {
-                let meant =
-                    view.reach(&call.tool).ok().or_else(|| view.only_one_called(&call.tool));
+                let meant = written_by_people(view, &call.tool);
                 let name = meant.and_then(|entry| entry.name.as_deref());
                 name.map_or(Found::Unknown { nearest }, |name| view.find(name))
             }
             found => found,
         };
         match found {
-            Found::Tool(entry) => self.call_entry(session, entry, Reached::Listed, call).await,
+            Found::Tool(entry) => {
+                let requested = call.tool.as_str().into();
+                self.call_entry(session, entry, requested, Reached::Listed, call).await
+            }
             Found::Meta(meta) => self.meta_in(session, view, meta, call).await,
-            Found::Disabled { entry, sets } => refused(disabled_text(view, entry, &sets, true)),
-            Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
+            Found::Disabled { entry, sets } => {
+                let text = disabled_text(view, entry, &sets, true);
+                self.refuse_in(session, &call, Some(entry), text).await
+            }
+            Found::Unknown { nearest } => {
+                let text = unknown_tool(&call.tool, &nearest);
+                self.refuse_in(session, &call, None, text).await
+            }
         }
     }
 
@@ -92,6 +110,7 @@ impl Gateway {
         self: &Arc<Self>,
         session: &Arc<Session>,
         entry: &Entry,
+        requested: Arc<str>,
         reached: Reached,
         call: SessionCall,
     ) -> SessionReply {
@@ -100,11 +119,18 @@ impl Gateway {
             arguments: call.arguments,
             face: call.face,
             caller: call.caller,
+            requested: Some(requested),
             session: Some(session.id.clone()),
             progress: call.progress,
             check: Some(self.check_for(&session.scope, Some(session), reached)),
         };
         SessionReply::Called(entry.shown_name(), self.board.call(request).await)
+    }
+
+    /// What a session sees that names a tool in the arguments of a meta-tool.
+    async fn look_for_named(&self, session: &Arc<Session>, name: &str) -> Arc<Look> {
+        let is_known = |view: &View| view.reach(name).is_ok();
+        self.look_for_tool(&session.scope, Some(session), name, is_known).await
     }
 
     async fn meta_in(
@@ -135,15 +161,28 @@ impl Gateway {
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
             MetaTool::DescribeToolset => view.toolset_text(&arguments),
             MetaTool::SearchTools => view.search_text(&arguments),
-            MetaTool::DescribeTool => view.tool_text(&arguments, ListEra::Modern),
+            MetaTool::DescribeTool => {
+                let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+                self.look_for_named(session, name).await.view.tool_text(&arguments, ListEra::Modern)
+            }
             MetaTool::CallTool => {
                 let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-                match view.callable(name) {
-                    Err(told) => Err(told),
+                let given = arguments.get("arguments").cloned().unwrap_or_default();
+                let look = self.look_for_named(session, name).await;
+                match look.view.callable(name) {
+                    Err(told) if name.is_empty() => Err(told),
+                    Err(told) => {
+                        let requested = RequestedIn { name, arguments: &given };
+                        let entry = look.view.reach(name).ok();
+                        let refused =
+                            self.record_refused_in(session, &call, requested, entry, told);
+                        Err(refused.await.0.message)
+                    }
                     Ok(entry) => {
-                        let given = arguments.get("arguments").cloned().unwrap_or_default();
                         let call = SessionCall { arguments: given, ..call };
-                        return self.call_entry(session, entry, Reached::ByCallTool, call).await;
+                        let calling =
+                            self.call_entry(session, entry, name.into(), Reached::ByCallTool, call);
+                        return calling.await;
                     }
                 }
             }
@@ -152,8 +191,9 @@ impl Gateway {
     }
 }
 
-fn refused(text: String) -> SessionReply {
-    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+/// The tool that people mean who write `server.tool`, or `tool` where there is one.
+fn written_by_people<'a>(view: &'a View, name: &str) -> Option<&'a Entry> {
+    view.reach(name).ok().or_else(|| view.only_one_called(name))
 }
 
 /// An answer as text and as structure.

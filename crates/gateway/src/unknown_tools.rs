@@ -1,4 +1,7 @@
-//! Calls of tools that nobody knows: the servers that may have them list their tools once more.
+//! Calls of tools that are in no list: the servers that may have them list their tools once more.
+//!
+//! MCP clients, calls in sessions and the HTTP API share this. What policy hides is answered like a tool that does not
+//! exist, and takes as long.
 
 use std::sync::Arc;
 
@@ -6,70 +9,111 @@ use switchboard_model::{Naming, ServerName};
 use switchboard_sessions::{Look, Session};
 use switchboard_view::{Found, Scope, View, sanitized};
 
+use crate::front::Front;
 use crate::gateway::Gateway;
 
+/// The tools among which the HTTP API looks up a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiTools {
+    /// Those that policy shows to clients.
+    Permitted,
+    /// All of the catalog, for operators.
+    All,
+}
+
 impl Gateway {
-    /// What somebody sees who calls a tool of this name; where it is not there, what is seen after the servers that may
-    /// have it were asked again. What policy hides is answered like a tool that never was, and takes as long.
-    pub(crate) async fn look_for_call(
+    /// What a caller sees who names a tool. Where `is_known` does not find the tool in it, what the caller sees after
+    /// the servers that may have the tool have listed their tools once more.
+    pub(crate) async fn look_for_tool(
         &self,
         scope: &Arc<Scope>,
         session: Option<&Arc<Session>>,
         name: &str,
+        is_known: impl Fn(&View) -> bool,
     ) -> Arc<Look> {
         let look = self.look_of(scope, session);
-        match look.view.find(name) {
-            Found::Unknown { .. } => {
-                Box::pin(self.look_again_for(scope, session, look, name)).await
+        if is_known(&look.view) {
+            return look;
+        }
+        // Boxed: it is rare, and every call has room for it.
+        Box::pin(async {
+            let servers = self.servers_that_may_have(&look.view, scope, session, name);
+            let session_id = session.map(|session| &*session.id);
+            if servers.is_empty() || !self.board.list_again(session_id, &servers).await {
+                return look;
             }
-            Found::Tool(_) | Found::Meta(_) | Found::Disabled { .. } => look,
-        }
+            self.look_of(scope, session)
+        })
+        .await
     }
 
-    /// The same for a name that a meta-tool is given, exposed or canonical.
-    pub(crate) async fn look_for_reach(
-        &self,
-        scope: &Arc<Scope>,
-        session: Option<&Arc<Session>>,
-        name: &str,
-    ) -> Arc<Look> {
-        let look = self.look_of(scope, session);
-        if look.view.reach(name).is_ok() {
-            return look;
+    /// Whether the HTTP API has a tool of this canonical or bare name. Where it is not known, the configured servers that
+    /// may have it list their tools once more before this is answered.
+    pub async fn finds_for_api(&self, name: &str, among: ApiTools) -> bool {
+        let is_there = || match among {
+            ApiTools::Permitted => self.permits(name),
+            ApiTools::All => self.current().stage.catalog().resolve(name).is_ok(),
+        };
+        if is_there() {
+            return true;
         }
-        Box::pin(self.look_again_for(scope, session, look, name)).await
-    }
-
-    async fn look_again_for(
-        &self,
-        scope: &Arc<Scope>,
-        session: Option<&Arc<Session>>,
-        look: Arc<Look>,
-        name: &str,
-    ) -> Arc<Look> {
-        let servers = self.servers_that_may_have(&look.view, scope, name);
-        if servers.is_empty() || !self.board.list_again(&servers).await {
-            return look;
-        }
-        self.look_of(scope, session)
-    }
-
-    /// Servers that this view reaches and whose tools are named like this.
-    fn servers_that_may_have(&self, view: &View, scope: &Scope, name: &str) -> Vec<ServerName> {
         let front = self.current();
-        let begins = |server: &ServerName, separator: &str| {
-            let rest = name
-                .strip_prefix(server.as_str())
-                .or_else(|| name.strip_prefix(sanitized(server.as_str()).as_str()));
-            rest.is_some_and(|rest| rest.starts_with(separator))
+        let servers: Vec<_> = match among {
+            ApiTools::Permitted => known_servers(&front).collect(),
+            ApiTools::All => {
+                let plan = self.board.plan();
+                plan.servers.iter().map(|server| server.spec.name.clone()).collect()
+            }
         };
-        let is_named = |server: &ServerName| match front.index().naming() {
-            Naming::Prefixed => begins(server, "__") || begins(server, "."),
-            Naming::Bare => true,
-        };
-        let known = front.stage.servers.iter().map(|server| ServerName::new(server.as_str()));
-        let seen =
-            known.filter(|server| view.reaches_server(server) || front.serves(view, scope, server));
-        seen.filter(is_named).collect()
+        let servers: Vec<_> =
+            servers.into_iter().filter(|server| may_be_of(&front, server, name)).collect();
+        !servers.is_empty() && self.board.list_again(None, &servers).await && is_there()
+    }
+
+    /// Servers that this view reaches and whose tools are named like this: configured ones, and those of the session.
+    fn servers_that_may_have(
+        &self,
+        view: &View,
+        scope: &Scope,
+        session: Option<&Arc<Session>>,
+        name: &str,
+    ) -> Vec<ServerName> {
+        let front = self.current();
+        let shared = known_servers(&front)
+            .filter(|server| view.reaches_server(server) || front.serves(view, scope, server))
+            .filter(|server| may_be_of(&front, server, name));
+        let own = session.map(|session| self.board.attached(&session.id)).unwrap_or_default();
+        // A scope that chooses servers or toolsets chooses among those that have tools.
+        let is_open = *scope == Scope::default();
+        let own = own
+            .into_iter()
+            .filter(|(spec, _)| may_be_of(&front, &spec.name, name))
+            .map(|(_, status)| status.name)
+            .filter(|server| is_open || view.reaches_server(server));
+        shared.chain(own).collect()
+    }
+}
+
+/// Whether a client lists a tool of this name, or could switch it on.
+pub(crate) fn is_listed(view: &View, name: &str) -> bool {
+    !matches!(view.find(name), Found::Unknown { .. })
+}
+
+/// The configured servers of which policy leaves something.
+fn known_servers(front: &Front) -> impl Iterator<Item = ServerName> {
+    front.stage.servers.iter().map(|server| ServerName::new(server.as_str()))
+}
+
+/// Whether a tool of this server may have this name, exposed or canonical.
+fn may_be_of(front: &Front, server: &ServerName, name: &str) -> bool {
+    let begins = |separator: &str| {
+        let rest = name
+            .strip_prefix(server.as_str())
+            .or_else(|| name.strip_prefix(sanitized(server.as_str()).as_str()));
+        rest.is_some_and(|rest| rest.starts_with(separator))
+    };
+    match front.index().naming() {
+        Naming::Prefixed => begins("__") || begins("."),
+        Naming::Bare => true,
     }
 }

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::{CallBody, CallView, RecordList};
 use switchboard_auth::{Principal, Role};
-use switchboard_model::{CallErrorKind, CallId, CallOutcome, Caller, Face};
-use switchboard_runtime::{CallCheck, CallRequest};
+use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Caller, Face};
+use switchboard_runtime::{CallCheck, CallRequest, RefusedCall};
 use switchboard_store::CallFilter;
 
 use crate::answers::{
@@ -16,7 +16,7 @@ use crate::answers::{
     TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
-use crate::inspect::{ToolName, may_reach, unknown_tool};
+use crate::inspect::{ToolName, finds_tool, no_such_tool};
 use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadyGateway};
@@ -70,21 +70,42 @@ pub(crate) async fn call(
     FromPath(ToolName { name }): FromPath<ToolName>,
     FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    if !may_reach(&gateway, &principal, &name) {
-        return Err(unknown_tool(&name));
+    let is_found = finds_tool(&gateway, &principal, &name).await;
+    let (face, caller) = (Face::Http, Caller::of(principal.id.clone()));
+    let is_client = principal.role < Role::Operator;
+    // The board would name the nearest tools, also hidden ones: that is for operators.
+    if is_client && !is_found {
+        let error = CallError::new(CallErrorKind::UnknownTool, no_such_tool(&name));
+        let refused = RefusedCall {
+            requested: &name,
+            tool: None,
+            arguments: &body.arguments.to_string(),
+            face,
+            caller,
+            session: None,
+            error: &error,
+        };
+        let id = board.record_refused(refused).await;
+        return Err(ProblemResponse::of_call(&error, Some(&id)));
     }
-    let arguments = body.arguments;
-    let (face, tool) = (Face::Http, name.into());
-    let caller = Caller::of(principal.id.clone());
+    let (tool, arguments) = (name.into(), body.arguments);
     // The name may mean another tool by the time the call runs.
-    let check = (principal.role < Role::Operator).then(|| {
+    let check = is_client.then(|| {
         CallCheck::new(move |tool| {
             let is_permitted = gateway.permits(tool.name.as_str());
             is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
         })
     });
-    let request =
-        CallRequest { tool, arguments, face, caller, session: None, progress: None, check };
+    let request = CallRequest {
+        tool,
+        arguments,
+        face,
+        caller,
+        requested: None,
+        session: None,
+        progress: None,
+        check,
+    };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)

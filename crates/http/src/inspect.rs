@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
 use switchboard_auth::{Principal, Role};
-use switchboard_gateway::Gateway;
+use switchboard_gateway::{ApiTools, Gateway};
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
 use crate::extract::FromPath;
@@ -82,9 +82,20 @@ pub(crate) fn may_reach(gateway: &Gateway, principal: &Principal, tool: &str) ->
     principal.role >= Role::Operator || gateway.permits(tool)
 }
 
+/// The same for a name that may lead to no tool yet: the servers that may have it are asked once more, as for the MCP
+/// clients of the gateway.
+pub(crate) async fn finds_tool(gateway: &Gateway, principal: &Principal, tool: &str) -> bool {
+    let is_operator = principal.role >= Role::Operator;
+    let among = if is_operator { ApiTools::All } else { ApiTools::Permitted };
+    gateway.finds_for_api(tool, among).await
+}
+
 pub(crate) fn unknown_tool(name: &str) -> ProblemResponse {
-    let detail = format!("there is no tool '{name}'");
-    ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, detail)
+    ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, no_such_tool(name))
+}
+
+pub(crate) fn no_such_tool(name: &str) -> String {
+    format!("there is no tool '{name}'")
 }
 
 /// Show one tool
@@ -109,8 +120,9 @@ pub(crate) async fn tool(
     Extension(principal): Extension<Principal>,
     FromPath(ToolName { name }): FromPath<ToolName>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
+    let is_found = finds_tool(&gateway, &principal, &name).await;
     let found = present::tool(&board, &name);
-    if found.is_ok() && !may_reach(&gateway, &principal, &name) {
+    if found.is_ok() && !is_found {
         return Err(unknown_tool(&name));
     }
     found.map(Json).map_err(|nearest| {

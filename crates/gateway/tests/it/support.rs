@@ -104,8 +104,10 @@ fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) board: Arc<Board>,
-    gateway: Arc<Gateway>,
+    pub(crate) gateway: Arc<Gateway>,
     principal: Principal,
+    /// The session whose endpoint is used, if not the one for all.
+    session: Option<String>,
 }
 
 impl World {
@@ -116,6 +118,13 @@ impl World {
     /// The same with a section about the gateway.
     pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
         let (world, starting) = Self::opening(servers, gateway).await;
+        starting.finish(|_| {}).await.unwrap();
+        world
+    }
+
+    /// The same for this plan.
+    pub(crate) async fn of_plan(plan: Plan) -> Self {
+        let (world, starting) = Self::opening_with(plan).await;
         starting.finish(|_| {}).await.unwrap();
         world
     }
@@ -148,7 +157,7 @@ impl World {
         let silent = ExposureSource::default();
         let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
         let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
-        (Self { board, gateway, principal: Principal::local() }, starting)
+        (Self { board, gateway, principal: Principal::local(), session: None }, starting)
     }
 
     /// The board did not start, or is told to stop.
@@ -172,6 +181,11 @@ impl World {
         Self { principal, ..self.clone() }
     }
 
+    /// As it is seen through the endpoint of a session.
+    pub(crate) fn in_session(&self, id: &str) -> Self {
+        Self { session: Some(id.into()), ..self.clone() }
+    }
+
     fn request(&self, headers: &[(&str, &str)]) -> HttpRequest {
         let mut all = HeaderMap::new();
         all.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -179,7 +193,8 @@ impl World {
             all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
         }
         let principal = self.principal.clone();
-        HttpRequest { route: Route::All, query: None, headers: all, principal }
+        let route = self.session.clone().map_or(Route::All, Route::Session);
+        HttpRequest { route, query: None, headers: all, principal }
     }
 
     async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response<GatewayBody> {
