@@ -24,6 +24,7 @@ use crate::level::Level;
 use crate::listener::{Listener, Listeners};
 use crate::parked::Parked;
 use crate::seal::Seal;
+use crate::session_clients::StatelessClients;
 use crate::startup::CatalogShown;
 
 /// What decides about the exposure of a plan: command line and environment stand above it.
@@ -61,6 +62,7 @@ pub struct Gateway {
     pub(crate) sessions: Sessions,
     pub(crate) listeners: Listeners,
     pub(crate) parked: Parked,
+    pub(crate) stateless_clients: StatelessClients,
     pub(crate) open_scope: Arc<Scope>,
     pub(crate) stop: CancellationToken,
     pub(crate) shown: CatalogShown,
@@ -110,6 +112,7 @@ impl Gateway {
             sessions,
             listeners: Listeners::default(),
             parked: Parked::default(),
+            stateless_clients: StatelessClients::default(),
             open_scope: Arc::default(),
             stop,
             shown: CatalogShown::default(),
@@ -267,6 +270,7 @@ impl Gateway {
             self.drop_client(client);
         }
         self.listeners.end_of(session);
+        self.stateless_clients.forget(session);
         self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
