@@ -10,14 +10,12 @@ use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
 
 use crate::change::Change;
+use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
 use crate::keeper::{Acknowledged, Keeper, lock, now_ms};
 use crate::kept;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::stage::{Look, Stage};
-
-/// Ids of sessions of clients begin so.
-const CLIENT_PREFIX: &str = "mcp-";
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,18 +88,12 @@ impl Sessions {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has every session look at what there is now. Those that see something else take a step.
-    pub fn set_stage(&self, stage: Arc<Stage>) {
-        self.replace_stage(stage);
-        self.look_again();
-    }
-
     /// Shows another stage from the next look on.
     pub fn replace_stage(&self, stage: Arc<Stage>) {
         self.stage.store(stage);
     }
 
-    /// Has every session look at the present stage.
+    /// Has every session look at the present stage. Those that see something else take a step.
     pub fn look_again(&self) {
         let present: Vec<_> = self.present().values().cloned().collect();
         for session in present {
@@ -407,13 +399,6 @@ impl Sessions {
         let stored = self.keeper.store.session(id).await?;
         Ok(stored.map(|stored| kept::draft_of(&stored).servers).unwrap_or_default())
     }
-}
-
-/// The id of a client is a secret that lets its holder in; the id of its session may be shown.
-fn client_session_id(client: &str) -> String {
-    let hash = blake3::derive_key("switchboard session of a client", client.as_bytes());
-    let hash = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash);
-    format!("{CLIENT_PREFIX}{}", hash.chars().take(24).collect::<String>())
 }
 
 /// 143 bits from the system, as text that fits a header. It begins with a letter: on a command line, what begins with `-`

@@ -6,6 +6,7 @@
 
 mod book;
 mod change;
+mod client_session;
 mod error;
 mod keeper;
 mod kept;
@@ -15,6 +16,7 @@ mod stage;
 
 pub use book::{Sessions, Summary, random_text};
 pub use change::Change;
+pub use client_session::recorded_session_ids;
 pub use error::SessionError;
 pub use keeper::{Keeper, Round, now_ms};
 pub use session::{About, Cause, Draft, Now, OwnServer, Session, SessionKind, Step};

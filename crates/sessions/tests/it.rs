@@ -14,7 +14,9 @@ use switchboard_model::{
 };
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
-use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, Stage};
+use switchboard_sessions::{
+    Cause, Change, Session, SessionError, Sessions, Stage, recorded_session_ids,
+};
 use switchboard_store::{Store, StoredClient};
 use switchboard_view::Index;
 
@@ -52,6 +54,12 @@ fn stage_in(mode: ExposureMode, tools: &[&str]) -> Arc<Stage> {
 
 fn stage(tools: &[&str]) -> Arc<Stage> {
     stage_in(ExposureMode::Legacy, tools)
+}
+
+/// Has every session look at another stage.
+fn show(sessions: &Sessions, stage: Arc<Stage>) {
+    sessions.replace_stage(stage);
+    sessions.look_again();
 }
 
 async fn sessions(tools: &[&str]) -> Sessions {
@@ -99,9 +107,9 @@ async fn every_effective_change_is_one_step_and_no_other_is() {
             "{what}"
         );
     }
-    sessions.set_stage(stage(&["crm.b", "crm.a", "crm.c"]));
+    show(&sessions, stage(&["crm.b", "crm.a", "crm.c"]));
     assert_eq!(session.revision(), 8, "another order of the catalog is no change");
-    sessions.set_stage(stage(&["crm.x", "crm.b", "crm.a", "crm.c"]));
+    show(&sessions, stage(&["crm.x", "crm.b", "crm.a", "crm.c"]));
     assert_eq!((session.revision(), names(&session).last().unwrap().as_str()), (9, "crm__x"));
     let steps = session.steps_after(7).unwrap();
     let told: Vec<_> = steps.iter().map(|step| (step.revision, step.cause)).collect();
@@ -165,7 +173,7 @@ async fn who_sees_the_same_shares_it_and_everything_made_of_it() {
     assert!(!together(&one, &other));
     sessions.change(&other, None, toolset("pair", false)).await.unwrap();
     assert!(together(&one, &other));
-    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    show(&sessions, stage(&["crm.c", "crm.a", "crm.b"]));
     assert!(together(&one, &other));
     assert_eq!(names(&one), ["crm__c"]);
 }
@@ -175,7 +183,7 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     let sessions = sessions(&["crm.a", "crm.b"]).await;
     let session = create(&sessions, "s").await;
     sessions.change(&session, None, toolset("pair", false)).await.unwrap();
-    sessions.set_stage(stage(&["crm.c", "crm.a", "crm.b"]));
+    show(&sessions, stage(&["crm.c", "crm.a", "crm.b"]));
     sessions.change(&session, None, toolset("pair", true)).await.unwrap();
     let before = (session.revision(), names(&session), session.now().draft);
     assert_eq!(before.1, ["crm__c", "crm__a", "crm__b"]);
@@ -194,8 +202,8 @@ async fn a_session_sleeps_in_the_store_and_wakes_as_it_was() {
     sessions.keeper.flush().await;
     drop(woken);
     sessions.let_go();
-    sessions.set_stage(stage(&["crm.x", "crm.a", "crm.b"]));
-    sessions.set_stage(stage(&["crm.x", "crm.y", "crm.a", "crm.b"]));
+    show(&sessions, stage(&["crm.x", "crm.a", "crm.b"]));
+    show(&sessions, stage(&["crm.x", "crm.y", "crm.a", "crm.b"]));
     let woken = sessions.find("s").await.unwrap().unwrap();
     assert_eq!(woken.revision(), before.0 + 1);
     assert_eq!(names(&woken), ["crm__a", "crm__b", "crm__x", "crm__y"]);
@@ -288,6 +296,33 @@ async fn the_session_of_a_client_does_not_give_its_id_away() {
 }
 
 #[tokio::test]
+async fn records_of_a_session_are_found_by_the_id_of_its_client() {
+    let sessions = sessions(&["crm.a"]).await;
+    let shared = sessions.create(Some("work"), "me", 9, Change::default()).await.unwrap();
+    let own = sessions.for_client("own-secret", "me", Arc::default());
+    for (client, session) in [("own-secret", &own), ("shared-secret", &shared)] {
+        let stored = StoredClient {
+            id: client.into(),
+            kind: "client".into(),
+            owner: "me".into(),
+            session: Some(session.id.to_string()),
+            state: "{}".into(),
+            created_at_ms: 1,
+            last_seen_at_ms: 1,
+        };
+        sessions.admit_client(stored, session).await.unwrap();
+    }
+    // A client that is gone is found as long as there are records of it.
+    sessions.keeper.delete_client("own-secret").await.unwrap();
+    for (named, session) in
+        [("own-secret", &own), ("shared-secret", &shared), ("work", &shared), (&*own.id, &own)]
+    {
+        let ids = recorded_session_ids(&sessions.keeper.store, named).await.unwrap();
+        assert!(ids.iter().any(|id| **id == *session.id), "{named}: {ids:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).await.unwrap();
@@ -312,7 +347,7 @@ async fn what_cannot_be_stored_is_refused_and_changes_nothing() {
         assert_eq!(failure.reason, "its database was locked for too long");
     }
     // A step of the catalog is nobody's request; it is written when that can be done.
-    sessions.set_stage(stage(&["crm.a", "crm.b", "crm.c"]));
+    show(&sessions, stage(&["crm.a", "crm.b", "crm.c"]));
     assert_eq!((changed.revision(), names(&changed).len()), (2, 3));
     assert_eq!(changed.now().draft, before.draft);
     assert_eq!(follower.has_changed().unwrap(), true, "of the catalog alone");
