@@ -60,6 +60,7 @@ async fn call(board: &Board) -> anyhow::Result<()> {
         arguments: json!({"a": 1, "b": 2}),
         face: Face::Cli,
         caller: Caller::default(),
+        requested: None,
         session: None,
         progress: None,
     };

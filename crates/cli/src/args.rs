@@ -519,19 +519,20 @@ pub(crate) struct CallsArguments {
     /// How many
     #[arg(long, short = 'n', default_value_t = 20)]
     pub(crate) limit: u32,
-    /// Only calls of this tool
+    /// Only calls of this tool: `server.tool`, `tool`, or the name that the caller used
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
     /// Only calls of tools of this server
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Only calls that were made in this session
+    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of an MCP client
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Only calls that ended so
     #[arg(long, value_parser = outcome_parser())]
     pub(crate) outcome: Option<CallOutcome>,
-    /// Only calls since then: a duration such as `15m` or `2d`, or a timestamp such as `2026-11-17T08:00:00Z`
+    /// Only calls since then: a duration such as `15m` or `2d`, a timestamp such as `2026-11-17T08:00:00Z`, or a date,
+    /// which is its midnight in UTC
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Also show the session, and why a call failed; implied by an outcome that is a failure

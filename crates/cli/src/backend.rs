@@ -102,6 +102,7 @@ impl Backend {
                     arguments: body.arguments,
                     face: Face::Cli,
                     caller: local_caller(),
+                    requested: None,
                     session: None,
                     progress: None,
                 };

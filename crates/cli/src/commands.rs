@@ -3,6 +3,7 @@
 mod auth;
 mod calls;
 mod calls_follow;
+mod calls_none;
 mod calls_source;
 mod chat;
 mod check;

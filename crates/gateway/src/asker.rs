@@ -48,6 +48,8 @@ impl Asker {
 pub(crate) enum Job {
     Call {
         tool: CanonicalName,
+        /// The name that the caller used.
+        requested: Arc<str>,
         arguments: Option<String>,
         reached: Reached,
     },

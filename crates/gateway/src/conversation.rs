@@ -171,20 +171,21 @@ impl Conversation {
             // Modern requests stand alone: two without an origin are never of the same one.
             origin: self.asker.client.as_ref().map(|client| client.id.clone()),
             session: self.asker.session.as_ref().map(|session| session.id.clone()),
+            requested: None,
             caller: Caller {
                 principal: Some(self.asker.principal.clone()),
                 client: self.asker.client_name.clone(),
             },
         };
         self.work = Some(match self.job.clone() {
-            Job::Call { tool, arguments, reached } => {
+            Job::Call { tool, requested, arguments, reached } => {
                 let (scope, session) = (&self.asker.scope, self.asker.session.as_ref());
                 let check = self.gateway.service.check_for(scope, session, reached);
                 let call = RawCall {
                     tool: choice(tool, passing.session.as_ref()),
                     arguments,
                     face: Face::Mcp,
-                    passing,
+                    passing: Passing { requested: Some(requested), ..passing },
                     events: Some(events),
                     check: Some(check),
                 };

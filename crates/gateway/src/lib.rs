@@ -25,6 +25,7 @@ mod methods;
 mod modern;
 mod outcome;
 mod parked;
+mod refused_calls;
 mod relist;
 mod seal;
 mod seen_lists;

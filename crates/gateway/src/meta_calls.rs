@@ -81,12 +81,15 @@ impl Gateway {
         request: &Incoming<'_>,
     ) -> Replying {
         let members = Members::read(text).unwrap_or_default();
+        let arguments = members.get("arguments").filter(|text| *text != "null");
         match view.view.callable(name) {
-            Err(reason) => Replying::Now(Vec::new(), Outcome::tool_error(asker.era(), reason)),
+            Err(reason) => {
+                let entry = view.view.reach(name).ok();
+                self.refuse_call(&asker, name, entry, arguments, reason).await
+            }
             Ok(entry) => {
-                let arguments = members.get("arguments").filter(|text| *text != "null");
                 let arguments = arguments.map(str::to_owned);
-                self.call(asker, entry, Reached::ByCallTool, arguments, request).await
+                self.call(asker, entry, name, Reached::ByCallTool, arguments, request).await
             }
         }
     }

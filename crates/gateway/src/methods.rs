@@ -10,8 +10,8 @@ use switchboard_protocol::{
     with_members,
 };
 use switchboard_runtime::Kind;
-use switchboard_sessions::Reached;
-use switchboard_view::{Entry, Found, ListEra, not_enabled, unknown_tool};
+use switchboard_sessions::{Reached, is_listed};
+use switchboard_view::{Entry, Found, ListEra, View, not_enabled, unknown_tool};
 
 use crate::asker::{Asker, Job, Wishes};
 use crate::conversation::{Conversation, Step};
@@ -119,11 +119,13 @@ impl Gateway {
         let Some(name) = request.params.string("name") else {
             return Replying::error(code::INVALID_PARAMS, "`name` must say which tool to call");
         };
-        let cached = self.service.view_with(&asker.scope, asker.session.as_ref(), &name).await;
+        let is_known = |view: &View| is_listed(view, &name);
+        let (scope, session) = (&asker.scope, asker.session.as_ref());
+        let cached = self.service.view_with(scope, session, &name, is_known).await;
         let view = &cached.view;
+        let arguments = request.params.get("arguments").filter(|text| *text != "null");
         match view.find(&name) {
             Found::Tool(entry) => {
-                let arguments = request.params.get("arguments").filter(|text| *text != "null");
                 if let Some(headers) = request.headers.filter(|_| asker.era() == ListEra::Modern)
                     && let Err(reason) = self.board.snapshot().check_mirrors(
                         &entry.tool,
@@ -135,30 +137,32 @@ impl Gateway {
                     return Replying::now(Outcome::Error { status: 400, error });
                 }
                 let arguments = arguments.map(str::to_owned);
-                self.call(asker, entry, Reached::Listed, arguments, request).await
+                self.call(asker, entry, &name, Reached::Listed, arguments, request).await
             }
             Found::Meta(meta) => Box::pin(self.call_meta(asker, meta, &cached, request)).await,
-            Found::Disabled { entry, sets } => Replying::now(Outcome::tool_error(
-                asker.era(),
-                not_enabled(view, entry, &sets, asker.session.is_some()),
-            )),
-            // As the official servers do: libraries hand a result to the model, and raise at an error.
+            Found::Disabled { entry, sets } => {
+                let text = not_enabled(view, entry, &sets, asker.session.is_some());
+                self.refuse_call(&asker, &name, Some(entry), arguments, text).await
+            }
             Found::Unknown { nearest } => {
-                Replying::now(Outcome::tool_error(asker.era(), unknown_tool(&name, &nearest)))
+                let text = unknown_tool(&name, &nearest);
+                self.refuse_call(&asker, &name, None, arguments, text).await
             }
         }
     }
 
-    /// Calls a tool of the catalog.
+    /// Calls a tool of the catalog, which the caller named `requested`.
     pub(crate) async fn call(
         self: &Arc<Self>,
         asker: Asker,
         entry: &Entry,
+        requested: &str,
         reached: Reached,
         arguments: Option<String>,
         request: &Incoming<'_>,
     ) -> Replying {
-        let job = Job::Call { tool: entry.tool.name.clone(), arguments, reached };
+        let (tool, requested) = (entry.tool.name.clone(), requested.into());
+        let job = Job::Call { tool, requested, arguments, reached };
         self.converse(asker, job, request, &CALL_MEMBERS).await
     }
 

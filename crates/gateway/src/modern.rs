@@ -72,9 +72,14 @@ impl Gateway {
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");
+        let info = ClientInfo::read(meta.client_info);
+        if let Some(session) = &session {
+            let version = meta.version.as_deref().unwrap_or_default();
+            self.service.stateless_clients().note(session, &info, version);
+        }
         Ok(Asker {
             principal: principal.clone(),
-            client_name: ClientInfo::read(meta.client_info).name,
+            client_name: info.name,
             client: None,
             session,
             scope,

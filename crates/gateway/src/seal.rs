@@ -147,6 +147,7 @@ mod tests {
     fn call(tool: &str, arguments: &str) -> Job {
         let tool = CanonicalName::new(&ServerName::new("s"), tool);
         Job::Call {
+            requested: tool.as_str().into(),
             tool,
             arguments: Some(arguments.into()),
             reached: switchboard_sessions::Reached::Listed,

@@ -4,19 +4,23 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use switchboard_api::{CallBody, CallView, RecordList};
 use switchboard_auth::{Principal, Role};
-use switchboard_model::{CallErrorKind, CallId, CallOutcome, Caller, Face};
-use switchboard_runtime::{CallCheck, CallRequest};
+use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Caller, Face};
+use switchboard_runtime::{CallCheck, CallRequest, RefusedCall};
+use switchboard_sessions::recorded_session_ids;
 use switchboard_store::CallFilter;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::answers::{
     BadRequest, CallFaulted, CallTimedOut, CallUnavailable, Guarded, InvalidArguments, StoreFailed,
     TakesBody, UnknownResult, UnknownTool, UpstreamFailed,
 };
 use crate::extract::{FromBody, FromPath, FromQuery};
-use crate::inspect::{ToolName, may_reach, unknown_tool};
+use crate::inspect::{ToolName, finds_tool, no_such_tool};
 use crate::present;
 use crate::problem::{ProblemResponse, bad_query};
 use crate::ready::{Ready, ReadySessions};
@@ -70,21 +74,42 @@ pub(crate) async fn call(
     FromPath(ToolName { name }): FromPath<ToolName>,
     FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
-    if !may_reach(&sessions, &principal, &name) {
-        return Err(unknown_tool(&name));
+    let is_found = finds_tool(&sessions, &principal, &name).await;
+    let (face, caller) = (Face::Http, Caller::of(principal.id.clone()));
+    let is_client = principal.role < Role::Operator;
+    // The board would name the nearest tools, also hidden ones: that is for operators.
+    if is_client && !is_found {
+        let error = CallError::new(CallErrorKind::UnknownTool, no_such_tool(&name));
+        let refused = RefusedCall {
+            requested: &name,
+            tool: None,
+            arguments: &body.arguments.to_string(),
+            face,
+            caller,
+            session: None,
+            error: &error,
+        };
+        let id = board.record_refused(refused).await;
+        return Err(ProblemResponse::of_call(&error, Some(&id)));
     }
-    let arguments = body.arguments;
-    let (face, tool) = (Face::Http, name.into());
-    let caller = Caller::of(principal.id.clone());
+    let (tool, arguments) = (name.into(), body.arguments);
     // The name may mean another tool by the time the call runs.
-    let check = (principal.role < Role::Operator).then(|| {
+    let check = is_client.then(|| {
         CallCheck::new(move |tool| {
             let is_permitted = sessions.permits(tool.name.as_str());
             is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
         })
     });
-    let request =
-        CallRequest { tool, arguments, face, caller, session: None, progress: None, check };
+    let request = CallRequest {
+        tool,
+        arguments,
+        face,
+        caller,
+        requested: None,
+        session: None,
+        progress: None,
+        check,
+    };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)
@@ -100,18 +125,19 @@ pub(crate) struct RecentQuery {
     #[serde(default = "twenty")]
     #[param(minimum = 1, maximum = 1000, default = 20)]
     limit: u32,
-    /// Only calls of this tool: its canonical name, or the name that the caller used.
+    /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
     #[param(max_length = 512, nullable = false)]
     tool: Option<String>,
     /// Only calls of tools of this server.
     #[param(max_length = 512, nullable = false)]
     server: Option<String>,
-    /// Only calls that were made in this session.
+    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of one of its clients.
     #[param(max_length = 512, nullable = false)]
     session: Option<String>,
     /// Only calls that ended so.
-    #[param(inline, nullable = false)]
-    outcome: Option<OutcomeWord>,
+    #[serde(default, deserialize_with = "outcome")]
+    #[param(value_type = Option<OutcomeWord>, inline, nullable = false)]
+    outcome: Option<CallOutcome>,
     /// Only calls that came in at this moment or later, an RFC 3339 timestamp.
     #[param(max_length = 512, nullable = false, format = DateTime, example = "2026-11-17T08:00:00Z")]
     since: Option<String>,
@@ -124,40 +150,30 @@ pub(crate) struct RecentQuery {
     before: Option<String>,
 }
 
-/// How a call ended, in the word of its record.
-#[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum OutcomeWord {
-    Ok,
-    ToolError,
-    UnknownTool,
-    InvalidArguments,
-    QueueTimeout,
-    Timeout,
-    InactivityTimeout,
-    Cancelled,
-    Unavailable,
-    UpstreamError,
-    InternalError,
+/// Reads the word by which records know an outcome.
+fn outcome<'de, D: Deserializer<'de>>(word: D) -> Result<Option<CallOutcome>, D::Error> {
+    let word = String::deserialize(word)?;
+    let outcome = CallOutcome::from_word(&word).ok_or_else(|| {
+        let words = CallOutcome::ALL.map(|outcome| format!("`{}`", outcome.as_str()));
+        D::Error::custom(format!("unknown outcome, expected one of {}", words.join(", ")))
+    });
+    outcome.map(Some)
 }
 
-impl From<OutcomeWord> for CallOutcome {
-    fn from(word: OutcomeWord) -> Self {
-        match word {
-            OutcomeWord::Ok => Self::Ok,
-            OutcomeWord::ToolError => Self::ToolError,
-            OutcomeWord::UnknownTool => Self::Failed(CallErrorKind::UnknownTool),
-            OutcomeWord::InvalidArguments => Self::Failed(CallErrorKind::InvalidArguments),
-            OutcomeWord::QueueTimeout => Self::Failed(CallErrorKind::QueueTimeout),
-            OutcomeWord::Timeout => Self::Failed(CallErrorKind::Timeout),
-            OutcomeWord::InactivityTimeout => Self::Failed(CallErrorKind::InactivityTimeout),
-            OutcomeWord::Cancelled => Self::Failed(CallErrorKind::Cancelled),
-            OutcomeWord::Unavailable => Self::Failed(CallErrorKind::Unavailable),
-            OutcomeWord::UpstreamError => Self::Failed(CallErrorKind::Upstream),
-            OutcomeWord::InternalError => Self::Failed(CallErrorKind::Internal),
-        }
+/// The schema of the words of outcomes.
+struct OutcomeWord;
+
+impl utoipa::PartialSchema for OutcomeWord {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("How a call ended, in the word of its record."))
+            .enum_values(Some(CallOutcome::ALL.map(CallOutcome::as_str)))
+            .into()
     }
 }
+
+impl utoipa::ToSchema for OutcomeWord {}
 
 /// A moment of a query in milliseconds since 1970.
 #[expect(clippy::result_large_err, reason = "the answer of the handler itself")]
@@ -214,14 +230,18 @@ pub(crate) async fn recent(
     if let Some(detail) = query.excess() {
         return Err(bad_query(detail));
     }
+    let sessions = match &query.session {
+        Some(session) => recorded_session_ids(board.store(), session).await?,
+        None => Vec::new(),
+    };
     let filter = CallFilter {
         limit: query.limit,
         since_ms: moment("since", query.since.as_deref())?,
         ended_since_ms: moment("ended_since", query.ended_since.as_deref())?,
         tool: query.tool,
         server: query.server,
-        session: query.session,
-        outcome: query.outcome.map(CallOutcome::from),
+        sessions,
+        outcome: query.outcome,
         before: query.before.map(CallId),
     };
     board.flush_records().await;
@@ -305,9 +325,11 @@ mod tests {
 
     #[test]
     fn every_outcome_of_a_record_is_a_word_of_the_query() {
+        let read = |word: &str| outcome(serde_json::Value::from(word));
         for outcome in CallOutcome::ALL {
-            let word = serde_json::from_value::<OutcomeWord>(outcome.as_str().into());
-            assert_eq!(word.map(CallOutcome::from).ok(), Some(outcome));
+            assert_eq!(read(outcome.as_str()).ok().flatten(), Some(outcome));
         }
+        let refused = read("Ok").unwrap_err().to_string();
+        assert!(refused.contains("expected one of `ok`, `tool_error`"), "{refused}");
     }
 }

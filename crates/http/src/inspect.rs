@@ -6,8 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use switchboard_api::{ServerList, ToolList, ToolView};
 use switchboard_auth::{Principal, Role};
-
-use switchboard_sessions::SessionService;
+use switchboard_sessions::{ApiTools, SessionService};
 
 use crate::answers::{BadRequest, Guarded, UnknownTool};
 use crate::extract::FromPath;
@@ -78,14 +77,29 @@ pub(crate) async fn tools(
     Json(list)
 }
 
-/// What `sessions.deny_toolsets` hides is hidden in every face; operators see what is behind it.
+/// What `gateway.deny_toolsets` hides is hidden in every face; operators see what is behind it.
 pub(crate) fn may_reach(sessions: &SessionService, principal: &Principal, tool: &str) -> bool {
     principal.role >= Role::Operator || sessions.permits(tool)
 }
 
+/// The same for a name that may lead to no tool yet: the servers that may have it are asked once more, as for the MCP
+/// clients of the gateway.
+pub(crate) async fn finds_tool(
+    sessions: &SessionService,
+    principal: &Principal,
+    tool: &str,
+) -> bool {
+    let is_operator = principal.role >= Role::Operator;
+    let among = if is_operator { ApiTools::All } else { ApiTools::Permitted };
+    sessions.finds_for_api(tool, among).await
+}
+
 pub(crate) fn unknown_tool(name: &str) -> ProblemResponse {
-    let detail = format!("there is no tool '{name}'");
-    ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, detail)
+    ProblemResponse::new("unknown_tool", StatusCode::NOT_FOUND, no_such_tool(name))
+}
+
+pub(crate) fn no_such_tool(name: &str) -> String {
+    format!("there is no tool '{name}'")
 }
 
 /// Show one tool
@@ -110,8 +124,9 @@ pub(crate) async fn tool(
     Extension(principal): Extension<Principal>,
     FromPath(ToolName { name }): FromPath<ToolName>,
 ) -> Result<Json<ToolView>, ProblemResponse> {
+    let is_found = finds_tool(&sessions, &principal, &name).await;
     let found = present::tool(&board, &name);
-    if found.is_ok() && !may_reach(&sessions, &principal, &name) {
+    if found.is_ok() && !is_found {
         return Err(unknown_tool(&name));
     }
     found.map(Json).map_err(|nearest| {

@@ -30,7 +30,7 @@ pub async fn call(
         SessionReply::Called(shown, report) => present::call(&report)
             .map(|call| CallView { tool: shown.to_string(), ..call })
             .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)).0),
-        SessionReply::Refused(error) => Err(ProblemResponse::of_call(&error, None).0),
+        SessionReply::Refused(error, id) => Err(ProblemResponse::of_call(&error, Some(&id)).0),
         SessionReply::Meta(tool, result) => Ok(CallView {
             id: String::new(),
             tool: tool.name().into(),

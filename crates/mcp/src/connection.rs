@@ -45,12 +45,12 @@ pub struct ConnectOptions {
     /// How long its lists may be.
     pub list_bounds: ListBounds,
     /// The one client that the connection is for; without it, it is for all.
-    pub session: Option<SessionClient>,
+    pub session: Option<ConnectionClient>,
 }
 
 /// The client of a connection that belongs to one session.
 #[derive(Debug, Clone, Default)]
-pub struct SessionClient {
+pub struct ConnectionClient {
     /// What the client declares, as a JSON object. The server is told the same; without it, what any client may declare.
     pub capabilities: Option<Arc<str>>,
     /// Where requests and log messages go that the server sends while no call runs.

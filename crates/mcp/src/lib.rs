@@ -41,7 +41,7 @@ mod watching;
 
 pub use bounds::{ListBounds, MAX_LIST_PAGES, MAX_MESSAGE_BYTES, MAX_TOOLS_PER_SERVER};
 pub use connect_progress::ConnectProgress;
-pub use connection::{ConnectOptions, Connection, ServerInfo, SessionClient};
+pub use connection::{ConnectOptions, Connection, ConnectionClient, ServerInfo};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use exchange::{
     Ask, AskEvent, AskFailure, Features, Listed, ListedEntries, News, RawResult, RpcError,

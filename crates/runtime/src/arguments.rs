@@ -4,9 +4,19 @@ use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind};
 use switchboard_protocol::read_unique;
 use switchboard_registry::CatalogTool;
+use switchboard_schema::kind_of;
 
 use crate::call_errors::described;
 use crate::snapshot::CompiledTool;
+
+/// Arguments that are refused.
+#[derive(Debug)]
+pub(crate) struct RefusedArguments {
+    /// What the caller is told; may quote arguments.
+    pub(crate) error: CallError,
+    /// What a record keeps of it: which argument, and which rule of the schema. Values of arguments may be secrets.
+    pub(crate) recorded: String,
+}
 
 /// The arguments of a call that fits: as they were written, and for local tools with texts that read as numbers or
 /// booleans converted. A server gets what was written, and converts by itself.
@@ -14,10 +24,12 @@ pub(crate) fn check_arguments(
     compiled: &CompiledTool,
     tool: &CatalogTool,
     text: &str,
-) -> Result<Map<String, Value>, CallError> {
+) -> Result<Map<String, Value>, RefusedArguments> {
+    // Nothing that is said of arguments which are no object, or no JSON, quotes them.
     let invalid = |reason: String| {
-        let message = format!("the arguments of {} {reason}", described(tool));
-        Err(CallError::new(CallErrorKind::InvalidArguments, message))
+        let recorded = format!("the arguments of {} {reason}", described(tool));
+        let error = CallError::new(CallErrorKind::InvalidArguments, &*recorded);
+        Err(RefusedArguments { error, recorded })
     };
     let arguments = match read_unique(text) {
         Ok(arguments) => arguments,
@@ -36,7 +48,7 @@ fn check_object(
     compiled: &CompiledTool,
     tool: &CatalogTool,
     arguments: &Value,
-) -> Result<Option<Value>, CallError> {
+) -> Result<Option<Value>, RefusedArguments> {
     let checker = match &compiled.checker {
         Ok(checker) => checker,
         // The server has the last word anyway; what cannot be checked here is checked there.
@@ -55,26 +67,18 @@ fn check_object(
         if members.len() == before { Err(complaints) } else { checker.check(&kept) }
     };
     checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
-        let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
-        let message =
-            format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
+        let told = |texts: Vec<String>| {
+            format!("the arguments of {} do not fit: {}", described(tool), texts.join("; "))
+        };
+        let recorded = told(complaints.iter().map(|it| it.masked().to_owned()).collect());
+        let message = told(complaints.iter().map(ToString::to_string).collect());
         let error = CallError::new(CallErrorKind::InvalidArguments, message);
-        match tool.owner {
+        let error = match tool.owner {
             None => {
                 error.with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
             }
             Some(_) => error,
-        }
+        };
+        RefusedArguments { error, recorded }
     })
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }

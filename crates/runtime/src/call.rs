@@ -43,6 +43,8 @@ pub struct CallRequest {
     pub arguments: Value,
     pub face: Face,
     pub caller: Caller,
+    /// The name that the caller used, where that is not the one of `tool`. For the record.
+    pub requested: Option<Arc<str>>,
     /// The session in which it is made.
     pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
@@ -150,6 +152,8 @@ pub struct Passing {
     pub wants_progress: bool,
     /// Who asks, for servers that cannot say whom their questions are for.
     pub origin: Option<Arc<str>>,
+    /// The name that the caller used, where that is not the one of the tool. For the record.
+    pub requested: Option<Arc<str>>,
     /// The session in which it is made, for the record.
     pub session: Option<Arc<str>>,
     /// Who makes it, for the record.
@@ -249,6 +253,7 @@ impl Board {
             face: request.face,
             passing: Passing {
                 wants_progress: true,
+                requested: request.requested,
                 session: request.session,
                 caller: request.caller,
                 ..Passing::default()
@@ -282,7 +287,8 @@ impl Board {
         let published = self.published.load_full();
         let arguments = call.arguments.as_deref().unwrap_or("{}");
         let revision = published.catalog().revision();
-        let mut ledger = Ledger::open(self, call.tool.name(), arguments, call.face, revision);
+        let requested = call.passing.requested.as_deref().unwrap_or_else(|| call.tool.name());
+        let mut ledger = Ledger::open(self, requested, arguments, call.face, revision);
         ledger.session.clone_from(&call.passing.session);
         ledger.caller.clone_from(&call.passing.caller);
         let result = if self.calls.is_closed() {
@@ -324,7 +330,10 @@ impl Board {
         };
         ledger.meter = Some(compiled.meter.clone());
         let text = call.arguments.unwrap_or_else(|| "{}".into());
-        let arguments = check_arguments(compiled, tool, &text)?;
+        let arguments = check_arguments(compiled, tool, &text).map_err(|refused| {
+            ledger.refused_arguments = Some(refused.recorded);
+            refused.error
+        })?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
         let server = self.hold_server(published, tool);
 

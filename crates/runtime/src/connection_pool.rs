@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_mcp::{
-    Ask, AskFailure, ConnectError, ConnectErrorKind as Kind, Connection, Ear, RawResult,
-    SessionClient,
+    Ask, AskFailure, ConnectError, ConnectErrorKind as Kind, Connection, ConnectionClient, Ear,
+    RawResult,
 };
 use switchboard_model::{Endpoint, Era, EraChoice, Sharing};
 use tokio::sync::watch;
@@ -315,7 +315,7 @@ impl Server {
         let pooled = Pooled { progress: progress.clone(), stop: stop.clone() };
         entries.insert(key.clone(), pooled);
         drop(entries);
-        let client = SessionClient {
+        let client = ConnectionClient {
             capabilities: client.capabilities.clone(),
             events: client.events.clone(),
         };

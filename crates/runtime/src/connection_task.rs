@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_mcp::{ConnectError, ConnectOptions, Connection, News, SessionClient};
+use switchboard_mcp::{ConnectError, ConnectOptions, Connection, ConnectionClient, News};
 use switchboard_model::{EraChoice, Sharing};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) struct ConnectionTask {
     pub(crate) server: Arc<Server>,
     pub(crate) key: ConnectionKey,
     /// What the client of its session declares, and where it is asked.
-    pub(crate) client: SessionClient,
+    pub(crate) client: ConnectionClient,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) stop: CancellationToken,
 }

@@ -20,20 +20,35 @@ const MAX_RECORDED_MESSAGE: usize = 2000;
 /// Characters of the name that was asked for.
 const MAX_RECORDED_NAME: usize = 256;
 
-/// What is kept of a failure. Arguments are not: a complaint may quote them.
-fn recorded_message(error: &CallError) -> String {
-    match error.kind {
-        CallErrorKind::InvalidArguments => "the arguments do not fit the schema of the tool".into(),
-        _ => error.message.chars().take(MAX_RECORDED_MESSAGE).collect(),
-    }
+/// What is kept of a failure.
+fn recorded_message(error: &CallError, without_values: Option<&str>) -> String {
+    let message = match (error.kind, without_values) {
+        (_, Some(message)) => message,
+        // The message of the caller may quote arguments, which are not kept.
+        (CallErrorKind::InvalidArguments, None) => {
+            "the arguments do not fit the schema of the tool"
+        }
+        (_, None) => &error.message,
+    };
+    message.chars().take(MAX_RECORDED_MESSAGE).collect()
 }
 
-/// A name as far as a record keeps it.
-fn shortened(requested: &str) -> String {
-    if requested.len() <= MAX_RECORDED_NAME {
+/// A name as a record keeps it: on one line, with escapes for what cannot be printed, and cut after so many characters.
+/// Callers may send anything as a name.
+fn recorded_name(requested: &str) -> String {
+    let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    if requested.len() <= MAX_RECORDED_NAME && requested.bytes().all(is_plain) {
         return requested.to_owned();
     }
-    requested.chars().take(MAX_RECORDED_NAME).collect()
+    let mut name = String::new();
+    for c in requested.chars().take(MAX_RECORDED_NAME) {
+        match c {
+            '\'' | '"' | '\\' => name.push(c),
+            c => name.extend(c.escape_debug()),
+        }
+    }
+    // Escapes are longer than what they stand for.
+    name.chars().take(MAX_RECORDED_NAME).collect()
 }
 
 /// What a call owes to the records, paid even when its future is dropped.
@@ -55,6 +70,8 @@ pub(crate) struct Ledger<'a> {
     pub(crate) run_ended: Option<Instant>,
     pub(crate) result_bytes: u64,
     pub(crate) whole_result: Option<ResultHandle>,
+    /// What is wrong with the arguments, without their values.
+    pub(crate) refused_arguments: Option<String>,
     is_closed: bool,
 }
 
@@ -76,7 +93,7 @@ impl<'a> Ledger<'a> {
             face,
             caller: Caller::default(),
             session: None,
-            requested: shortened(requested),
+            requested: recorded_name(requested),
             revision,
             argument_digest: digest.to_hex().as_str().to_owned(),
             tool: None,
@@ -87,6 +104,7 @@ impl<'a> Ledger<'a> {
             run_ended: None,
             result_bytes: 0,
             whole_result: None,
+            refused_arguments: None,
             is_closed: false,
         }
     }
@@ -100,7 +118,8 @@ impl<'a> Ledger<'a> {
             Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, error_text(answer)),
             Ok(_) => (CallOutcome::Ok, None),
             Err(CallFailed { error, .. }) => {
-                (CallOutcome::Failed(error.kind), Some(recorded_message(error)))
+                let message = recorded_message(error, self.refused_arguments.as_deref());
+                (CallOutcome::Failed(error.kind), Some(message))
             }
         };
         let record = self.record(outcome, message);
@@ -161,5 +180,24 @@ impl Drop for Ledger<'_> {
             let record = self.record(cancelled, Some("the caller no longer waited".into()));
             self.board.recorder.record_now(record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_record_is_printable_and_bounded() {
+        #[track_caller]
+        fn check(requested: &str, expected: &str) {
+            assert_eq!(recorded_name(requested), expected);
+        }
+        check("demo.echo", "demo.echo");
+        check("it's \"so\" \\ ü", "it's \"so\" \\ ü");
+        check("a\nb\u{1b}[31mc\0", "a\\nb\\u{1b}[31mc\\0");
+        check("a\u{202e}b", "a\\u{202e}b");
+        check(&"x".repeat(1000), &"x".repeat(MAX_RECORDED_NAME));
+        assert_eq!(recorded_name(&"\u{1b}".repeat(1000)).chars().count(), MAX_RECORDED_NAME);
     }
 }

@@ -62,11 +62,11 @@ impl Server {
 
 impl Board {
     /// Has these servers list their tools once more, within a bounded time; says whether any of them has others than
-    /// before. The catalog has them then.
-    pub async fn list_again(&self, servers: &[ServerName]) -> bool {
+    /// before. The catalog has them then. Servers that a session brought are asked only for that session.
+    pub async fn list_again(&self, session: Option<&str>, servers: &[ServerName]) -> bool {
         let published = self.published.load_full();
         let servers: Vec<_> =
-            servers.iter().filter_map(|name| published.shared_server(name)).collect();
+            servers.iter().filter_map(|name| published.server_for(session, name)).collect();
         let listing = async {
             let listed = join_all(servers.iter().map(|server| server.list_again())).await;
             if !listed.contains(&true) {

@@ -87,84 +87,90 @@ mod tests {
 
     const SILENT: Result<u64, Overdue> = Err(Overdue::Silent(Duration::from_secs(10)));
 
-    /// What is known at `now` of a request that may take 60 seconds and be silent for 10, in seconds since its start.
+    /// May take 60 seconds and be silent for 10.
+    const QUIET: Running = Running {
+        total: Duration::from_mins(1),
+        longest: Duration::from_mins(2),
+        silence: Some(Duration::from_secs(10)),
+    };
+    /// May take 30 seconds, and 100 with progress.
+    const PROLONGED: Running = Running {
+        total: Duration::from_secs(30),
+        longest: Duration::from_secs(100),
+        silence: None,
+    };
+
+    /// What a request said last, in seconds since its start.
+    #[derive(Clone, Copy)]
+    enum Sign {
+        Message(u64),
+        Progress(u64),
+    }
+
+    use Sign::{Message, Progress};
+
+    /// What is known at `now` of a running request, in seconds since its start.
     #[track_caller]
     fn check(
+        running: Running,
         now: u64,
-        last: Option<u64>,
+        last: Option<Sign>,
         waited: u64,
         waits_since: Option<u64>,
         expected: Result<u64, Overdue>,
     ) {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
+        let (last, progressed) = match last {
+            None => (None, None),
+            Some(Message(last)) => (Some(last), None),
+            Some(Progress(last)) => (Some(last), Some(last)),
+        };
         let signs = Signs {
             last: last.map(at),
             waited: Duration::from_secs(waited),
             waits_since: waits_since.map(at),
-            progressed: None,
+            progressed: progressed.map(at),
         };
-        let seconds = Duration::from_secs;
-        let total = seconds(60);
-        let running = Running { total, longest: 2 * total, silence: Some(seconds(10)) };
         assert_eq!(running.next_look(start, at(now), signs), expected.map(at));
+        if running.silence.is_none() {
+            let off = Running { longest: running.total, ..running };
+            let waits = waits_since.map_or(0, |since| now - since);
+            let end = running.total.as_secs() + waited + waits;
+            let expected = if end <= now { Err(Overdue::Total) } else { Ok(at(end)) };
+            assert_eq!(off.next_look(start, at(now), signs), expected, "switched off");
+        }
     }
 
     #[test]
     fn no_limit_is_reached_too_early_and_none_is_missed() {
-        check(9, None, 0, None, Ok(10));
-        check(10, None, 0, None, SILENT);
-        check(10, Some(4), 0, None, Ok(14));
-        check(14, Some(4), 0, None, SILENT);
-        check(58, Some(57), 0, None, Ok(60));
-        check(60, Some(60), 0, None, Err(Overdue::Total));
+        check(QUIET, 9, None, 0, None, Ok(10));
+        check(QUIET, 10, None, 0, None, SILENT);
+        check(QUIET, 10, Some(Message(4)), 0, None, Ok(14));
+        check(QUIET, 14, Some(Message(4)), 0, None, SILENT);
+        check(QUIET, 58, Some(Message(57)), 0, None, Ok(60));
+        check(QUIET, 60, Some(Message(60)), 0, None, Err(Overdue::Total));
         // While the server waits for an answer, no time passes for it.
-        check(20, Some(5), 0, Some(5), Ok(30));
-        check(100, Some(5), 0, Some(5), Ok(110));
-        check(100, Some(95), 90, None, Ok(105));
-        check(149, Some(148), 90, None, Ok(150));
-        check(150, Some(150), 90, None, Err(Overdue::Total));
-    }
-
-    /// What is known at `now` of a request that may take 30 seconds, and 100 with progress.
-    #[track_caller]
-    fn check_progress(
-        now: u64,
-        progressed: Option<u64>,
-        waited: u64,
-        waits_since: Option<u64>,
-        expected: Result<u64, Overdue>,
-    ) {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let signs = Signs {
-            last: progressed.map(at),
-            waited: Duration::from_secs(waited),
-            waits_since: waits_since.map(at),
-            progressed: progressed.map(at),
-        };
-        let seconds = Duration::from_secs;
-        let running = Running { total: seconds(30), longest: seconds(100), silence: None };
-        assert_eq!(running.next_look(start, at(now), signs), expected.map(at));
-        let off = Running { longest: seconds(30), ..running };
-        let end = 30 + waited + waits_since.map_or(0, |since| now - since);
-        let expected = if end <= now { Err(Overdue::Total) } else { Ok(at(end)) };
-        assert_eq!(off.next_look(start, at(now), signs), expected, "switched off");
+        check(QUIET, 20, Some(Message(5)), 0, Some(5), Ok(30));
+        check(QUIET, 100, Some(Message(5)), 0, Some(5), Ok(110));
+        check(QUIET, 100, Some(Message(95)), 90, None, Ok(105));
+        check(QUIET, 149, Some(Message(148)), 90, None, Ok(150));
+        check(QUIET, 150, Some(Message(150)), 90, None, Err(Overdue::Total));
     }
 
     #[test]
     fn progress_prolongs_a_request_up_to_its_longest_time() {
-        check_progress(29, None, 0, None, Ok(30));
-        check_progress(30, None, 0, None, Err(Overdue::Total));
-        check_progress(30, Some(10), 0, None, Ok(40));
-        check_progress(40, Some(10), 0, None, Err(Overdue::Stalled));
-        check_progress(40, Some(39), 0, None, Ok(69));
-        check_progress(99, Some(98), 0, None, Ok(100));
-        check_progress(100, Some(99), 0, None, Err(Overdue::Longest));
+        check(PROLONGED, 29, None, 0, None, Ok(30));
+        check(PROLONGED, 30, None, 0, None, Err(Overdue::Total));
+        check(PROLONGED, 30, Some(Progress(10)), 0, None, Ok(40));
+        check(PROLONGED, 40, Some(Progress(10)), 0, None, Err(Overdue::Stalled));
+        check(PROLONGED, 40, Some(Progress(39)), 0, None, Ok(69));
+        check(PROLONGED, 99, Some(Progress(98)), 0, None, Ok(100));
+        check(PROLONGED, 100, Some(Progress(99)), 0, None, Err(Overdue::Longest));
         // No time passes while somebody thinks about a question.
-        check_progress(90, Some(10), 0, Some(20), Ok(120));
-        check_progress(110, Some(105), 40, None, Ok(135));
-        check_progress(140, Some(139), 40, None, Err(Overdue::Longest));
+        check(PROLONGED, 90, Some(Progress(10)), 0, Some(20), Ok(120));
+        check(PROLONGED, 110, Some(Progress(105)), 40, None, Ok(135));
+        check(PROLONGED, 140, Some(Progress(139)), 40, None, Err(Overdue::Longest));
     }
 
     #[tokio::test]

@@ -37,13 +37,24 @@ pub enum SchemaFault {
     Invalid(String),
 }
 
-/// One thing that is wrong with the arguments, in words that a model can act on.
+/// One thing that is wrong with the arguments, in words that a model can act on. It may quote the argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint(pub String);
+pub struct Complaint {
+    text: String,
+    masked: String,
+}
+
+impl Complaint {
+    /// The complaint without values of arguments, for logs and records: the path of the argument and the rule of the
+    /// schema.
+    pub fn masked(&self) -> &str {
+        &self.masked
+    }
+}
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -83,12 +94,16 @@ impl ArgumentChecker {
             .validator
             .iter_errors(arguments)
             .take(MAX_COMPLAINTS)
-            .map(|error| Complaint(self.describe(&error)))
+            .map(|error| Complaint {
+                text: self.describe(&error, &error),
+                masked: self.describe(&error, &error.masked_with("the value")),
+            })
             .collect();
         if complaints.is_empty() { Ok(None) } else { Err(complaints) }
     }
 
-    fn describe(&self, error: &ValidationError<'_>) -> String {
+    /// `rule` is what the library says about the error.
+    fn describe(&self, error: &ValidationError<'_>, rule: &dyn fmt::Display) -> String {
         let place = argument_path(&error.instance_path().to_string());
         match error.kind() {
             ValidationErrorKind::Required { property } => {
@@ -107,8 +122,8 @@ impl ArgumentChecker {
                 "this tool takes no arguments".into()
             }
             _ => match place {
-                None => error.to_string(),
-                Some(place) => format!("argument `{place}`: {error}"),
+                None => rule.to_string(),
+                Some(place) => format!("argument `{place}`: {rule}"),
             },
         }
     }
@@ -240,6 +255,45 @@ mod tests {
         // What is wrong is told of the arguments as they were written.
         let told = checker.check(&json!({"i": "1"})).unwrap_err()[0].to_string();
         assert_eq!(told, r#"argument `i`: "1" is not of type "integer""#);
+    }
+
+    #[test]
+    fn a_masked_complaint_has_the_argument_and_the_rule_and_no_value() {
+        #[track_caller]
+        fn check(property: &Value, arguments: &Value, expected: &str) {
+            let schema = json!({"properties": {"a": property}, "required": ["a"], "additionalProperties": false});
+            let checker = ArgumentChecker::compile(&schema).unwrap();
+            let complaints = checker.check(arguments).unwrap_err();
+            let masked: Vec<_> = complaints.iter().map(Complaint::masked).collect();
+            assert_eq!(masked, [expected]);
+        }
+        let secret = json!({"a": "s3cret"});
+        let number = json!({"type": "number"});
+        check(&number, &secret, r#"argument `a`: the value is not of type "number""#);
+        check(&number, &json!({}), "missing required argument `a`");
+        check(
+            &number,
+            &json!({"a": 1, "b": "s3cret"}),
+            "unknown argument `b`; this tool takes `a`",
+        );
+        let rules = [
+            (json!({"enum": ["x", "y"]}), r#"the value is not one of "x" or "y""#),
+            (json!({"const": "x"}), r#""x" was expected"#),
+            (json!({"pattern": "^[0-9]+$"}), r#"the value does not match "^[0-9]+$""#),
+            (json!({"maxLength": 2}), "the value is longer than 2 characters"),
+            (json!(false), "False schema does not allow the value"),
+            (
+                json!({"not": {"type": "string"}}),
+                r#"{"type":"string"} is not allowed for the value"#,
+            ),
+            (
+                json!({"anyOf": [{"type": "null"}, {"type": "array"}]}),
+                "the value is not valid under any of the schemas listed in the 'anyOf' keyword",
+            ),
+        ];
+        for (rule, told) in rules {
+            check(&rule, &secret, &format!("argument `a`: {told}"));
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@ mod arguments;
 mod check;
 mod convertible;
 mod entangled;
+mod json_kind;
 mod listed;
 
 pub use arguments::declare_arguments;
 pub use check::{ArgumentChecker, Complaint, MAX_CHECKED_SCHEMA_BYTES, SchemaFault};
+pub use json_kind::kind_of;
 pub use listed::prepare_for_lists;

@@ -11,6 +11,8 @@ use switchboard_model::{JsonText, ToolDescriptor};
 
 use output::check_compilable;
 
+use crate::json_kind::kind_of;
+
 /// Brings the schemas of a tool into a form that lists can show, and notes each repair. An error is the reason why
 /// the tool cannot be listed.
 pub fn prepare_for_lists(tool: &mut ToolDescriptor) -> Result<(), String> {
@@ -201,17 +203,6 @@ fn shortened(value: &Value) -> String {
         short.push_str("...");
     }
     short
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallErrorKind, Caller, CanonicalName, Face, ToolResult};
+use switchboard_model::{CallError, CallId, Caller, CanonicalName, Face, ToolResult};
 use switchboard_runtime::{CachedView, CallReport, CallRequest, Progress, ToolChoice};
-use switchboard_view::{Entry, Found, ListEra, MetaTool, not_enabled, unknown_tool};
+use switchboard_view::{Entry, Found, ListEra, MetaTool, View, not_enabled, unknown_tool};
 use tokio::sync::mpsc;
 
 use crate::call_check::Reached;
 use crate::meta_tools::{MetaCaller, MetaOutcome};
+use crate::refused_calls::RequestedIn;
 use crate::service::SessionService;
 use crate::session::Session;
+use crate::unknown_tools::is_listed;
 
 /// A call of a tool that a session sees.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ pub enum SessionReply {
     Called(CanonicalName, CallReport),
     /// A tool about tools has answered.
     Meta(MetaTool, ToolResult),
-    /// Nothing was called.
-    Refused(CallError),
+    /// Nothing was called; the refusal is recorded under this id.
+    Refused(CallError, CallId),
 }
 
 impl SessionService {
@@ -48,43 +50,59 @@ impl SessionService {
         let cached = match call.seen {
             // A model calls what it was shown; what came since is not meant.
             Some(_) => self.sessions.view_of(session),
-            None => self.view_with(&session.scope, Some(session), &call.tool).await,
+            None => {
+                let is_known = |view: &View| {
+                    is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
+                };
+                self.view_with(&session.scope, Some(session), &call.tool, is_known).await
+            }
         };
         let view = &cached.view;
         if let Some(seen) = &call.seen {
             match (seen.view.find(&call.tool), view.find(&call.tool)) {
                 (Found::Tool(seen), Found::Tool(now)) if seen.tool.name == now.tool.name => {}
                 (Found::Meta(seen), Found::Meta(now)) if seen == now => {}
-                (Found::Tool(_) | Found::Meta(_), _) => {
+                (shown @ (Found::Tool(_) | Found::Meta(_)), _) => {
+                    let entry = if let Found::Tool(entry) = shown { Some(entry) } else { None };
                     let text = format!(
                         "`{}` was taken away from this session after you were shown it; it was not called. Go on without it.",
                         call.tool
                     );
-                    return refused(text);
+                    return self.refuse_in(session, &call, entry, text).await;
                 }
                 (Found::Disabled { entry, sets }, _) => {
-                    return refused(not_enabled(&seen.view, entry, &sets, true));
+                    let text = not_enabled(&seen.view, entry, &sets, true);
+                    return self.refuse_in(session, &call, Some(entry), text).await;
                 }
                 (Found::Unknown { nearest }, _) => {
-                    return refused(unknown_tool(&call.tool, &nearest));
+                    let text = unknown_tool(&call.tool, &nearest);
+                    return self.refuse_in(session, &call, None, text).await;
                 }
             }
         }
         let found = match view.find(&call.tool) {
-            // People write `server.tool`, or `tool` where there is one; what is switched off stays so.
+            // What is switched off stays so.
             Found::Unknown { nearest } => {
-                let meant =
-                    view.reach(&call.tool).ok().or_else(|| view.only_one_called(&call.tool));
+                let meant = written_by_people(view, &call.tool);
                 let name = meant.and_then(|entry| entry.name.as_deref());
                 name.map_or(Found::Unknown { nearest }, |name| view.find(name))
             }
             found => found,
         };
         match found {
-            Found::Tool(entry) => self.call_entry(session, entry, Reached::Listed, call).await,
+            Found::Tool(entry) => {
+                let requested = call.tool.as_str().into();
+                self.call_entry(session, entry, requested, Reached::Listed, call).await
+            }
             Found::Meta(meta) => self.meta_in(session, &cached, meta, call).await,
-            Found::Disabled { entry, sets } => refused(not_enabled(view, entry, &sets, true)),
-            Found::Unknown { nearest } => refused(unknown_tool(&call.tool, &nearest)),
+            Found::Disabled { entry, sets } => {
+                let text = not_enabled(view, entry, &sets, true);
+                self.refuse_in(session, &call, Some(entry), text).await
+            }
+            Found::Unknown { nearest } => {
+                let text = unknown_tool(&call.tool, &nearest);
+                self.refuse_in(session, &call, None, text).await
+            }
         }
     }
 
@@ -92,6 +110,7 @@ impl SessionService {
         self: &Arc<Self>,
         session: &Arc<Session>,
         entry: &Entry,
+        requested: Arc<str>,
         reached: Reached,
         call: SessionCall,
     ) -> SessionReply {
@@ -100,6 +119,7 @@ impl SessionService {
             arguments: call.arguments,
             face: call.face,
             caller: call.caller,
+            requested: Some(requested),
             session: Some(session.id.clone()),
             progress: call.progress,
             check: Some(self.check_for(&session.scope, Some(session), reached)),
@@ -130,24 +150,33 @@ impl SessionService {
             wants_definitions: true,
             lists_itself: false,
         };
-        match self.call_meta_tool(caller, meta, &arguments).await {
-            MetaOutcome::Answer(answer) => {
-                SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
-            }
-            MetaOutcome::Call { view, name } => match view.view.callable(&name) {
-                Err(reason) => SessionReply::Meta(meta, ToolResult::error(reason)),
-                Ok(entry) => {
-                    let given = arguments.get("arguments").cloned().unwrap_or_default();
-                    let call = SessionCall { arguments: given, ..call };
-                    self.call_entry(session, entry, Reached::ByCallTool, call).await
+        let answer = match self.call_meta_tool(caller, meta, &arguments).await {
+            MetaOutcome::Answer(answer) => answer,
+            MetaOutcome::Call { view, name } => {
+                let given = arguments.get("arguments").cloned().unwrap_or_default();
+                match view.view.callable(&name) {
+                    Ok(entry) => {
+                        let call = SessionCall { arguments: given, ..call };
+                        let (requested, reached) = (name.as_str().into(), Reached::ByCallTool);
+                        return self.call_entry(session, entry, requested, reached, call).await;
+                    }
+                    Err(reason) => {
+                        let requested = RequestedIn { name: &name, arguments: &given };
+                        let entry = view.view.reach(&name).ok();
+                        let refused =
+                            self.record_refused_in(session, &call, requested, entry, reason);
+                        Err(refused.await.0.message)
+                    }
                 }
-            },
-        }
+            }
+        };
+        SessionReply::Meta(meta, answer.map_or_else(ToolResult::error, structured))
     }
 }
 
-fn refused(text: String) -> SessionReply {
-    SessionReply::Refused(CallError::new(CallErrorKind::UnknownTool, text))
+/// The tool that people mean who write `server.tool`, or `tool` where there is one.
+fn written_by_people<'a>(view: &'a View, name: &str) -> Option<&'a Entry> {
+    view.reach(name).ok().or_else(|| view.only_one_called(name))
 }
 
 /// An answer as text and as structure.

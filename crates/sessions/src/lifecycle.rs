@@ -91,6 +91,7 @@ impl SessionService {
     pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         self.sessions.end(session, self.clients_of(session)).await?;
         self.session_ended(session);
+        self.stateless_clients.forget(session);
         self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;

@@ -37,7 +37,8 @@ pub struct MetaCaller<'a> {
 pub enum MetaOutcome {
     /// A JSON text, or the reason for the model why there is none.
     Answer(Result<String, String>),
-    /// `call_tool`: the tool of this name in this view is to be called with the inner `arguments`.
+    /// `call_tool`: the tool of this name in this view is to be called with the inner `arguments`, or refused where the
+    /// view does not let it be called.
     Call { view: Arc<CachedView>, name: String },
 }
 
@@ -67,23 +68,23 @@ impl SessionService {
             MetaTool::DescribeToolset => view.toolset_text(arguments),
             MetaTool::SearchTools => view.search_text(arguments),
             MetaTool::DescribeTool => {
-                let name = name.unwrap_or_default();
-                let cached = self.view_with(caller.scope, caller.session, name).await;
+                let cached = self.view_that_reaches(caller, name.unwrap_or_default()).await;
                 cached.view.tool_text(arguments, caller.era)
             }
-            MetaTool::CallTool => match name {
+            MetaTool::CallTool => match name.filter(|name| !name.is_empty()) {
                 None => Err("say which tool in `name`".into()),
                 Some(name) => {
-                    let cached = self.view_with(caller.scope, caller.session, name).await;
-                    match cached.view.callable(name) {
-                        Err(reason) => Err(reason),
-                        Ok(_) => {
-                            return MetaOutcome::Call { view: cached, name: name.to_owned() };
-                        }
-                    }
+                    let view = self.view_that_reaches(caller, name).await;
+                    return MetaOutcome::Call { view, name: name.to_owned() };
                 }
             },
         })
+    }
+
+    /// The view of a caller that names a tool in the arguments of a meta-tool.
+    async fn view_that_reaches(&self, caller: MetaCaller<'_>, name: &str) -> Arc<CachedView> {
+        let is_known = |view: &View| view.reach(name).is_ok();
+        self.view_with(caller.scope, caller.session, name, is_known).await
     }
 
     /// Switches toolsets of the caller's session. A caller without one gets the definitions.

@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 use crate::session::Session;
+use crate::session_clients::StatelessClients;
 use crate::sessions::Sessions;
 use crate::startup::CatalogShown;
 
@@ -43,6 +44,7 @@ pub struct SessionService {
     pub(crate) board: Arc<Board>,
     pub(crate) sessions: Sessions,
     pub(crate) shown: CatalogShown,
+    pub(crate) stateless_clients: StatelessClients,
     pub(crate) stop: CancellationToken,
     observers: Mutex<Vec<Weak<dyn SessionObserver>>>,
     /// What has been logged. A server that comes and goes is not warned of again.
@@ -66,6 +68,7 @@ impl SessionService {
             board,
             sessions,
             shown: CatalogShown::default(),
+            stateless_clients: StatelessClients::default(),
             stop: CancellationToken::new(),
             observers: Mutex::default(),
             warned_of: Mutex::default(),
@@ -123,6 +126,11 @@ impl SessionService {
     /// All sessions.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// The stateless clients that were seen last.
+    pub fn stateless_clients(&self) -> &StatelessClients {
+        &self.stateless_clients
     }
 
     /// Tasks that end with the service.

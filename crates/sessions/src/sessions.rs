@@ -9,14 +9,12 @@ use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
 
 use crate::change::Change;
+use crate::client_session::{CLIENT_PREFIX, client_session_id};
 use crate::error::SessionError;
 use crate::session::{Beginning, Draft, OwnServer, Session, SessionKind};
 use crate::session_rows;
 use crate::write_queue::{Acknowledged, WriteQueue, lock, now_ms};
 use switchboard_runtime::{CachedView, PublishedSnapshot, Snapshot};
-
-/// Ids of sessions of clients begin so.
-const CLIENT_PREFIX: &str = "mcp-";
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -400,13 +398,6 @@ impl Sessions {
         let stored = self.writes.store.session(id).await?;
         Ok(stored.map(|stored| session_rows::draft_of(&stored).servers).unwrap_or_default())
     }
-}
-
-/// The id of a client is a secret that lets its holder in; the id of its session may be shown.
-fn client_session_id(client: &str) -> String {
-    let hash = blake3::derive_key("switchboard session of a client", client.as_bytes());
-    let hash = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash);
-    format!("{CLIENT_PREFIX}{}", hash.chars().take(24).collect::<String>())
 }
 
 /// 143 bits from the system, as text that fits a header. It begins with a letter: on a command line, what begins with `-`

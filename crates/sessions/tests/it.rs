@@ -15,7 +15,7 @@ use switchboard_model::{
 use switchboard_registry::{Catalog, CatalogTool, Configured};
 use switchboard_render::Provider;
 use switchboard_runtime::{PublishedSnapshot, Snapshot};
-use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions};
+use switchboard_sessions::{Cause, Change, Session, SessionError, Sessions, recorded_session_ids};
 use switchboard_store::{Store, StoredClient};
 
 fn tool(name: &str) -> Arc<CatalogTool> {
@@ -294,6 +294,33 @@ async fn the_session_of_a_client_does_not_give_its_id_away() {
     sessions.admit_client(client, &session).await.unwrap();
     let listed = sessions.list(None).await.unwrap();
     assert_eq!(listed.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [&*session.id]);
+}
+
+#[tokio::test]
+async fn records_of_a_session_are_found_by_the_id_of_its_client() {
+    let sessions = sessions(&["crm.a"]).await;
+    let shared = sessions.create(Some("work"), "me", 9, Change::default()).await.unwrap();
+    let own = sessions.for_client("own-secret", "me", Arc::default());
+    for (client, session) in [("own-secret", &own), ("shared-secret", &shared)] {
+        let stored = StoredClient {
+            id: client.into(),
+            kind: "client".into(),
+            owner: "me".into(),
+            session: Some(session.id.to_string()),
+            state: "{}".into(),
+            created_at_ms: 1,
+            last_seen_at_ms: 1,
+        };
+        sessions.admit_client(stored, session).await.unwrap();
+    }
+    // A client that is gone is found as long as there are records of it.
+    sessions.writes.delete_client("own-secret").await.unwrap();
+    for (named, session) in
+        [("own-secret", &own), ("shared-secret", &shared), ("work", &shared), (&*own.id, &own)]
+    {
+        let ids = recorded_session_ids(&sessions.writes.store, named).await.unwrap();
+        assert!(ids.iter().any(|id| **id == *session.id), "{named}: {ids:?}");
+    }
 }
 
 #[tokio::test]

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use sqlx::QueryBuilder;
 use sqlx::sqlite::{Sqlite, SqliteRow};
-use switchboard_model::{CallId, CallOutcome, CallRecord};
+use sqlx::{QueryBuilder, Row};
+use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName};
 
-use crate::rows::{bind_call, call_from_row};
+use crate::rows::{bind_call, call_from_row, canonical_name};
 use crate::{Store, StoreError};
 
 const COLUMNS: [&str; 17] = [
@@ -42,12 +42,12 @@ static INSERTS: LazyLock<[(usize, String); 4]> =
 pub struct CallFilter {
     /// At most this many.
     pub limit: u32,
-    /// Only calls of this tool: its canonical name, or the name that the caller used.
+    /// Only calls of this tool: its canonical or bare name, or the name that the caller used.
     pub tool: Option<String>,
     /// Only calls of tools of this server.
     pub server: Option<String>,
-    /// Only calls of this session.
-    pub session: Option<String>,
+    /// Only calls of one of these sessions; of any where there is none.
+    pub sessions: Vec<String>,
     /// Only calls that ended so.
     pub outcome: Option<CallOutcome>,
     /// Only calls that came in at this moment or later, in milliseconds since 1970.
@@ -100,6 +100,22 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The tools of which there are records, in the order of their names; a bounded number of them.
+    pub async fn recorded_tools(&self) -> Result<Vec<CanonicalName>, StoreError> {
+        const MOST: i64 = 10_000;
+        let tools = sqlx::query(
+            "SELECT DISTINCT server, tool FROM calls WHERE tool IS NOT NULL ORDER BY tool LIMIT $1",
+        )
+        .bind(MOST)
+        .try_map(|row: SqliteRow| canonical_name(row.try_get("server")?, row.try_get("tool")?))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.fault("read the names of calls", error))?;
+        Ok(tools.into_iter().flatten().collect())
+    }
+}
+
 fn insert(rows: usize) -> String {
     let row = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
     format!(
@@ -113,13 +129,18 @@ fn select(filter: &CallFilter) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new("SELECT * FROM calls WHERE 1 = 1");
     if let Some(tool) = &filter.tool {
         query.push(" AND (tool = ").push_bind(tool);
-        query.push(" OR requested = ").push_bind(tool).push(")");
+        query.push(" OR requested = ").push_bind(tool);
+        query.push(" OR tool = server || '.' || ").push_bind(tool).push(")");
     }
     if let Some(server) = &filter.server {
         query.push(" AND server = ").push_bind(server);
     }
-    if let Some(session) = &filter.session {
-        query.push(" AND session = ").push_bind(session);
+    if !filter.sessions.is_empty() {
+        let mut sessions = query.push(" AND session IN (").separated(", ");
+        for session in &filter.sessions {
+            sessions.push_bind(session);
+        }
+        query.push(")");
     }
     if let Some(outcome) = filter.outcome {
         query.push(" AND outcome = ").push_bind(outcome.as_str());

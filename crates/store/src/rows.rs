@@ -175,7 +175,7 @@ pub(crate) fn bytes32(column: &str, bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Er
 }
 
 /// A canonical name is never split at a dot; the server's name says where its half ends.
-fn canonical_name(
+pub(crate) fn canonical_name(
     server: Option<String>,
     whole: Option<String>,
 ) -> Result<Option<CanonicalName>, sqlx::Error> {

@@ -83,7 +83,7 @@ pub(crate) async fn call(
                 && matches!(meta, MetaTool::EnableToolset | MetaTool::DisableToolset);
             Called { result: ToolReturn::of(&call, result, None), has_switched }
         }
-        SessionReply::Refused(error) => {
+        SessionReply::Refused(error, _) => {
             Called { result: ToolReturn::failed(&call, error.to_string()), has_switched: false }
         }
     }

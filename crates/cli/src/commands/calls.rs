@@ -8,6 +8,7 @@ use switchboard_api::{RecordList, RecordView};
 use switchboard_model::CallOutcome;
 
 use super::calls_follow::{Follower, News};
+use super::calls_none::{KnownNames, no_calls};
 use super::calls_source::{CallSource, filter};
 use super::interrupted;
 use crate::args::{CallsArguments, Globals};
@@ -30,6 +31,7 @@ pub(crate) async fn run(
     if let Some(handle) = &wanted.result {
         return print_result(&source, handle, output).await;
     }
+    let filter = source.prepared(filter).await?;
     if wanted.follow {
         let following = follow(&source, Follower::new(filter), output);
         tokio::select! {
@@ -38,11 +40,17 @@ pub(crate) async fn run(
         }
     }
     let list = RecordList { calls: source.read(&filter).await? };
+    if list.calls.is_empty() {
+        let known = if filter.tool.is_some() || filter.server.is_some() {
+            source.known_names().await?
+        } else {
+            KnownNames::default()
+        };
+        output.note(&no_calls(&filter, &known));
+    }
     if output.is_json() {
         output.json(&list);
-    } else if list.calls.is_empty() {
-        output.note("no calls are recorded");
-    } else {
+    } else if !list.calls.is_empty() {
         // Who asks for failures wants to know why.
         let is_long = wanted.long || wanted.outcome.is_some_and(|how| how != CallOutcome::Ok);
         let mut header = vec!["time", "tool", "outcome", "waited", "ran", "bytes", "via"];

@@ -1,12 +1,15 @@
 //! Where records of calls are read: a running instance, or the store in the data directory.
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use switchboard_api::{RecordList, RecordView};
 use switchboard_http::present;
-use switchboard_model::CallId;
+use switchboard_model::{CallId, CanonicalName};
+use switchboard_sessions::recorded_session_ids;
 use switchboard_store::{CallFilter, Store};
 
+use super::calls_none::KnownNames;
 use crate::args::{CallsArguments, Globals};
 use crate::embedded::open_store;
 use crate::failure::Failure;
@@ -38,6 +41,37 @@ impl CallSource {
         }
     }
 
+    /// The filter with every id that a session may have, where the store is read here. A running board does that itself.
+    pub(crate) async fn prepared(&self, filter: CallFilter) -> Result<CallFilter, Failure> {
+        let (Self::Store(store), Some(session)) = (self, filter.sessions.first()) else {
+            return Ok(filter);
+        };
+        let sessions = recorded_session_ids(store, session).await?;
+        Ok(CallFilter { sessions, ..filter })
+    }
+
+    /// The tools and servers that there are, or of which there are records.
+    pub(crate) async fn known_names(&self) -> Result<KnownNames, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                let tools = remote.tools().await?.tools.into_iter();
+                let servers = remote.servers().await?.servers.into_iter();
+                Ok(KnownNames {
+                    tools: tools.map(|tool| (tool.name, tool.server)).collect(),
+                    servers: servers.map(|server| server.name).collect(),
+                })
+            }
+            Self::Store(store) => {
+                let tools = store.recorded_tools().await?;
+                let named = |tool: &CanonicalName| (tool.to_string(), tool.server().to_string());
+                Ok(KnownNames {
+                    tools: tools.iter().map(named).collect(),
+                    servers: tools.iter().map(|tool| tool.server().to_string()).collect(),
+                })
+            }
+        }
+    }
+
     /// A slice of a kept result and how long the whole is; `None` where there is no such result.
     pub(crate) async fn result(
         &self,
@@ -62,7 +96,7 @@ pub(crate) fn filter(wanted: &CallsArguments, now: Timestamp) -> Result<CallFilt
         limit: wanted.limit,
         tool: wanted.tool.clone(),
         server: wanted.server.clone(),
-        session: wanted.session.clone(),
+        sessions: wanted.session.iter().cloned().collect(),
         outcome: wanted.outcome,
         since_ms: since.map(Timestamp::as_millisecond),
         ended_since_ms: None,
@@ -78,7 +112,8 @@ fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
     let optional = [
         ("tool", filter.tool.clone()),
         ("server", filter.server.clone()),
-        ("session", filter.session.clone()),
+        // A running board finds the others that it may mean.
+        ("session", filter.sessions.first().cloned()),
         ("outcome", filter.outcome.map(|outcome| outcome.as_str().to_owned())),
         ("since", filter.since_ms.map(moment)),
         ("ended_since", filter.ended_since_ms.map(moment)),
@@ -88,14 +123,18 @@ fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
     query
 }
 
-/// A moment in the past: a timestamp, or a duration before now.
+/// A moment in the past: a timestamp, a date, or a duration before now. Without a time zone it is UTC.
 fn since(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
     let text = text.trim();
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
+    // A date alone is its midnight.
+    if let Ok(moment) = text.parse::<DateTime>().and_then(|local| local.to_zoned(TimeZone::UTC)) {
+        return Ok(moment.timestamp());
+    }
     let wrong = |what: &str| {
-        let hint = "write a duration such as `15m`, `2h` or `3d`, or a timestamp such as `2026-11-17T08:00:00Z`";
+        let hint = "write a duration such as `15m`, `2h` or `3d`, a timestamp such as `2026-11-17T08:00:00Z`, or a date";
         Failure::usage(format!("the value {text:?} of --since {what}")).with_hint(Some(hint.into()))
     };
     let span: Span = text.parse().map_err(|_| wrong("is neither a duration nor a timestamp"))?;
@@ -129,6 +168,9 @@ mod tests {
         check("PT1H", Ok("2026-03-01T11:00:00Z"));
         check("2026-02-03T04:05:06Z", Ok("2026-02-03T04:05:06Z"));
         check("2026-02-03T04:05:06+02:00", Ok("2026-02-03T02:05:06Z"));
+        check("2026-02-03", Ok("2026-02-03T00:00:00Z"));
+        check("2026-02-03T04:05", Ok("2026-02-03T04:05:00Z"));
+        check("2026-02-30", Err("is neither a duration nor a timestamp"));
         check("yesterday", Err("is neither a duration nor a timestamp"));
         check("-5m", Err("is in the future"));
         check("90000y", Err("--since"));

@@ -696,17 +696,66 @@ async fn calls_tell_what_was_called_and_large_results_come_back_whole() {
             list["calls"].as_array().unwrap().len()
         };
         assert_eq!(count("--limit 3"), 3);
-        assert_eq!(count("--tool one.large"), 2);
+        assert_eq!((count("--tool one.large"), count("--tool large")), (2, 2));
         assert_eq!(count("--outcome tool_error"), 1);
         assert_eq!(count("--outcome ok --tool one.fails"), 0);
         assert_eq!((count("--server one"), count("--server two")), (3, 0));
         assert_eq!((count("--since 1h"), count("--since 2100-01-01T00:00:00Z")), (4, 0));
+        assert_eq!((count("--since 2024-02-29"), count("--since 2100-01-01")), (4, 0));
+        let told = |line: &str| home.line(&format!("calls {line} {more}")).expect(0).stderr;
+        let nearest = "no calls are recorded of a tool 'larg'; did you mean 'one.large'?\n";
+        assert_eq!(told("--tool larg"), nearest);
+        let nearest = "no calls are recorded of a server 'on'; did you mean 'one'?\n";
+        assert_eq!(told("--server on"), nearest);
+        assert_eq!(told("--tool large --outcome timeout"), "no recorded call matches\n");
         assert_eq!(count("--session none"), 0);
         let failed = home.line(&format!("calls --outcome tool_error {more}")).expect(0).stdout;
         assert!(failed.contains("ERROR") && failed.trim_end().ends_with(" no"), "{failed}");
     }
     let table = home.line("calls -n 1").expect(0).stdout;
     assert!(table.contains("nothing (unknown)") && table.contains("unknown_tool"), "{table}");
+}
+
+#[tokio::test]
+async fn a_call_of_an_unknown_tool_leaves_a_record_whoever_makes_it() {
+    let (one, hidden) = (server([Tool::echo("echo")]).await, server([Tool::echo("secret")]).await);
+    let servers = [dynamic("one", &one.url()), dynamic("hidden", &hidden.url())];
+    let home = Home::new(yaml(&[], &servers) + "  gateway: {deny_toolsets: [hidden]}\n");
+    home.line("tool call one.nope --arg a=1").expect(2);
+    let [client, operator] = ["client", "operator"].map(|role| {
+        let key = home.line(&format!("key add {role} --role {role}")).expect(0).stdout;
+        Home::empty().with_variable("SWITCHBOARD_API_KEY", key.trim())
+    });
+    let serve = home.serve().await;
+    let call = |who: &Home, tool: &str| {
+        who.line(&format!("tool call {tool} --arg a=1 --url {}", serve.url))
+    };
+    // A list that changed without a word is read again before a call is refused.
+    one.set_tools([Tool::echo("echo"), Tool::echo("fresh")]);
+    call(&client, "one.fresh").expect(0);
+    let refused = call(&client, "one.nope").expect(2).stderr;
+    assert_eq!(
+        call(&client, "hidden.secret").expect(2).stderr.replace("hidden.secret", "one.nope"),
+        refused
+    );
+    call(&operator, "one.nope").expect(2);
+    let list = operator.line(&format!("calls --json --url {}", serve.url)).expect(0).json();
+    let shown = list["calls"].as_array().unwrap().iter().map(|call| {
+        let words =
+            ["requested", "tool", "outcome", "face"].map(|key| call[key].as_str().unwrap_or("-"));
+        words.join(" ")
+    });
+    let shown: Vec<_> = shown.collect();
+    assert_eq!(
+        shown,
+        [
+            "one.nope - unknown_tool http",
+            "hidden.secret - unknown_tool http",
+            "one.nope - unknown_tool http",
+            "one.fresh one.fresh ok http",
+            "one.nope - unknown_tool cli",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The gateway without sockets before it: clients that read as slowly as they like, and hours that pass at once.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod call_records;
 mod coming_back;
 mod exactness;
 mod limits;

@@ -105,8 +105,11 @@ fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) board: Arc<Board>,
+    pub(crate) sessions: Arc<SessionService>,
     gateway: Arc<Gateway>,
     principal: Principal,
+    /// The session whose endpoint is used, if not the one for all.
+    session: Option<String>,
 }
 
 impl World {
@@ -117,6 +120,13 @@ impl World {
     /// The same with a section about the gateway.
     pub(crate) async fn with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Self {
         let (world, starting) = Self::opening(servers, gateway).await;
+        starting.finish(|_| {}).await.unwrap();
+        world
+    }
+
+    /// The same for this plan.
+    pub(crate) async fn of_plan(plan: Plan) -> Self {
+        let (world, starting) = Self::opening_with(plan).await;
         starting.finish(|_| {}).await.unwrap();
         world
     }
@@ -151,8 +161,8 @@ impl World {
         let starting = Board::open(plan, options).await.unwrap();
         let board = starting.board().clone();
         let sessions = SessionService::start(board.clone());
-        let gateway = Gateway::start(sessions);
-        (Self { board, gateway, principal: Principal::local() }, starting)
+        let gateway = Gateway::start(sessions.clone());
+        (Self { board, sessions, gateway, principal: Principal::local(), session: None }, starting)
     }
 
     /// The board did not start, or is told to stop.
@@ -176,6 +186,11 @@ impl World {
         Self { principal, ..self.clone() }
     }
 
+    /// As it is seen through the endpoint of a session.
+    pub(crate) fn in_session(&self, id: &str) -> Self {
+        Self { session: Some(id.into()), ..self.clone() }
+    }
+
     fn request(&self, headers: &[(&str, &str)]) -> HttpRequest {
         let mut all = HeaderMap::new();
         all.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -183,7 +198,8 @@ impl World {
             all.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
         }
         let principal = self.principal.clone();
-        HttpRequest { route: Route::All, query: None, headers: all, principal }
+        let route = self.session.clone().map_or(Route::All, Route::Session);
+        HttpRequest { route, query: None, headers: all, principal }
     }
 
     async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response<GatewayBody> {

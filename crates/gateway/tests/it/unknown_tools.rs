@@ -2,9 +2,11 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
+use switchboard_model::{Caller, Face};
+use switchboard_sessions::{ApiTools, Change, OwnServer, SessionCall, SessionReply};
 use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool};
 
-use crate::support::World;
+use crate::support::{PATIENCE, World, plan};
 
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
@@ -83,4 +85,64 @@ async fn a_list_that_does_not_come_holds_nobody_up_for_long() {
     shop.set_fault(Fault::Hang(Stage::List)).await;
     let told = session.call("shop__nope").await.result().await;
     assert_eq!(told["isError"], true, "{told}");
+}
+
+#[tokio::test]
+async fn the_http_api_finds_it_too_and_asks_no_hidden_server_for_clients() {
+    let shop = ScriptedServer::builder().tools([Tool::new("old")]).start().await;
+    let vault = ScriptedServer::builder().tools([Tool::new("open")]).start().await;
+    let gateway = "{deny_toolsets: [vault]}";
+    let world = World::with(&[("shop", &shop), ("vault", &vault)], gateway).await;
+    shop.set_tools([Tool::new("old"), Tool::new("fresh")]);
+    vault.set_tools([Tool::new("open"), Tool::new("fresh")]);
+    let (shops, vaults) = (shop.stats().list_count, vault.stats().list_count);
+    let rows = [
+        ("shop.fresh", ApiTools::Permitted, true),
+        ("shop.nope", ApiTools::Permitted, false),
+        ("shop.nope", ApiTools::All, false),
+        ("vault.open", ApiTools::Permitted, false),
+        ("vault.fresh", ApiTools::Permitted, false),
+    ];
+    for (name, among, expected) in rows {
+        assert_eq!(world.sessions.finds_for_api(name, among).await, expected, "{name} {among:?}");
+    }
+    assert_eq!(shop.stats().list_count, shops + 1, "one listing for all of them");
+    assert_eq!(vault.stats().list_count, vaults, "nothing is done for a hidden server");
+    assert!(world.sessions.finds_for_api("vault.fresh", ApiTools::All).await);
+    assert!(!world.sessions.finds_for_api("vault.fresh", ApiTools::Permitted).await);
+}
+
+#[tokio::test]
+async fn a_server_of_a_session_is_asked_for_that_session_only() {
+    let shop = ScriptedServer::builder().tools([Tool::new("old")]).start().await;
+    let own = ScriptedServer::builder().tools([Tool::new("old")]).start().await;
+    let mut plan = plan(&[("shop", &shop)]);
+    plan.security.egress.allow = vec!["127.0.0.0/8".parse().unwrap()];
+    let world = World::of_plan(plan).await;
+    let server = OwnServer { url: own.url(), is_sse: false, headers: [].into() };
+    let change =
+        Change { own_servers: [("mine".into(), Some(server))].into(), ..Change::default() };
+    let session =
+        world.sessions.new_session(Some("work"), "local", change, PATIENCE).await.unwrap();
+    let call = |tool: &str| {
+        let (tool, arguments, caller) = (tool.to_owned(), json!({}), Caller::default());
+        let call =
+            SessionCall { tool, arguments, face: Face::Http, caller, progress: None, seen: None };
+        world.sessions.call_in(&session, call)
+    };
+    own.set_tools([Tool::new("old"), Tool::new("fresh")]);
+    let lists = own.stats().list_count;
+    // Somebody else does not reach it, and a tool that is known is no reason to ask.
+    let other =
+        world.modern("tools/call", json!({"name": "mine__fresh", "arguments": {}}), json!({}));
+    assert_eq!(other.await.result().await["isError"], true);
+    assert!(matches!(call("mine.old").await, SessionReply::Called(..)));
+    assert_eq!(own.stats().list_count, lists);
+    assert!(matches!(call("mine.fresh").await, SessionReply::Called(..)));
+    assert!(matches!(call("mine.nope").await, SessionReply::Refused(..)));
+    assert_eq!(own.stats().list_count, lists + 1);
+    let at_endpoint = world.in_session("work");
+    let call = json!({"name": "mine__fresh", "arguments": {}});
+    let answer = at_endpoint.modern("tools/call", call, json!({})).await.result().await;
+    assert_eq!(answer["isError"], Value::Null, "{answer}");
 }

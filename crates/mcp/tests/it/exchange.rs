@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchboard_mcp::{
-    Ask, AskEvent, AskFailure, ConnectOptions, Connection, Heard, Listed, News, SessionClient, ear,
+    Ask, AskEvent, AskFailure, ConnectOptions, Connection, ConnectionClient, Heard, Listed, News,
+    ear,
 };
 use switchboard_model::{JsonText, ServerSpec};
 use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
@@ -135,8 +136,10 @@ async fn a_connection_of_one_session_asks_its_client_at_any_time() {
     let talker = Talker::start().await;
     let (events, mut heard) = ear(4);
     let capabilities = json!({"roots": {"listChanged": true}});
-    let session =
-        SessionClient { capabilities: Some(capabilities.to_string().into()), events: Some(events) };
+    let session = ConnectionClient {
+        capabilities: Some(capabilities.to_string().into()),
+        events: Some(events),
+    };
     let options = ConnectOptions { session: Some(session), ..ConnectOptions::default() };
     let (connection, _) = Connection::open(&http(&talker.url), &options).await.unwrap();
     let of_method = |method: &str| {

@@ -4,8 +4,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use switchboard_model::{CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult};
-use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools};
+use switchboard_model::{
+    CallError, CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult,
+};
+use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools, RefusedCall};
 use switchboard_test_support::{Reply, Tool};
 use tracing::Level;
 
@@ -42,6 +44,67 @@ async fn arguments_that_do_not_fit_never_reach_the_server() {
     }
     assert_eq!(crm.stats().total_calls(), 0);
     assert_eq!(text(&board, "get", json!({"id": 7})).await, r#"{"id":7}"#);
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn the_record_of_refused_arguments_names_the_argument_and_the_rule_but_no_value() {
+    let crm = server([typed("get")]).await;
+    let board = board(&yaml(&[], &[dynamic("crm", &crm)])).await;
+    let rows = [
+        (
+            json!({"id": "s3cret"}),
+            "do not fit: argument `id`: the value is not of type \"integer\"",
+        ),
+        (json!({}), "do not fit: missing required argument `id`"),
+        (
+            json!({"id": 1, "idd": "s3cret"}),
+            "do not fit: unknown argument `idd`; did you mean `id`?",
+        ),
+        (json!(["s3cret"]), "must be a JSON object, not a list"),
+    ];
+    for (at, (arguments, told)) in rows.into_iter().enumerate() {
+        failure(&board, "get", arguments).await;
+        let record = records(&board, at + 1).await.swap_remove(0);
+        let expected = format!("the arguments of tool 'get' of MCP server 'crm' {told}");
+        assert_eq!(record.message, Some(expected));
+        assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
+    }
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
+    let metrics = switchboard_telemetry::install_metrics();
+    let crm = server([Tool::echo("get")]).await;
+    let board = board(&yaml(&[], &[dynamic("crm", &crm)])).await;
+    let error = CallError::new(CallErrorKind::UnknownTool, "there is no tool 'made_up' here");
+    let refused = |requested: &'static str| RefusedCall {
+        requested,
+        tool: None,
+        arguments: r#"{"a":"s3cret"}"#,
+        face: Face::Mcp,
+        caller: Caller { principal: Some("key:1".into()), client: Some("inspector".into()) },
+        session: Some("work".into()),
+        error: &error,
+    };
+    let id = board.record_refused(refused("made_up")).await;
+    let record = records(&board, 1).await.swap_remove(0);
+    assert_eq!((&record.id, record.requested.as_str(), &record.tool), (&id, "made_up", &None));
+    assert_eq!(record.outcome, CallOutcome::Failed(CallErrorKind::UnknownTool));
+    assert_eq!(record.message.as_deref(), Some("there is no tool 'made_up' here"));
+    assert_eq!((record.session.as_deref(), record.face), (Some("work"), Face::Mcp));
+    assert_eq!(record.caller.client.as_deref(), Some("inspector"));
+    assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
+    // A tool that the caller knows is counted by its name; what the caller wrote is not.
+    let catalog = board.catalog();
+    let get = Some(&**catalog.resolve("crm.get").unwrap());
+    board.record_refused(RefusedCall { tool: get, ..refused("crm__get") }).await;
+    let record = records(&board, 2).await.swap_remove(0);
+    assert_eq!(record.tool.as_ref().map(|tool| tool.as_str()), Some("crm.get"));
+    let page = metrics.render();
+    assert!(page.contains(r#"server="crm",tool="get",outcome="unknown_tool""#), "{page}");
+    assert!(!page.contains("made_up") && !page.contains("crm__get"), "{page}");
     end(&board).await;
 }
 

@@ -135,6 +135,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         arguments,
         face: Face::Cli,
         caller: Caller::default(),
+        requested: None,
         session: None,
         progress: None,
     }

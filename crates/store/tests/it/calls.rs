@@ -55,11 +55,13 @@ async fn a_filter_takes_either_name_and_the_word_of_the_outcome() {
         .unwrap();
     let rows = [
         (Some("crm.find.one"), None, vec![2, 1]),
-        (Some("find.one"), None, vec![3, 1]),
+        (Some("find.one"), None, vec![3, 2, 1]),
         (Some("crm__find_one"), None, vec![2]),
         (Some("find.one"), Some("timeout"), vec![3]),
         (None, Some("timeout"), vec![4, 3]),
         (None, Some("ok"), vec![2, 1]),
+        (Some("crm.find"), None, vec![]),
+        (Some("one"), None, vec![]),
         (Some("%"), None, vec![]),
         (Some("' OR 1=1 --"), None, vec![]),
     ];
@@ -91,8 +93,15 @@ async fn a_filter_takes_server_session_and_times() {
     let rows = [
         (CallFilter { server: Some("crm".into()), ..newest.clone() }, vec![4, 1]),
         (CallFilter { server: Some("wiki".into()), ..newest.clone() }, vec![3]),
-        (CallFilter { session: Some("work".into()), ..newest.clone() }, vec![4, 1]),
-        (CallFilter { session: Some("none".into()), ..newest.clone() }, vec![]),
+        (CallFilter { sessions: vec!["work".into()], ..newest.clone() }, vec![4, 1]),
+        (CallFilter { sessions: vec!["none".into()], ..newest.clone() }, vec![]),
+        (
+            CallFilter {
+                sessions: ["none", "other", "work"].map(Into::into).into(),
+                ..newest.clone()
+            },
+            vec![4, 3, 1],
+        ),
         (CallFilter { since_ms: Some(at(3)), ..newest.clone() }, vec![4, 3]),
         (CallFilter { ended_since_ms: Some(at(5)), ..newest.clone() }, vec![3, 2, 1]),
         (CallFilter { ended_since_ms: Some(at(100)), ..newest.clone() }, vec![1]),

@@ -1,0 +1,41 @@
+//! Calls of MCP clients that are refused because the client sees no tool of that name, or has switched it off. They are
+//! recorded as every other call is.
+
+use switchboard_model::{CallError, CallErrorKind, Caller, Face};
+use switchboard_runtime::RefusedCall;
+use switchboard_view::Entry;
+
+use crate::asker::Asker;
+use crate::gateway::Gateway;
+use crate::methods::Replying;
+use crate::outcome::Outcome;
+
+impl Gateway {
+    /// Records a call of an MCP client that is refused, and answers it as the official servers do: libraries hand a
+    /// result to the model, and raise at an error. `entry` is the tool, where the client may know that there is one.
+    pub(crate) async fn refuse_call(
+        &self,
+        asker: &Asker,
+        requested: &str,
+        entry: Option<&Entry>,
+        arguments: Option<&str>,
+        message: String,
+    ) -> Replying {
+        let error = CallError::new(CallErrorKind::UnknownTool, message);
+        let refused = RefusedCall {
+            requested,
+            tool: entry.map(|entry| &*entry.tool),
+            arguments: arguments.unwrap_or("{}"),
+            face: Face::Mcp,
+            caller: Caller {
+                principal: Some(asker.principal.clone()),
+                client: asker.client_name.clone(),
+            },
+            session: asker.session.as_ref().map(|session| session.id.clone()),
+            error: &error,
+        };
+        // Boxed, as everything that is larger than a call: each request has room for the largest.
+        Box::pin(self.board.record_refused(refused)).await;
+        Replying::Now(Vec::new(), Outcome::tool_error(asker.era(), error.message))
+    }
+}

@@ -1,0 +1,48 @@
+//! Calls that a face refuses because their name leads to no tool that the caller may call.
+
+use std::sync::Arc;
+
+use switchboard_model::{CallError, CallId, Caller, Face};
+use switchboard_registry::CatalogTool;
+
+use crate::board::Board;
+use crate::ledger::Ledger;
+
+/// A call that was refused before it came to the board.
+#[derive(Debug)]
+pub struct RefusedCall<'a> {
+    /// The name that the caller used.
+    pub requested: &'a str,
+    /// The tool of that name, where the caller may know that there is one.
+    pub tool: Option<&'a CatalogTool>,
+    /// The text of a JSON object; `null` counts as an empty one. Only a digest of it is kept.
+    pub arguments: &'a str,
+    pub face: Face,
+    pub caller: Caller,
+    /// The session in which it was made.
+    pub session: Option<Arc<str>>,
+    /// What the caller is told.
+    pub error: &'a CallError,
+}
+
+impl Board {
+    /// Records a call that was refused, as a call is recorded whose arguments do not fit. The name that the caller used
+    /// becomes no label of a metric: only a tool of the catalog is counted.
+    pub async fn record_refused(&self, refused: RefusedCall<'_>) -> CallId {
+        let published = self.published.load_full();
+        let RefusedCall { requested, tool, arguments, face, caller, session, error } = refused;
+        let arguments = if arguments == "null" { "{}" } else { arguments };
+        let revision = published.catalog().revision();
+        let mut ledger = Ledger::open(self, requested, arguments, face, revision);
+        ledger.caller = caller;
+        ledger.session = session;
+        ledger.tool = tool.map(|tool| tool.name.clone());
+        // The caller may have seen an earlier one, whose schema is not the one to compile.
+        let now = |tool: &CatalogTool| {
+            published.catalog().exactly_for(tool.owner.as_deref(), &tool.name).ok()
+        };
+        let compiled = tool.and_then(now).and_then(|tool| published.compiled(tool));
+        ledger.meter = compiled.map(|compiled| compiled.meter.clone());
+        ledger.close(Err(error.clone().into())).await.id
+    }
+}

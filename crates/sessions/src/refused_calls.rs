@@ -1,0 +1,58 @@
+//! Calls in sessions that are refused because the session sees no tool of that name, or has switched it off. They are
+//! recorded as every other call is.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchboard_model::{CallError, CallErrorKind, CallId};
+use switchboard_runtime::RefusedCall;
+use switchboard_view::Entry;
+
+use crate::calls::{SessionCall, SessionReply};
+use crate::service::SessionService;
+use crate::session::Session;
+
+impl SessionService {
+    /// Records a call in a session that is refused, and answers it.
+    pub(crate) async fn refuse_in(
+        &self,
+        session: &Arc<Session>,
+        call: &SessionCall,
+        entry: Option<&Entry>,
+        message: String,
+    ) -> SessionReply {
+        let requested = RequestedIn { name: &call.tool, arguments: &call.arguments };
+        let (error, id) = self.record_refused_in(session, call, requested, entry, message).await;
+        SessionReply::Refused(error, id)
+    }
+
+    /// Records that a tool is not called which the arguments of `call` may name, as those of `call_tool` do.
+    pub(crate) async fn record_refused_in(
+        &self,
+        session: &Arc<Session>,
+        call: &SessionCall,
+        requested: RequestedIn<'_>,
+        entry: Option<&Entry>,
+        message: String,
+    ) -> (CallError, CallId) {
+        let error = CallError::new(CallErrorKind::UnknownTool, message);
+        let refused = RefusedCall {
+            requested: requested.name,
+            tool: entry.map(|entry| &*entry.tool),
+            arguments: &requested.arguments.to_string(),
+            face: call.face,
+            caller: call.caller.clone(),
+            session: Some(session.id.clone()),
+            error: &error,
+        };
+        let id = Box::pin(self.board.record_refused(refused)).await;
+        (error, id)
+    }
+}
+
+/// The tool that a call in a session names, and what the tool would be given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestedIn<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a Value,
+}
