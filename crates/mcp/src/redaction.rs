@@ -18,7 +18,7 @@ pub(crate) fn redact(text: &str, secret: &str) -> String {
 /// The secret and what it means in an address. A blank may be written as `+` there.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let verbatim = secret.as_bytes().to_vec();
-    let decoded = Reading::percent_decoded(secret).bytes;
+    let decoded = percent_decoded(secret);
     let as_plus =
         |form: &Vec<u8>| form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let mut forms = vec![as_plus(&verbatim), as_plus(&decoded), verbatim, decoded];
@@ -26,6 +26,11 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
     forms.dedup();
     forms
+}
+
+/// The bytes that a part of an address stands for.
+pub(crate) fn percent_decoded(text: &str) -> Vec<u8> {
+    Reading::percent_decoded(text).bytes
 }
 
 /// The bytes that a text stands for, and where in the text each of them begins.

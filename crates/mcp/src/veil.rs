@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 use url::Url;
@@ -14,7 +16,7 @@ use crate::envelope::Failure;
 use crate::error::ConnectError;
 use crate::exchange::RpcError;
 use crate::oauth::Authorization;
-use crate::redaction::{SHORTEST, redact};
+use crate::redaction::{SHORTEST, percent_decoded, redact};
 
 /// The secrets of one server.
 #[derive(Debug, Default)]
@@ -113,12 +115,20 @@ impl Veil {
     }
 }
 
-/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written.
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written; and
+/// user and password as they are sent, in the `Authorization` header.
 fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
     let meant = url.query_pairs().map(|(_, value)| value.into_owned());
     let written = url.query().into_iter().flat_map(|query| query.split('&'));
     let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
-    meant.chain(written).chain(url.password().map(str::to_owned)).map(Secret::new)
+    // A user without a password is a token.
+    let user = Some(url.username()).filter(|user| !user.is_empty());
+    let own = url.password().or(user);
+    let basic = own.map(|_| {
+        let password = percent_decoded(url.password().unwrap_or_default());
+        STANDARD.encode([percent_decoded(url.username()), b":".to_vec(), password].concat())
+    });
+    meant.chain(written).chain(own.map(str::to_owned)).chain(basic).map(Secret::new)
 }
 
 #[cfg(test)]
@@ -140,7 +150,7 @@ mod tests {
             ("x-short".to_owned(), Secret::new("on")),
         ]);
         let endpoint = Endpoint::StreamableHttp {
-            url: "http://127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
+            url: "http://me:s3cret%20pw@127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
             headers,
             auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
         };
@@ -163,6 +173,7 @@ mod tests {
             ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
             ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
             ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
+            ("s3cret pw or Basic bWU6czNjcmV0IHB3", "*** or Basic ***"),
             ("no /s3cret/path, /s3cret%2Fpath: true", "no /***, /***: true"),
             ("the longer one first: s3cret-token-2", "the longer one first: ***"),
             ("an end that was cut: s3cret-tok", "an end that was cut: ***"),

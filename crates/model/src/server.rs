@@ -27,8 +27,8 @@ pub struct ServerSpec {
     pub endpoint: Endpoint,
     /// Where it is, as it may be shown: without credentials, and with `${VAR}` as it was written.
     pub place: String,
-    /// What references of the configuration (`${VAR}`, `file:`) put into the endpoint. Servers quote it, and it must
-    /// not be shown then either.
+    /// What references of the configuration (`${VAR}`, `file:`) put into the endpoint, or else may be a key in it.
+    /// Servers quote it, and it must not be shown then either.
     pub referenced: Vec<Secret>,
     /// Which protocol era to speak.
     pub era: EraChoice,
