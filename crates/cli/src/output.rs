@@ -7,7 +7,7 @@ use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use serde_json::{Value, json};
-use switchboard_telemetry::LogFormat;
+use switchboard_telemetry::{LogFormat, escape_controls, escape_to_line};
 
 use crate::failure::Failure;
 
@@ -42,13 +42,26 @@ impl Output {
     pub(crate) fn json(self, document: &impl Serialize) {
         // Our own types and JSON values always serialise.
         let text = serde_json::to_string_pretty(document).unwrap_or_default();
-        self.data(&text);
+        self.document(&text);
     }
 
-    /// A line, or several, of data.
-    pub(crate) fn data(self, text: &str) {
+    /// A text that programs read: it is written as it is.
+    pub(crate) fn document(self, text: &str) {
         // A reader that has seen enough, such as `head`, is no failure.
         let _reader_is_gone = writeln!(anstream::stdout(), "{}", text.trim_end_matches('\n'));
+    }
+
+    /// A line, or several, of data. What servers wrote in it cannot steer a terminal.
+    pub(crate) fn data(self, text: &str) {
+        if self.is_json {
+            return self.document(text);
+        }
+        self.document(&escape_controls(text));
+    }
+
+    /// The same after a mark of ours, which may be coloured.
+    pub(crate) fn marked(self, mark: &str, text: &str) {
+        self.document(&format!("{mark} {}", escape_controls(text)));
     }
 
     /// Text that a server wrote: a pipe gets it as it is, a terminal without what could steer it.
@@ -77,11 +90,16 @@ impl Output {
         let _reader_is_gone = std::io::stdout().write_all(bytes);
     }
 
-    /// A line for people, beside the data.
+    /// A line for people, beside the data. What servers wrote in it cannot steer a terminal.
     pub(crate) fn note(self, text: &str) {
         if self.logs_json {
             return log_line("WARN", json!({ "message": text }));
         }
+        self.styled_note(&escape_controls(text));
+    }
+
+    /// The same with colours of ours. The caller escapes everything else.
+    pub(crate) fn styled_note(self, text: &str) {
         let _nobody_listens = writeln!(anstream::stderr(), "{text}");
     }
 
@@ -104,7 +122,7 @@ impl Output {
         }
         let lines: Vec<_> =
             table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
-        self.data(&lines.join("\n"));
+        self.document(&lines.join("\n"));
     }
 
     /// Shows why the command failed; gives the exit code that says so.
@@ -114,12 +132,12 @@ impl Output {
         } else if self.logs_json {
             log_line("ERROR", failure.json()["error"].take());
         } else {
-            let text = failure.text();
+            let text = escape_controls(&failure.text());
             let text = match text.strip_prefix("error: ") {
                 Some(rest) => format!("{} {rest}", "error:".red().bold()),
                 None => text,
             };
-            self.note(&text);
+            self.styled_note(&text);
         }
         ExitCode::from(failure.code)
     }
@@ -134,34 +152,17 @@ fn log_line(level: &str, fields: Value) {
     let _nobody_listens = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Foreign text without control characters, so that it cannot move the cursor, recolour or write elsewhere, and without
-/// characters that change the direction of writing.
+/// Foreign text whose control characters are escaped, so that it cannot move the cursor, recolour, write elsewhere or
+/// change the direction of writing. [`Output::data`] and [`Output::note`] do it themselves.
 pub(crate) fn harmless(text: &str) -> String {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns_direction(c);
-    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
+    escape_controls(text)
 }
 
 /// A cell of a table. What could steer a terminal is written as an escape, so that it can be seen.
 #[expect(clippy::disallowed_methods, reason = "every other cell is made by this function")]
 #[allow(clippy::needless_pass_by_value, reason = "callers hand over texts and numbers alike")]
 pub(crate) fn cell(content: impl ToString) -> Cell {
-    let mut shown = String::new();
-    for c in content.to_string().chars() {
-        match c {
-            '\n' | '\r' | '\t' => shown.push(' '),
-            c if c.is_control() || turns_direction(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
-        }
-    }
-    Cell::new(shown)
-}
-
-/// Characters that change the direction of the text around them, or break lines unseen.
-fn turns_direction(c: char) -> bool {
-    matches!(
-        c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
-    )
+    Cell::new(escape_to_line(&content.to_string()))
 }
 
 /// A state word, coloured by what it means.
@@ -182,6 +183,6 @@ mod tests {
     fn a_cell_shows_what_could_steer_a_terminal() {
         let text = "a\u{1b}[31mb\u{202e}c\u{2066}d\u{9b}e\nf\tg";
         assert_eq!(cell(text).content(), r"a\u{1b}[31mb\u{202e}c\u{2066}d\u{9b}e f g");
-        assert_eq!(harmless("a\u{1b}b\u{202e}c\nd"), "a\u{fffd}b\u{fffd}c\nd");
+        assert_eq!(harmless("a\u{1b}b\u{202e}c\nd"), "a\\u{1b}b\\u{202e}c\nd");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use switchboard_model::ServerState;
 use switchboard_runtime::StartEvent;
+use switchboard_telemetry::escape_to_line;
 
 /// How often a line says what a server is waited for, where there is no terminal.
 const BETWEEN_LINES: u64 = 10;
@@ -46,7 +47,7 @@ impl ConnectProgress {
             }
             (Self::Bar(bar), StartEvent::Waiting(status)) => {
                 if let Some(waiting) = &status.waiting {
-                    bar.set_message(format!("{}: {waiting}", status.name));
+                    bar.set_message(escape_to_line(&format!("{}: {waiting}", status.name)));
                 }
             }
             (Self::Lines, StartEvent::Waiting(status)) => {
@@ -54,8 +55,8 @@ impl ConnectProgress {
                 if let Some(waiting) = &status.waiting
                     && is_due(waiting.elapsed.as_secs())
                 {
-                    let name = &status.name;
-                    let _nobody_listens = writeln!(anstream::stderr(), "{name}: {waiting}");
+                    let line = escape_to_line(&format!("{}: {waiting}", status.name));
+                    let _nobody_listens = writeln!(anstream::stderr(), "{line}");
                 }
             }
             (Self::Lines, StartEvent::Attempted(_)) | (Self::Silent, _) => {}

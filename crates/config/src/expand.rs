@@ -5,6 +5,8 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use switchboard_model::Secret;
+
 use crate::path::Path;
 use crate::place::Origin;
 use crate::problem::{Problem, Refused};
@@ -41,6 +43,7 @@ impl Expander<'_> {
                     node.file = file;
                     node.loose = true;
                     node.sensitive |= expanded.substituted;
+                    node.referenced = expanded.values;
                     let written = std::mem::replace(text, expanded.text);
                     // What stands in a secret field may hold the secret's other half.
                     node.template = (!path.is_secret()).then_some(written);
@@ -91,7 +94,8 @@ impl Expander<'_> {
             .map_err(|error| refuse(&error.kind().to_string()))?;
         let text = content.strip_suffix('\n').unwrap_or(&content);
         let text = text.strip_suffix('\r').unwrap_or(text);
-        Ok(template::Expanded { text: text.into(), substituted: true })
+        let values = vec![Secret::new(text)];
+        Ok(template::Expanded { text: text.into(), substituted: true, values })
     }
 }
 

@@ -1,11 +1,15 @@
 //! The little language of `${VAR}`, `${VAR:-default}` and `$${`.
 
+use switchboard_model::Secret;
+
 /// A text after expansion.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub(crate) text: String,
     /// Whether a variable or its default went into it; an escaped `$${` alone is no secret.
     pub(crate) substituted: bool,
+    /// What variables held. A default is not among it: it is written in the file.
+    pub(crate) values: Vec<Secret>,
 }
 
 /// Why a text cannot be expanded. Holds no part of the text but the name of a variable.
@@ -23,6 +27,7 @@ pub(crate) fn expand<'v>(
 ) -> Result<Expanded, Fault> {
     let mut out = String::with_capacity(text.len());
     let mut substituted = false;
+    let mut values = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
@@ -44,11 +49,12 @@ pub(crate) fn expand<'v>(
         // As in a shell, a default also replaces a variable that is set to nothing.
         let value = lookup(name).filter(|value| default.is_none() || !value.is_empty());
         out.push_str(value.or(default).ok_or_else(|| Fault::Unresolved(name.into()))?);
+        values.extend(value.map(Secret::new));
         substituted = true;
         rest = after;
     }
     out.push_str(rest);
-    Ok(Expanded { text: out, substituted })
+    Ok(Expanded { text: out, substituted, values })
 }
 
 /// Writes a text so that [`expand`] gives it back.
@@ -93,6 +99,8 @@ mod tests {
             assert_eq!(expand(text, lookup).map(|e| e.text), Ok(expected.into()), "{text}");
         }
         assert!(!expand("$${A}", lookup).unwrap().substituted);
+        let values = expand("x${A}${B:-two}${REF:-three}", lookup).unwrap().values;
+        assert_eq!(values, ["1", "${A}"].map(Secret::new));
     }
 
     #[test]

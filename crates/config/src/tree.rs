@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
+use switchboard_model::Secret;
 
 use crate::path::Path;
 use crate::place::Origin;
@@ -21,6 +22,8 @@ pub(crate) struct Node {
     pub(crate) template: Option<String>,
     /// The file that it was read from (`file:`).
     pub(crate) file: Option<PathBuf>,
+    /// The values that references put into the text.
+    pub(crate) referenced: Vec<Secret>,
 }
 
 /// What a node holds.
@@ -47,7 +50,15 @@ pub(crate) struct Entry {
 
 impl Node {
     pub(crate) fn new(value: Value, origin: Origin) -> Self {
-        Self { value, origin, loose: false, sensitive: false, template: None, file: None }
+        Self {
+            value,
+            origin,
+            loose: false,
+            sensitive: false,
+            template: None,
+            file: None,
+            referenced: Vec::new(),
+        }
     }
 
     /// The entry of a map.
@@ -77,6 +88,12 @@ impl Node {
             Value::Map(entries) => entries,
             _ => &[],
         }
+    }
+
+    /// The values that references put here and below.
+    pub(crate) fn all_referenced(&self) -> Vec<Secret> {
+        let items = self.items().iter().chain(self.entries().iter().map(|entry| &entry.node));
+        self.referenced.iter().cloned().chain(items.flat_map(Self::all_referenced)).collect()
     }
 
     /// Follows a JSON pointer as the validator reports it. What a segment means depends on the node:
@@ -139,8 +156,7 @@ impl Node {
                 Value::Map(map.into_iter().map(entry).collect())
             }
         };
-        let origin = origin.clone();
-        Self { value, origin, loose: true, sensitive: false, template: None, file: None }
+        Self { loose: true, ..Self::new(value, origin.clone()) }
     }
 }
 

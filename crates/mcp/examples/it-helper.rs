@@ -108,6 +108,7 @@ fn spec(endpoint: Endpoint) -> ServerSpec {
         name: ServerName::new("held"),
         place: endpoint.to_string(),
         endpoint,
+        referenced: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,

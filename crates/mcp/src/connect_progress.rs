@@ -49,7 +49,7 @@ impl ConnectProgress {
     pub(crate) fn output(&self) -> String {
         self.state(|state| {
             let text = state.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
-            state.veil.over_output(&text)
+            state.veil.over_text(&text)
         })
     }
 

@@ -100,7 +100,7 @@ impl Connection {
     /// The end of a child says more than what it left unanswered.
     pub(crate) async fn explain(&self, error: ConnectError) -> ConnectError {
         let child = self.lost_child(&error).await;
-        child.map_or(error, |child| self.veil.over(process_error(child)))
+        child.map_or(error, |child| process_error(child, &self.veil))
     }
 
     /// The server's name in the configuration.
@@ -143,9 +143,10 @@ impl Connection {
         self.child.as_ref().map_or_else(|| "the server closed it".into(), ChildProcess::reason)
     }
 
-    /// The last of what a stdio server wrote to its error output.
+    /// The last of what a stdio server wrote to its error output, without secrets.
     pub fn stderr(&self) -> Option<String> {
-        self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())
+        let text = self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())?;
+        Some(self.veil.over_text(&text))
     }
 
     /// From now on, what the server sends while no call runs goes there. For a connection of one session.

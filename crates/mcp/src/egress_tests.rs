@@ -34,6 +34,7 @@ fn spec(url: &str) -> ServerSpec {
         name: attached.name.clone(),
         endpoint: attached.endpoint(),
         place: attached.place(),
+        referenced: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: std::time::Duration::from_secs(5),
         sharing: switchboard_model::Sharing::Shared,

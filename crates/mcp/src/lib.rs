@@ -32,6 +32,7 @@ mod listing;
 mod oauth;
 mod opening;
 mod probe;
+mod redaction;
 mod request_ids;
 mod sse;
 mod stdio;

@@ -135,11 +135,6 @@ impl<'a> Members<'a> {
         self.get(name).filter(|value| value.get().starts_with('{')).map(JsonText::from)
     }
 
-    /// Whether there is such a member and it is not `null`, which many writers put in the place of nothing.
-    fn has_value(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.get() != "null")
-    }
-
     /// An object of the members that have none of these names.
     fn without(&self, names: &[&str]) -> Option<JsonText> {
         let rest = self.0.iter().filter(|(key, _)| !names.contains(&key.as_ref()));
@@ -301,16 +296,20 @@ fn read_tool(name: String, tool: &Members<'_>) -> Result<ToolDescriptor, String>
         own.unwrap_or_else(|| JsonText::from(&serde_json::json!({"type": "object"})));
     let mut text = |member: &str| {
         let text = tool.text(member);
-        if text.is_none() && tool.has_value(member) {
+        if text.is_none() && tool.get(member).is_some() {
             repairs.push(format!("`{member}` was left out: it is no text"));
         }
         text
     };
     let (title, description) = (text("title"), text("description"));
     for member in ["outputSchema", "annotations"] {
-        if tool.has_value(member) && tool.object(member).is_none() {
+        if tool.get(member).is_some() && tool.object(member).is_none() {
             repairs.push(format!("`{member}` was left out: it is not an object"));
         }
+    }
+    // It is never listed, for there are no tasks here; where strict clients would refuse it, that is a repair.
+    if tool.get("execution").is_some_and(|execution| !is_execution(execution)) {
+        repairs.push("`execution` was left out: it is malformed".into());
     }
     let annotations = tool.object("annotations");
     let annotations = repaired(annotations, "annotations", repair_tool_annotations, &mut repairs);
@@ -328,6 +327,15 @@ fn read_tool(name: String, tool: &Members<'_>) -> Result<ToolDescriptor, String>
     };
     prepare_for_lists(&mut tool)?;
     Ok(tool)
+}
+
+/// Whether strict clients take it for the `execution` of a tool.
+fn is_execution(execution: &RawValue) -> bool {
+    let members: Option<Map<String, Value>> = serde_json::from_str(execution.get()).ok();
+    members.is_some_and(|members| match members.get("taskSupport") {
+        None => true,
+        Some(support) => matches!(support.as_str(), Some("forbidden" | "optional" | "required")),
+    })
 }
 
 /// An object as it was written, or as it is once strict clients take it.
@@ -438,7 +446,7 @@ mod tests {
         for Malformed { case, entry, fate } in malformed_tools() {
             let good = json!({"name": "good", "inputSchema": {"type": "object"}});
             let mut reader = ToolReader::default();
-            read(&json!({ "tools": [entry, good] }), &mut reader).unwrap();
+            read(&json!({ "tools": [&entry, good] }), &mut reader).unwrap();
             let (quarantined, mut tools) = (reader.list.quarantined, reader.list.tools.into_iter());
             match fate {
                 Fate::Quarantined(reason) => {
@@ -447,6 +455,13 @@ mod tests {
                 }
                 Fate::Listed(expected) => {
                     let tool = tools.next().unwrap();
+                    let mut written = entry.clone();
+                    written.as_object_mut().unwrap().shift_remove("name");
+                    assert_eq!(
+                        tool.repairs.is_empty(),
+                        written == expected,
+                        "{case}: each repair is told"
+                    );
                     assert_eq!((tool.name.as_str(), listed(&tool)), (case, expected), "{case}");
                     assert_eq!(quarantined, [], "{case}");
                 }

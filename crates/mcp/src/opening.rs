@@ -164,6 +164,10 @@ async fn open_once(
 }
 
 impl Opening<'_> {
+    fn veil(&self) -> Veil {
+        veil_of(self.spec, self.options, self.bearer.clone())
+    }
+
     /// One per attempt: what one child left unanswered is not the next one's.
     fn desk(&self) -> Arc<Desk> {
         let desk = Desk::new(self.tasks.clone(), self.stop.clone(), Arc::default());
@@ -319,13 +323,13 @@ impl Opening<'_> {
         child.settle().await;
         let is_ended = matches!(failure, HandshakeFailure::Closed) && child.ended_by_itself();
         let Some(second) = second.filter(|_| is_ended) else {
-            return Err(child_error(failure, &child));
+            return Err(child_error(failure, &child, &self.veil()));
         };
         match self.start_child(line, second).await? {
             Ok(opened) => Ok(Opened { era_is_certain: true, ..opened }),
             Err((failure, child)) => {
                 child.settle().await;
-                Err(child_error(failure, &child))
+                Err(child_error(failure, &child, &self.veil()))
             }
         }
     }
@@ -412,7 +416,7 @@ impl Opening<'_> {
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
-            veil: veil_of(self.spec, self.options, self.bearer.clone()),
+            veil: self.veil(),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -543,11 +547,11 @@ fn credentials(
     }
 }
 
-fn child_error(failure: HandshakeFailure, child: &ChildProcess) -> ConnectError {
+fn child_error(failure: HandshakeFailure, child: &ChildProcess, veil: &Veil) -> ConnectError {
     match failure {
         // It may have ended since, when its input was closed.
         HandshakeFailure::Refused(error) => error,
-        HandshakeFailure::Closed if child.is_gone() => process_error(child),
+        HandshakeFailure::Closed if child.is_gone() => process_error(child, veil),
         HandshakeFailure::Closed => {
             let message = "the server closed the connection during the handshake";
             ConnectError::new(ConnectErrorKind::Protocol, message)
@@ -555,12 +559,13 @@ fn child_error(failure: HandshakeFailure, child: &ChildProcess) -> ConnectError 
     }
 }
 
-/// What a dead child leaves: how it ended, and its last words.
-pub(crate) fn process_error(child: &ChildProcess) -> ConnectError {
+/// What a dead child leaves: how it ended, and its last words, without secrets.
+pub(crate) fn process_error(child: &ChildProcess, veil: &Veil) -> ConnectError {
     if let Some(failure) = child.start_failure() {
-        return failure;
+        return veil.over(failure);
     }
-    let (reason, said) = (child.reason(), child.stderr());
+    // A secret is recognized as a whole, so it is removed before the text is cut.
+    let (reason, said) = (veil.over_text(&child.reason()), veil.over_text(&child.stderr()));
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)

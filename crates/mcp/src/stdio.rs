@@ -284,6 +284,11 @@ impl StderrTail {
     pub(crate) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();
-        String::from_utf8_lossy(&[front, back].concat()).trim().to_owned()
+        let text = [front, back].concat();
+        let text = String::from_utf8_lossy(&text);
+        // Where the beginning is lost, the first word may be the end of a secret, which nothing would recognize.
+        let is_cut = kept.len() == KEPT_STDERR_BYTES;
+        let rest = text.split_once(char::is_whitespace).filter(|_| is_cut);
+        rest.map_or(&*text, |(_, rest)| rest).trim().to_owned()
     }
 }

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 use url::Url;
@@ -14,17 +16,13 @@ use crate::envelope::Failure;
 use crate::error::ConnectError;
 use crate::exchange::RpcError;
 use crate::oauth::Authorization;
-
-/// What is shorter is a word rather than a secret, and would be found everywhere.
-const SHORTEST: usize = 6;
+use crate::redaction::{SHORTEST, percent_decoded, redact};
 
 /// The secrets of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Veil {
-    /// What a server over HTTP is sent.
-    sent: Vec<Secret>,
-    /// What a child is started with.
-    given: Vec<Secret>,
+    /// Longest first: one may be a part of another.
+    secrets: Vec<Secret>,
     /// Where the token of the moment is, if somebody signs in.
     authorization: Option<Arc<Authorization>>,
     /// The token that was read last.
@@ -33,6 +31,7 @@ pub(crate) struct Veil {
 
 impl Veil {
     pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
+        let mut secrets = spec.referenced.clone();
         match &spec.endpoint {
             Endpoint::StreamableHttp { url, headers, auth }
             | Endpoint::Sse { url, headers, auth } => {
@@ -43,22 +42,17 @@ impl Veil {
                     }
                     UpstreamAuth::OAuth(settings) => settings.grant.secret(),
                 };
-                let whole = headers.values().chain(own).cloned();
+                secrets.extend(headers.values().chain(own).cloned());
                 // A server may quote the token without its `Bearer`.
                 let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
-                let bare = bare.map(|(_, rest)| Secret::new(rest));
-                let sent = kept(whole.chain(bare).chain(of_address(url)));
-                Self { sent, authorization, ..Self::default() }
+                secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
+                secrets.extend(of_address(url));
             }
-            Endpoint::Stdio { command, args, env, .. } => {
-                let values = kept(env.values().cloned());
-                // What a variable held stands in the command line.
-                let words = std::iter::once(command).chain(args);
-                let words = words.filter(|word| !word.is_empty() && !spec.place.contains(*word));
-                let given = values.into_iter().chain(words.map(Secret::new)).collect();
-                Self { given, authorization, ..Self::default() }
-            }
+            Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
         }
+        secrets.retain(|secret| secret.expose().len() >= SHORTEST);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        Self { secrets, authorization, ..Self::default() }
     }
 
     /// Hides this token, too, whatever it is by then.
@@ -68,17 +62,12 @@ impl Veil {
 
     /// Why a server could not be reached or listed.
     pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
-        let message = self.over_output(&error.message);
-        ConnectError { message, ..error }
+        let ConnectError { kind, message, hint } = error;
+        let hint = hint.map(|hint| self.over_text(&hint));
+        ConnectError { kind, message: self.over_text(&message), hint }
     }
 
-    /// What a child wrote to its error output.
-    pub(crate) fn over_output(&self, text: &str) -> String {
-        let text = self.over_text(text);
-        self.given.iter().fold(text, |text, secret| text.replace(secret.expose(), HIDDEN))
-    }
-
-    /// Why a request has no result. The words of a child are its own: it was sent no credentials.
+    /// Why a request has no result.
     pub(crate) fn over_failure(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Lost(error) => Failure::Lost(self.over(error)),
@@ -88,6 +77,16 @@ impl Veil {
                 data: data.and_then(|data| self.over_json(data)),
             }),
         }
+    }
+
+    /// What a server said, or what we say about it.
+    pub(crate) fn over_text(&self, text: &str) -> String {
+        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
+        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = bearer.as_ref().map(Secret::expose);
+        let secrets = self.secrets.iter().map(Secret::expose).chain(token).chain(bearer);
+        secrets.fold(text.to_owned(), |text, secret| redact(&text, secret))
     }
 
     /// Texts within JSON may be written in several ways, so each is looked at as what it means.
@@ -114,42 +113,22 @@ impl Veil {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-
-    fn over_text(&self, text: &str) -> String {
-        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
-        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
-        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
-        let bearer = bearer.as_ref().map(Secret::expose).filter(|token| token.len() >= SHORTEST);
-        let secrets = self.sent.iter().map(Secret::expose).chain(token).chain(bearer);
-        secrets.fold(text.to_owned(), |text, secret| without(&text, secret))
-    }
 }
 
-/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written.
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written; and
+/// user and password as they are sent, in the `Authorization` header.
 fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
     let meant = url.query_pairs().map(|(_, value)| value.into_owned());
     let written = url.query().into_iter().flat_map(|query| query.split('&'));
     let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
-    meant.chain(written).chain(url.password().map(str::to_owned)).map(Secret::new)
-}
-
-const HIDDEN: &str = "***";
-
-fn kept(secrets: impl Iterator<Item = Secret>) -> Vec<Secret> {
-    secrets.filter(|secret| secret.expose().len() >= SHORTEST).collect()
-}
-
-/// The text without a secret, also where only the beginning of it was quoted.
-fn without(text: &str, secret: &str) -> String {
-    let mut text = text.replace(secret, HIDDEN);
-    let beginnings = secret.char_indices().rev().filter_map(|(end, _)| secret.get(..end));
-    let cut =
-        beginnings.take_while(|part| part.len() >= SHORTEST).find(|part| text.ends_with(part));
-    if let Some(part) = cut {
-        text.truncate(text.len() - part.len());
-        text.push_str(HIDDEN);
-    }
-    text
+    // A user without a password is a token.
+    let user = Some(url.username()).filter(|user| !user.is_empty());
+    let own = url.password().or(user);
+    let basic = own.map(|_| {
+        let password = percent_decoded(url.password().unwrap_or_default());
+        STANDARD.encode([percent_decoded(url.username()), b":".to_vec(), password].concat())
+    });
+    meant.chain(written).chain(own.map(str::to_owned)).chain(basic).map(Secret::new)
 }
 
 #[cfg(test)]
@@ -171,7 +150,7 @@ mod tests {
             ("x-short".to_owned(), Secret::new("on")),
         ]);
         let endpoint = Endpoint::StreamableHttp {
-            url: "http://127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
+            url: "http://me:s3cret%20pw@127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
             headers,
             auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
         };
@@ -182,6 +161,7 @@ mod tests {
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
             sharing: switchboard_model::Sharing::Shared,
+            referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
         };
         Veil::of(&spec, None)
     }
@@ -193,12 +173,17 @@ mod tests {
             ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
             ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
             ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
+            ("s3cret pw or Basic bWU6czNjcmV0IHB3", "*** or Basic ***"),
+            ("no /s3cret/path, /s3cret%2Fpath: true", "no /***, /***: true"),
+            ("the longer one first: s3cret-token-2", "the longer one first: ***"),
             ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
             ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
             ("", ""),
         ] {
             let error = ConnectError::new(ConnectErrorKind::Protocol, said);
-            assert_eq!(veil.over(error).message, expected);
+            assert_eq!(veil.over(error.with_hint(said)), {
+                ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
+            });
             let data = serde_json::json!({ "said": said });
             let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
             let Failure::Rpc(error) = veil.over_failure(Failure::Rpc(error)) else { panic!() };

@@ -7,6 +7,9 @@ use url::Url;
 
 use crate::{Endpoint, Secret, ServerName, UpstreamAuth};
 
+/// Minimum length of a segment of a path that is treated as a key: shorter ones are words.
+const SHORTEST_KEY: usize = 16;
+
 /// How to reach a server that no configuration names. There is no way to say a command here: what a session brings
 /// is asked over HTTP and never started.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,6 +58,13 @@ impl AttachedServer {
         self.url.origin().ascii_serialization()
     }
 
+    /// What is not shown where the server quotes it: the path as a whole, and each segment of it that may be a key.
+    pub fn secret_parts(&self) -> Vec<Secret> {
+        let segments = self.url.path_segments().into_iter().flatten();
+        let keys = segments.filter(|segment| segment.len() >= SHORTEST_KEY);
+        std::iter::once(self.url.path()).chain(keys).map(Secret::new).collect()
+    }
+
     /// Where it is and what it takes to be let in.
     pub fn endpoint(&self) -> Endpoint {
         let (url, headers) = (self.url.clone(), self.headers.clone());
@@ -90,6 +100,10 @@ mod tests {
         };
         assert_eq!(server.place(), "https://mcp.example.com:444");
         assert!(!format!("{server:?}").contains("hunter2"));
+        assert_eq!(server.secret_parts(), [Secret::new("/s/hunter2")]);
+        let keyed = Url::parse("https://example.com/v1/0123456789abcdef/mcp").unwrap();
+        let parts = AttachedServer::new("mine", keyed).secret_parts();
+        assert_eq!(parts, ["/v1/0123456789abcdef/mcp", "0123456789abcdef"].map(Secret::new));
         assert_eq!(server.endpoint().transport().as_str(), server.transport.as_str());
         let older = AttachedServer { transport: HttpTransport::Sse, ..server };
         assert_eq!(older.endpoint().transport().as_str(), older.transport.as_str());

@@ -27,6 +27,9 @@ pub struct ServerSpec {
     pub endpoint: Endpoint,
     /// Where it is, as it may be shown: without credentials, and with `${VAR}` as it was written.
     pub place: String,
+    /// What references of the configuration (`${VAR}`, `file:`) put into the endpoint, or else may be a key in it.
+    /// Servers quote it, and it must not be shown then either.
+    pub referenced: Vec<Secret>,
     /// Which protocol era to speak.
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.

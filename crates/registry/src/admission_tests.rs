@@ -32,6 +32,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
                 cwd: None,
             },
             place: format!("{name}-command"),
+            referenced: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: switchboard_model::Sharing::Shared,

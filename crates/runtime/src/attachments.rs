@@ -130,6 +130,7 @@ impl Attachments {
             name: name.clone(),
             endpoint: spec.endpoint(),
             place: spec.place(),
+            referenced: spec.secret_parts(),
             era: EraChoice::Auto,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             sharing: switchboard_model::Sharing::Shared,

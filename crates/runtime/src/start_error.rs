@@ -47,7 +47,12 @@ impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect { server, place, required, error } => {
-                write!(f, "Failed to connect to MCP server '{server}' at {place}\nError: {error}")?;
+                // A line of the server's own words is not taken for one of ours.
+                let message = error.message.replace('\n', "\n  ");
+                write!(
+                    f,
+                    "Failed to connect to MCP server '{server}' at {place}\nError: {message}"
+                )?;
                 if let Some(hint) = &error.hint {
                     write!(f, "\nHint: {hint}")?;
                 }

@@ -3,6 +3,8 @@
 
 mod logging;
 mod metrics;
+mod plain_fields;
+mod plain_text;
 mod spans;
 
 pub use logging::{LogFormat, LogOptions, init_logging};
@@ -11,4 +13,5 @@ pub use metrics::{
     model_answered, records_dropped, server_state, store_up, store_write_failed, tasks_alive,
     turn_ended,
 };
+pub use plain_text::{escape_controls, escape_to_line};
 pub use spans::{Tracing, call_span, end_call_span, end_model_span, model_span};

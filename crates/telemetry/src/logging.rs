@@ -10,6 +10,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt};
 
+use crate::plain_fields::PlainFields;
 use crate::spans::Tracing;
 
 /// How log lines look.
@@ -58,7 +59,9 @@ pub fn init_logging(options: LogOptions) -> Tracing {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored);
     let lines = match options.format {
-        LogFormat::Text => lines.event_format(PlainLine { colored }).boxed(),
+        LogFormat::Text => {
+            lines.event_format(PlainLine { colored }).fmt_fields(PlainFields).boxed()
+        }
         LogFormat::Json => lines.json().flatten_event(true).with_target(false).boxed(),
     };
     let (spans, tracing) = Tracing::from_environment();
@@ -101,5 +104,75 @@ where
         write!(writer, "{now:.3} {color}{level}{reset}: ")?;
         context.field_format().format_fields(writer.by_ref(), event)?;
         writeln!(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines that this logs, without their times.
+    fn logged(log: impl FnOnce()) -> Vec<String> {
+        let written = Written::default();
+        let writer = written.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .event_format(PlainLine { colored: false })
+            .fmt_fields(PlainFields);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), log);
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let untimed = |line: &str| match line.split_once(' ') {
+            Some((time, rest)) if time.ends_with('Z') => rest.to_owned(),
+            _ => line.to_owned(),
+        };
+        text.lines().map(untimed).collect()
+    }
+
+    #[test]
+    fn a_line_is_a_message_and_its_fields() {
+        let lines = logged(|| {
+            tracing::warn!(server = "a b", count = 3, error = %"gone", "lost");
+            tracing::info!(message = "said");
+        });
+        assert_eq!(lines, ["WARNING: lost server=\"a b\" count=3 error=gone", "INFO: said"]);
+    }
+
+    #[test]
+    fn foreign_text_begins_no_line_and_steers_no_terminal() {
+        let forged = "boom\n2026-11-17T00:00:00.000Z INFO: all is well\u{1b}[2J\u{202e}";
+        let shown = r"2026-11-17T00:00:00.000Z INFO: all is well\u{1b}[2J\u{202e}";
+        let lines = logged(|| {
+            tracing::warn!(error = %forged, "lost");
+            tracing::warn!(error = forged, "lost");
+            tracing::warn!("refused\n{forged}");
+        });
+        assert_eq!(
+            lines,
+            [
+                format!(r"WARNING: lost error=boom\n{shown}"),
+                format!("WARNING: lost error=\"boom\\n{shown}\""),
+                "WARNING: refused".to_owned(),
+                "    boom".to_owned(),
+                format!("    {shown}"),
+            ]
+        );
     }
 }

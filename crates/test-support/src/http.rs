@@ -162,6 +162,8 @@ fn reflection(parts: &Parts) -> Response {
         .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
         .collect();
     said.sort();
+    let path = parts.uri.path();
+    said.extend((path != "/mcp").then(|| format!("path: {path}")));
     (StatusCode::UNAUTHORIZED, said.join(", ")).into_response()
 }
 

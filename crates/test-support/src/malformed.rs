@@ -87,6 +87,12 @@ fn schemas() -> Vec<Malformed> {
         input("properties_null", &with("properties", json!(null)), &empty),
         input("dialect_number", &with("$schema", json!(7)), &object),
         input("dialect_null", &with("$schema", json!(null)), &object),
+        // Wrong in JSON Schema, but no client looks there: it is listed as it was written.
+        input(
+            "additional_properties_text",
+            &with("additionalProperties", json!("no")),
+            &with("additionalProperties", json!("no")),
+        ),
         input(
             "several_at_once",
             &json!({"required": null, "properties": {"a": true, "b": false}, "$schema": []}),
@@ -142,6 +148,8 @@ fn members() -> Vec<Malformed> {
         left_out("execution_text", "execution", json!("fast")),
         left_out("execution_null", "execution", json!(null)),
         left_out("execution_unknown", "execution", json!({"taskSupport": "sometimes"})),
+        left_out("execution_of_null", "execution", json!({"taskSupport": null})),
+        left_out("execution_list", "execution", json!([])),
     ]
 }
 
@@ -195,6 +203,7 @@ fn output_schemas() -> Vec<Malformed> {
             of_property(json!({"minimum": 1, "exclusiveMinimum": true})),
         ),
         left_out("output_property_text", of_property(json!("string"))),
+        left_out("output_additional_text", json!({"type": "object", "additionalProperties": "no"})),
         left_out("output_required_text", json!({"type": "object", "required": "a"})),
     ]
 }

@@ -79,6 +79,7 @@ pub(super) fn server(name: &str) -> ServerPlan {
             name,
             endpoint,
             place: "true".into(),
+            referenced: Vec::new(),
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(1),
             sharing: switchboard_model::Sharing::Shared,

@@ -19,7 +19,7 @@ pub(crate) fn run(
             if output.is_json() {
                 output.json(&loaded.to_json());
             } else {
-                output.data(&loaded.to_yaml());
+                output.document(&loaded.to_yaml());
             }
         }
     }

@@ -54,7 +54,7 @@ pub(crate) fn run(
     }
     match written {
         None => {
-            output.data(&entry.file_text());
+            output.document(&entry.file_text());
             output.note(&format!("This belongs into {}; --write puts it there.", file.display()));
         }
         Some(written) => {

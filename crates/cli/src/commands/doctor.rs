@@ -16,7 +16,7 @@ use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::embedded::{config_source, end_board, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
-use crate::output::{Output, harmless};
+use crate::output::Output;
 
 /// What one look found.
 #[derive(Debug, Serialize)]
@@ -74,7 +74,8 @@ fn show(finding: &Finding, output: Output) {
         (true, true) => "warn".yellow().to_string(),
         (false, _) => "FAIL".red().to_string(),
     };
-    output.data(&format!("{mark} {}: {}", finding.subject, finding.says));
+    let says = finding.says.replace('\n', "\n     ");
+    output.marked(&mark, &format!("{}: {says}", finding.subject));
     if let Some(hint) = &finding.hint {
         output.data(&format!("     hint: {hint}"));
     }
@@ -147,12 +148,11 @@ fn look_at_definitions(server: &ServerPlan, list: &ToolList) -> Vec<Finding> {
     let name = &server.spec.name;
     let quarantined = list.quarantined.iter().map(|it| {
         let tool = it.tool.as_deref().unwrap_or("(no name)");
-        let subject = harmless(&format!("tool {name}.{tool}"));
-        Finding::warning(subject, harmless(&format!("quarantined: {}", it.reason)))
+        Finding::warning(format!("tool {name}.{tool}"), format!("quarantined: {}", it.reason))
     });
     let repaired = list.tools.iter().filter(|tool| !tool.repairs.is_empty()).map(|tool| {
         let says = format!("listed in a repaired form: {}", tool.repairs.join("; "));
-        Finding::warning(format!("tool {name}.{}", tool.name), harmless(&says))
+        Finding::warning(format!("tool {name}.{}", tool.name), says)
     });
     quarantined.chain(repaired).collect()
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, 
         None if output.is_json() => {
             output.json(&json!({"yaml": imported.to_yaml(mode), "servers": names, "notes": notes}));
         }
-        None => output.data(&imported.to_yaml(mode)),
+        None => output.document(&imported.to_yaml(mode)),
     }
     Ok(ExitCode::SUCCESS)
 }

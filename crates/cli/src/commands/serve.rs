@@ -30,6 +30,9 @@ use crate::file_limit;
 use crate::mcp_endpoint::GatewayEndpoint;
 use crate::output::{Output, cell};
 
+/// Bytes of an error in the table of servers; `server list` has all of it.
+const LONGEST_ERROR: usize = 300;
+
 pub(crate) async fn run(
     globals: &Globals,
     wanted: &ServeArguments,
@@ -174,11 +177,42 @@ fn show_start(board: &Board, url: &str, output: Output) {
 
 fn row(server: &ServerView) -> Vec<Cell> {
     let time = match (&server.error, server.connect_ms) {
-        (Some(error), _) => format!("unavailable: {}", error.lines().next().unwrap_or_default()),
+        (Some(error), _) => format!("unavailable: {}", in_short(error)),
         (None, Some(ms)) => format!("{ms} ms"),
         (None, None) => String::new(),
     };
     let era = server.era.as_deref().unwrap_or("-");
     let tools = server.tools.to_string();
     [&server.name, era, &server.transport, &server.mode, &tools, &time].map(cell).to_vec()
+}
+
+/// The beginning of an error and its last line: that is where a program that ended mostly says why.
+fn in_short(error: &str) -> String {
+    let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let said = match (lines.next_back(), lines.next()) {
+        (None, _) => first.to_owned(),
+        (Some(last), None) => format!("{first} {last}"),
+        (Some(last), Some(_)) => format!("{first} … {last}"),
+    };
+    let end = said.floor_char_boundary(LONGEST_ERROR);
+    if end == said.len() { said } else { format!("{}…", said.get(..end).unwrap_or_default()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_several_lines_is_told_in_one() {
+        for (error, expected) in [
+            ("gone", "gone"),
+            ("it ended; it said:\nboom\n", "it ended; it said: boom"),
+            ("it ended; it said:\n\n  at x\n  at y\nboom", "it ended; it said: … boom"),
+            ("", ""),
+        ] {
+            assert_eq!(in_short(error), expected);
+        }
+        assert_eq!(in_short(&"é".repeat(LONGEST_ERROR)).chars().count(), LONGEST_ERROR / 2 + 1);
+    }
 }

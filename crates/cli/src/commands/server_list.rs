@@ -41,7 +41,8 @@ pub(crate) fn show(list: &ServerList, output: Output) {
     output.table(&header, rows.collect());
     for server in &list.servers {
         if let Some(error) = &server.error {
-            output.note(&format!("{}: {error}", server.name));
+            // A line of the server's own words is not taken for one about another server.
+            output.note(&format!("{}: {}", server.name, error.replace('\n', "\n  ")));
         }
     }
 }

@@ -6,11 +6,12 @@ use std::time::Instant;
 use serde_json::json;
 use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::{QuarantinedTool, ServerPlan, render_duration};
+use switchboard_telemetry::escape_to_line;
 
 use crate::args::Globals;
 use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
-use crate::output::{Output, harmless};
+use crate::output::Output;
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -28,8 +29,10 @@ pub(crate) async fn run(
     let start = Instant::now();
     let (connection, list) = Connection::open(&server.spec, &options).await.map_err(|error| {
         let place = &server.spec.place;
+        // A line of the server's own words is not taken for one of ours.
+        let message = error.message.replace('\n', "\n  ");
         Failure::unreachable(format!(
-            "Failed to connect to MCP server '{name}' at {place}\nError: {error}"
+            "Failed to connect to MCP server '{name}' at {place}\nError: {message}"
         ))
         .with_hint(error.hint)
     })?;
@@ -66,7 +69,9 @@ fn show(
     }
     let called = [info.name.as_deref(), info.version.as_deref()];
     let called: Vec<_> = called.into_iter().flatten().collect();
-    let line = |label: &str, text: &str| output.data(&format!("{label:<14}{text}"));
+    let line = |label: &str, text: &str| {
+        output.data(&format!("{label:<14}{}", escape_to_line(text)));
+    };
     line("server", server.spec.name.as_str());
     line("place", &server.spec.place);
     line("transport", server.spec.endpoint.transport().as_str());
@@ -77,10 +82,10 @@ fn show(
     line("connected", &format!("in {}", render_duration(took)));
     line("tools", &format!("{}: {}", names.len(), names.join(", ")));
     for tool in quarantined {
-        line("quarantined", &harmless(&tool.to_string()));
+        line("quarantined", &tool.to_string());
     }
     if let Some(stderr) = connection.stderr() {
         output.data("its error output:");
-        output.foreign(&stderr);
+        output.data(&format!("  {}", stderr.replace('\n', "\n  ")));
     }
 }

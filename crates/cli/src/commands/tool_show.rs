@@ -9,7 +9,7 @@ use switchboard_api::ToolView;
 use crate::args::Globals;
 use crate::backend::Backend;
 use crate::failure::Failure;
-use crate::output::{Output, cell, harmless};
+use crate::output::{Output, cell};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -31,7 +31,7 @@ pub(crate) async fn run(
 fn show(tool: &ToolView, output: Output) {
     output.data(&tool.name);
     if let Some(description) = &tool.description {
-        output.foreign(description);
+        output.data(description);
     }
     let limits = &tool.limits;
     output.data(&format!(
@@ -50,7 +50,7 @@ fn show(tool: &ToolView, output: Output) {
     }
     output.data(&format!("max_result     {} bytes", limits.max_result_bytes));
     for repair in &tool.repairs {
-        output.data(&format!("repaired       {}", harmless(repair)));
+        output.data(&format!("repaired       {repair}"));
     }
     let arguments = arguments(&tool.input_schema);
     if arguments.is_empty() {

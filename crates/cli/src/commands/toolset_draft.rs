@@ -41,7 +41,7 @@ pub(crate) async fn run(
         for note in &draft.notes {
             output.note(&format!("note: {note}"));
         }
-        output.data(&draft.to_yaml());
+        output.document(&draft.to_yaml());
         output.note(&format!(
             "Paste it into the configuration and edit it; `toolset: none` at the server `{}` hides its own set.",
             wanted.server

@@ -1,8 +1,10 @@
 //! What the single commands show: `config`, `import`, `doctor`, `calls`, `server`, `tool`.
 
+use std::path::Path;
+
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_test_support::{Reply, ScriptedServer, Tool, peers, wait_until};
+use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, peers, wait_until};
 
 use crate::support::{
     Home, Outcome, PATIENCE, assert_says, dynamic, server, signal, stdio, strict, with, yaml,
@@ -119,13 +121,15 @@ async fn board_with_secrets() -> (ScriptedServer, Home) {
         &dynamic("remote", &format!("{}?key=s3cret-query", server.url())),
         "auth: {bearer: \"${TOKEN}\"}, headers: {X-Key: \"file:key\"}",
     );
-    let child = with(
-        &stdio("child", &peers::stdio_peer(), &["--flood-stderr", "0"]),
-        "env: {API_KEY: \"${CHILD}\"}",
-    );
+    // It says what it was started with.
+    let script = "echo \"started with $1 and $API_KEY\" >&2; exec \"$0\"";
+    let peer = peers::stdio_peer();
+    let arguments = ["-c", script, peer.to_str().unwrap(), "--key=${ARG}"];
+    let child = with(&stdio("child", Path::new("sh"), &arguments), "env: {API_KEY: \"${CHILD}\"}");
     let home = Home::new(yaml(&[], &[remote, child]))
         .with_variable("TOKEN", "s3cret-bearer")
-        .with_variable("CHILD", "s3cret-child");
+        .with_variable("CHILD", "s3cret-child")
+        .with_variable("ARG", "s3cret-argument");
     home.file("key", "s3cret-header");
     (server, home)
 }
@@ -168,6 +172,20 @@ async fn no_command_ever_prints_a_secret() {
         let outcome = home.line(line);
         assert_ne!(outcome.code, Some(0), "{line}");
         check(&outcome, line);
+    }
+    let script = "echo \"cannot use $(echo $1 | cut -d= -f2)\" >&2; exit 1";
+    let ending = stdio("ending", Path::new("sh"), &["-c", script, "sh", "--key=${ARG}"]);
+    let quoting = ScriptedServer::builder().start().await;
+    quoting.set_fault(Fault::Reflect(Stage::Any)).await;
+    let remote = dynamic("quoting", &quoting.url().replace("/mcp", "/${TOKEN}/mcp"));
+    home.rewrite(yaml(&[], &[ending, remote]));
+    serve.said("the old one keeps serving").await;
+    for line in ["check --connect", "server list", "server test ending", "server test quoting"] {
+        for more in ["-vvv", "--json -vvv", "-vvv --log-format json"] {
+            let outcome = home.line(&format!("{line} {more}"));
+            assert!(outcome.all().contains("***"), "{line}: {}", outcome.all());
+            check(&outcome, line);
+        }
     }
     home.rewrite(yaml(&[], &[dynamic("remote", "http://u:s3cret-url@127.0.0.1:1/mcp?key=s3cret")]));
     serve.said("the old one keeps serving").await;

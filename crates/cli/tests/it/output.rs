@@ -1,12 +1,13 @@
 //! Exit codes, the one JSON document of `--json`, and where words and data go.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, free_port};
+use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, free_port, peers};
 
-use crate::support::{Home, Outcome, assert_says, dynamic, server, with, yaml};
+use crate::support::{Home, Outcome, assert_says, dynamic, server, stdio, with, yaml};
 
 /// A healthy board: a local tool and a server with tools that answer, fail and break off.
 async fn healthy() -> (ScriptedServer, Home) {
@@ -424,4 +425,49 @@ fn a_start_that_fails_is_a_line_of_a_json_log() {
     assert_eq!((&last["level"], &last["kind"]), (&"ERROR".into(), &"invalid_configuration".into()));
     let plain = home.line("check --log-format json").expect(1).stderr;
     assert!(plain.starts_with("error: "), "{plain}");
+}
+
+/// What servers say steers no terminal, and begins no line that could be taken for one of ours.
+#[tokio::test]
+async fn no_server_steers_a_terminal_or_forges_a_line() {
+    let name = "turned\u{202e}tool";
+    let upstream = ScriptedServer::builder()
+        .server_name("up\u{1b}[2J\nforged: line")
+        .tools([Tool::echo(name).description("red \u{1b}[31m\u{202e}\u{9b}")])
+        .start()
+        .await;
+    let words = r"printf '\033[31mred\nforged: line\n\342\200\256turned\n' >&2";
+    let child = |name: &str, then: &str| {
+        let script = format!("{words}; {then}");
+        with(&stdio(name, Path::new("sh"), &["-c", &script]), "required: false")
+    };
+    let alive = format!("exec {}", peers::stdio_peer().to_str().unwrap());
+    let servers = [dynamic("up", &upstream.url()), child("alive", &alive), child("dead", "exit 1")];
+    let home = Home::new(yaml(&[], &servers));
+    let check = |what: &str, said: &str| {
+        assert!(!said.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{what}: {said:?}");
+        assert!(!said.lines().any(|line| line.starts_with("forged")), "{what}: {said}");
+        assert!(said.contains(r"\u{1b}[") || said.contains(r"\u{202e}"), "{what}: {said}");
+    };
+    let tool = format!("up.{name}");
+    for (command, code) in [
+        (&["server", "list"][..], 0),
+        (&["server", "test", "up"], 0),
+        (&["server", "test", "alive"], 0),
+        (&["server", "test", "dead"], 4),
+        (&["check", "--connect"], 0),
+        (&["doctor"], 0),
+        (&["tool", "list"], 0),
+        (&["tool", "show", &tool], 0),
+    ] {
+        let said = home.run(&[command, &["-vvv"]].concat()).expect(code);
+        check(&command.join(" "), &said.all());
+    }
+    // A start that fails.
+    let dead = child("dead", "exit 1").replace("required: false", "required: true");
+    let failing = Home::new(yaml(&[], &[dead]));
+    check("serve", &failing.line("serve -vvv --listen 127.0.0.1:0").expect(1).all());
+    let serve = home.serve_with(&["-vvv"]).await;
+    serve.said("cannot be reached").await;
+    check("the log", &serve.stderr());
 }

@@ -2,7 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool, wait_until};
 
 use crate::board::{NOTES, SHOP, TwoServers, shop_tools, two_servers_yaml};
 use crate::chat::{Api, Chat};
@@ -178,6 +178,14 @@ async fn secrets_of_own_servers_are_shown_to_nobody() {
     let wrong =
         json!({"url": own.url(), "headers": {"Authorization": format!("Bearer x{SECRET}")}});
     chat.put("/servers/wrong", wrong).await;
+    // Its path, which the session itself sees, is not in the log, also where the server quotes it.
+    let quoting = ScriptedServer::builder().fault(Fault::Reflect(Stage::Any)).start().await;
+    let keyed = quoting.url().replace("/mcp", "/a-key-in-the-path/mcp");
+    let answer = chat.put("/servers/quoting", json!({"url": keyed})).await;
+    let error = answer["own_servers"]["quoting"]["error"].as_str().unwrap();
+    assert_eq!(error, "HTTP 401 Unauthorized: path: ***");
+    serve.said("Error: HTTP 401 Unauthorized: path: ***").await;
+    assert!(!serve.stderr().contains("a-key-in"), "{}", serve.stderr());
     assert_eq!(chat.view().await["own_servers"]["own"]["headers"], json!(["Authorization"]));
     let mut all: Vec<String> =
         everything(&chat).await.into_values().map(|value| value.to_string()).collect();
@@ -287,10 +295,7 @@ async fn the_answer_comes_when_the_server_has_connected_or_failed() {
     serve.said(&format!("Connecting to MCP server 'dead' at {url}")).await;
     serve.said(&format!("Failed to connect to MCP server 'dead' at {url}")).await;
 
-    let hung = ScriptedServer::builder()
-        .fault(switchboard_test_support::Fault::HangAtConnect)
-        .start()
-        .await;
+    let hung = ScriptedServer::builder().fault(Fault::HangAtConnect).start().await;
     for wait in [0, 1] {
         let tail = format!("/servers/hung{wait}?wait={wait}");
         let answer = chat.put(&tail, json!({"url": hung.url()})).await;

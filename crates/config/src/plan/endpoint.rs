@@ -214,6 +214,12 @@ impl Planner<'_> {
     }
 }
 
+/// The values that references put into what reaches a server and proves who we are.
+pub(super) fn referenced(at: &At<'_>) -> Vec<Secret> {
+    let keys = ["url", "headers", "auth", "command", "args", "env"];
+    keys.iter().filter_map(|key| at.get(key)).flat_map(|at| at.node.all_referenced()).collect()
+}
+
 /// The place of a server as it may be shown: an expanded value stands as it was written.
 pub(super) fn shown_place(at: &At<'_>, endpoint: &Endpoint) -> String {
     let template = |at: &At<'_>| at.node.template.as_deref().map(redact_address);

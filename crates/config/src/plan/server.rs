@@ -7,7 +7,7 @@ use switchboard_model::{
     ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
-use super::endpoint::shown_place;
+use super::endpoint::{referenced, shown_place};
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::place::Place;
 use crate::problem::Problem;
@@ -68,6 +68,7 @@ impl Planner<'_> {
             spec: ServerSpec {
                 name,
                 place: shown_place(at, &endpoint),
+                referenced: referenced(at),
                 era: era(raw.era),
                 connect_timeout: connect_timeout
                     .or(inherited.connect_timeout)

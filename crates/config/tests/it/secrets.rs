@@ -178,6 +178,10 @@ switchboard:
         places,
         ["http://***@h/${TOKEN}/mcp?***", "http://***@h/mcp?k=***", "run --token ${TOKEN} plain"]
     );
+    let referenced: Vec<_> =
+        loaded.plan.servers.iter().map(|server| server.spec.referenced.clone()).collect();
+    let token = || vec![Secret::new("hunter2")];
+    assert_eq!(referenced, [token(), vec![], token()]);
     assert!(!loaded.to_yaml().contains("hunter2") && !loaded.to_yaml().contains("pw@"));
     assert!(loaded.to_yaml().contains("${TOKEN}"), "what was written may be shown");
 }

@@ -25,6 +25,7 @@ use super::{bearer_challenge, scopes, unkept, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_pool::HttpPool;
 use crate::probe::discover_request;
+use crate::veil::Veil;
 
 const CALLBACK: &str = "/callback";
 const OUR_NAME: &str = "Switchboard";
@@ -102,6 +103,7 @@ pub struct SignIn {
     url: String,
     /// What the sign-in will be kept as; without tokens yet.
     grant: Grant,
+    veil: Veil,
 }
 
 impl std::fmt::Debug for SignIn {
@@ -113,6 +115,15 @@ impl std::fmt::Debug for SignIn {
 impl SignIn {
     /// Finds out where to sign in, and as whom.
     pub async fn begin(
+        spec: &ServerSpec,
+        http: &HttpPool,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Result<Self, ConnectError> {
+        let begun = Self::prepare(spec, http, tokens).await;
+        begun.map_err(|error| Veil::of(spec, None).over(error))
+    }
+
+    async fn prepare(
         spec: &ServerSpec,
         http: &HttpPool,
         tokens: Arc<dyn TokenStore>,
@@ -161,7 +172,8 @@ impl SignIn {
         manager.configure_client(client).map_err(|error| describe(&error))?;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let url = manager.get_authorization_url(&scopes).await.map_err(|error| describe(&error))?;
-        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant })
+        let veil = Veil::of(spec, None);
+        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, veil })
     }
 
     /// The page to open.
@@ -170,7 +182,12 @@ impl SignIn {
     }
 
     /// Waits for the browser to come back, and keeps the tokens.
-    pub async fn finish(self) -> Result<SignedIn, ConnectError> {
+    pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
+        let veil = std::mem::take(&mut self.veil);
+        self.take_tokens().await.map_err(|error| veil.over(error))
+    }
+
+    async fn take_tokens(self) -> Result<SignedIn, ConnectError> {
         let state = parameter(&self.url, "state");
         let callback = wait_for_browser(self.listener, &state).await?;
         let answer = self

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchboard_mcp::Connection;
-use switchboard_model::ToolResult;
+use switchboard_model::{Secret, ServerSpec, ToolResult};
 use switchboard_test_support::{
     Fault, Reply, ScriptedServer, ScriptedServerBuilder, SeenRequest, Stage, Tool, wait_until,
 };
@@ -190,6 +190,18 @@ async fn a_server_that_quotes_our_credentials_is_not_quoted_with_them() {
         assert_eq!(connection.list_tools().await.unwrap_err().message, quoted, "{kind}");
         server.set_fault(Fault::Reflect(Stage::Any)).await;
         assert_eq!(open(&spec).await.unwrap_err().message, quoted, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_quotes_its_address_is_quoted_without_what_a_reference_put_there() {
+    let server = ScriptedServer::builder().start().await;
+    server.set_fault(Fault::Reflect(Stage::Any)).await;
+    for path in ["s3cret-path", "s3cret%2dpath", "%73%33cret-path"] {
+        let url = server.url().replace("/mcp", &format!("/{path}/mcp"));
+        let spec = ServerSpec { referenced: vec![Secret::new("s3cret-path")], ..http(&url) };
+        let error = open(&spec).await.unwrap_err();
+        assert_eq!(error.message, "HTTP 401 Unauthorized: path: /***/mcp", "{path}");
     }
 }
 

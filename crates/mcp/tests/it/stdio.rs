@@ -202,6 +202,25 @@ async fn a_flood_on_the_error_output_is_read_and_forgotten() {
 }
 
 #[tokio::test]
+async fn a_child_that_quotes_what_a_reference_gave_it_is_quoted_without_it() {
+    let quoting = |script: &str| {
+        let spec = command("sh", &["-c", script, "sh", "--token=s3cret-arg", "on"]);
+        ServerSpec { referenced: ["s3cret-arg", "on"].map(Secret::new).into(), ..spec }
+    };
+    // The cut of a long output must not leave the half of a secret either.
+    let ending =
+        "for i in $(seq 500); do printf '%s ' \"$1\" >&2; done; echo \"$1 $2\" >&2; exit 3";
+    let error = open(&quoting(ending)).await.unwrap_err();
+    assert!(error.message.ends_with("--token=*** --token=*** on"), "{error}");
+    assert!(!error.message.contains("cret"), "{error}");
+    let peer = peers::stdio_peer();
+    let running = format!("echo \"$1 $2\" >&2; exec {}", peer.to_str().unwrap());
+    let (connection, _) = open(&quoting(&running)).await.unwrap();
+    assert_eq!(connection.stderr().as_deref(), Some("--token=*** on"));
+    connection.close().await;
+}
+
+#[tokio::test]
 async fn a_child_sees_only_the_environment_that_is_meant_for_it() {
     const INHERITED: &[&str] = &[
         "HOME",

@@ -26,6 +26,7 @@ pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
         name: ServerName::new("tested"),
         place: endpoint.to_string(),
         endpoint,
+        referenced: Vec::new(),
         era: EraChoice::Auto,
         connect_timeout: PATIENCE,
         sharing: switchboard_model::Sharing::Shared,

@@ -108,7 +108,7 @@ impl Screen {
     /// A line beside the answer.
     pub(super) fn line(&mut self, text: &str) {
         self.end_line();
-        self.output.note(text);
+        self.output.styled_note(text);
     }
 
     /// Ends a line that was begun.
