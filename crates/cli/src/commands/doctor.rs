@@ -1,4 +1,6 @@
-//! `doctor`: looks at everything that could be wrong, one line each.
+//! `doctor`: looks at everything that could be wrong, one line each; with `--url`, at a running instance.
+
+mod instance;
 
 use std::process::ExitCode;
 
@@ -45,6 +47,23 @@ impl Finding {
 }
 
 pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
+    let findings = match globals.instance() {
+        Some(url) => instance::look_at_instance(url).await?,
+        None => look_here(globals).await?,
+    };
+    let is_well = findings.iter().all(|finding| finding.is_well);
+    if output.is_json() {
+        output.json(&serde_json::json!({"is_well": is_well, "findings": findings}));
+    } else {
+        for finding in &findings {
+            show(finding, output);
+        }
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
+}
+
+/// Looks at the configuration of this machine, and at what a board of it would need.
+async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
     let (mut findings, plan) = look_at_configuration(globals);
     findings.push(look_at_store(globals).await);
     if let Some(plan) = plan {
@@ -57,15 +76,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
         findings.extend(look_at_providers(&plan));
         findings.extend(look_at_admission(plan).await?);
     }
-    let is_well = findings.iter().all(|finding| finding.is_well);
-    if output.is_json() {
-        output.json(&serde_json::json!({"is_well": is_well, "findings": findings}));
-    } else {
-        for finding in &findings {
-            show(finding, output);
-        }
-    }
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
+    Ok(findings)
 }
 
 fn show(finding: &Finding, output: Output) {
