@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use switchboard_model::{CanonicalName, Exposure, Plan, ServerName, ServerState};
 use switchboard_runtime::{Board, Snapshot};
 use switchboard_sessions::{Look, Stage};
-use switchboard_view::{Index, Scope, ScopeFault, View, unmatched_patterns};
+use switchboard_view::{Index, Scope, ScopeFault, UnmatchedPattern, View, unmatched_patterns};
 
 use crate::extras::Extras;
 use crate::gaze::Gaze;
@@ -29,17 +29,32 @@ pub(crate) struct Front {
     gazes: Mutex<HashMap<usize, Arc<Gaze>>>,
 }
 
+/// The patterns of toolsets that match no tool of the board.
+pub fn unmatched_toolset_patterns(board: &Board) -> Vec<UnmatchedPattern> {
+    unmatched(board, &board.snapshot())
+}
+
+fn unmatched(board: &Board, snapshot: &Snapshot) -> Vec<UnmatchedPattern> {
+    let statuses = board.servers();
+    let is_heard = |name: &ServerName| {
+        let status = statuses.iter().map(|(_, status)| status).find(|it| it.name == *name);
+        status.is_some_and(|it| it.offered > 0 || it.state == ServerState::Ready)
+    };
+    unmatched_patterns(snapshot.catalog(), snapshot.plan(), is_heard)
+}
+
 impl Front {
     pub(crate) fn new(board: &Board, snapshot: &Snapshot, exposure: Exposure) -> Self {
         let (plan, catalog) = (snapshot.plan(), snapshot.catalog().clone());
         let server_sets = ServerSets::new(plan);
         let index = Index::new(&catalog, plan);
-        let statuses = board.servers();
-        let is_heard = |name: &ServerName| {
-            let status = statuses.iter().map(|(_, status)| status).find(|it| it.name == *name);
-            status.is_some_and(|it| it.offered > 0 || it.state == ServerState::Ready)
-        };
-        let warnings = unmatched_patterns(&catalog, plan, is_heard);
+        let warnings = unmatched(board, snapshot)
+            .iter()
+            .map(|it| match &it.nearest {
+                Some(near) => format!("{it}; did you mean `{near}`?"),
+                None => it.to_string(),
+            })
+            .collect();
         let servers = known_servers(plan, &index, &server_sets);
         Self {
             version: snapshot.version(),

@@ -42,6 +42,7 @@ mod unknown_tools;
 
 pub use body::{GatewayBody, Piece};
 pub use client_info::ClientInfo;
+pub use front::unmatched_toolset_patterns;
 pub use gateway::{ExposureRule, Gateway, GatewayError};
 pub use http_face::{HttpRequest, Route};
 pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};

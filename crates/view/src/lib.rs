@@ -12,10 +12,11 @@ mod scope;
 mod search;
 mod selection;
 mod snapshot;
+mod unmatched;
 mod view;
 
 pub use definition::{ListEra, render_tool};
-pub use index::{Entry, Index, Toolset, unmatched_patterns};
+pub use index::{Entry, Index, Toolset};
 pub use meta_tools::{MetaTool, Switched, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
 pub use past::{Declared, Past};
@@ -23,4 +24,5 @@ pub use scope::{Scope, ScopeFault};
 pub use search::Hit;
 pub use selection::Selection;
 pub use snapshot::{read_declared, snapshot_tools};
+pub use unmatched::{UnmatchedPattern, unmatched_patterns};
 pub use view::{Difference, Found, View, ViewKey};
