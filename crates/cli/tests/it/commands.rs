@@ -304,7 +304,6 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
     assert_says!(merged.stdout, @"board.yaml: 2 servers added");
     assert_says!(merged.stderr, @"
     note: off: left out: it is disabled there
-    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
     note: files: left out: a server of this name is already there
     ");
     let text = std::fs::read_to_string(&target).unwrap();
