@@ -23,8 +23,9 @@ pub struct ToolView {
     /// Where its limits come from: `explicit`, `merged` or `default`.
     pub configured: String,
     pub limits: LimitsView,
-    /// The set that it is switched with.
-    pub toolset: String,
+    /// The set that it is switched with; null where its server has `toolset: none`.
+    #[schema(required)]
+    pub toolset: Option<String>,
     /// The name that MCP clients see instead of the usual one.
     #[schema(required)]
     pub expose_as: Option<String>,

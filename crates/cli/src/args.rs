@@ -77,6 +77,15 @@ pub(crate) struct Globals {
 }
 
 impl Globals {
+    /// The running instance that is meant. Who names a configuration means a board of its own, whatever the variable
+    /// says to other commands.
+    pub(crate) fn instance(&self) -> Option<&str> {
+        match self.config {
+            Some(_) => of_flag(self.url.as_deref(), "SWITCHBOARD_URL"),
+            None => self.url.as_deref(),
+        }
+    }
+
     pub(crate) fn verbosity(&self) -> i8 {
         let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
         count(self.verbose).saturating_sub(count(self.quiet))
@@ -140,7 +149,7 @@ pub(crate) enum Command {
     /// Sign in at MCP servers that want it
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Find out what is wrong
+    /// Find out what is wrong, here or with --url at a running instance
     Doctor,
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
@@ -201,7 +210,8 @@ pub(crate) struct ImportArguments {
     /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), or the
     /// `config.toml` of Codex
     pub(crate) file: PathBuf,
-    /// Of a file with servers of projects, such as ~/.claude.json, only those of this one [default: of all]
+    /// Of a file with servers of projects, such as ~/.claude.json: those of this project, and those of every project
+    /// [default: those of all projects]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
     /// Add the servers to this configuration file instead of printing one; it is made when missing

@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::Stdio(wanted) => stdio::run(globals, &wanted, output).await,
         Command::Check(wanted) => check::run(globals, &wanted, output).await,
         Command::Config(wanted) => config::run(globals, &wanted, output),
-        Command::Import(wanted) => import::run(&wanted, output),
+        Command::Import(wanted) => import::run(globals, &wanted, output),
         Command::Connect(wanted) => connect::run(globals, &wanted, output),
         Command::Server(ServerCommand::List) => server_list::run(globals, output).await,
         Command::Server(ServerCommand::Test { name }) => {

@@ -32,7 +32,7 @@ pub(crate) fn config_source(globals: &Globals) -> ConfigSource {
 pub(crate) fn load_config(globals: &Globals, output: Output) -> Result<Loaded, Failure> {
     let loaded = config_source(globals).load()?;
     for warning in &loaded.warnings {
-        output.note(&warning.to_string());
+        output.warn(&warning.to_string());
     }
     Ok(loaded)
 }

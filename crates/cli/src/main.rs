@@ -24,7 +24,7 @@ mod turn_news;
 use std::process::ExitCode;
 
 use clap::Parser;
-use switchboard_telemetry::{LogOptions, init_logging};
+use switchboard_telemetry::{LogFormat, LogOptions, init_logging};
 
 use crate::args::{Arguments, Command};
 use crate::output::Output;
@@ -44,8 +44,11 @@ fn main() -> ExitCode {
     let _tracing =
         init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
     let log_format = arguments.globals.log_format.into();
-    let is_service = arguments.command.tells_the_news();
-    let output = Output::new(arguments.globals.json).with_log(is_service, log_format);
+    let output = match arguments.command {
+        // A conversation is for people, whatever the log looks like.
+        Command::Chat(_) => Output::new(arguments.globals.json),
+        _ => Output::new(arguments.globals.json).with_log(log_format),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output.fail(&failure::Failure::start(error.to_string())),
@@ -59,13 +62,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are no failures; a mistake is told as JSON to whoever asked for that.
+/// Help and version are no failures; a mistake is told as JSON to whoever asked for that, for the data or for the log.
 fn refuse_usage(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let logs_json = arguments.iter().any(|argument| argument == "--log-format=json")
+        || arguments.windows(2).any(|pair| pair == ["--log-format", "json"]);
+    if error.use_stderr() && (wants_json || logs_json) {
         let message = error.to_string();
         let message = message.trim().trim_start_matches("error: ");
-        return Output::new(true).fail(&failure::Failure::usage(message));
+        let log_format = if logs_json { LogFormat::Json } else { LogFormat::Text };
+        let output = Output::new(wants_json).with_log(log_format);
+        return output.fail(&failure::Failure::usage(message));
     }
     // A reader that is gone has seen enough.
     let _reader_is_gone = error.print();

@@ -28,9 +28,10 @@ impl Output {
         Self { is_json, logs_json: false }
     }
 
-    /// The same for a command that runs on and logs: where its log is JSON, so is everything else on standard error.
-    pub(crate) fn with_log(self, is_service: bool, format: LogFormat) -> Self {
-        Self { logs_json: is_service && format == LogFormat::Json, ..self }
+    /// The same for a command with a log of this format: where the log is JSON, so is everything else on standard
+    /// error.
+    pub(crate) fn with_log(self, format: LogFormat) -> Self {
+        Self { logs_json: format == LogFormat::Json, ..self }
     }
 
     /// Whether one JSON document is wanted on standard output.
@@ -92,8 +93,17 @@ impl Output {
 
     /// A line for people, beside the data. What servers wrote in it cannot steer a terminal.
     pub(crate) fn note(self, text: &str) {
+        self.say("INFO", text);
+    }
+
+    /// A line that warns of something.
+    pub(crate) fn warn(self, text: &str) {
+        self.say("WARN", text);
+    }
+
+    fn say(self, level: &str, text: &str) {
         if self.logs_json {
-            return log_line("WARN", json!({ "message": text }));
+            return log_line(level, json!({ "message": text }));
         }
         self.styled_note(&escape_controls(text));
     }

@@ -6,9 +6,9 @@ use reqwest::header::ACCEPT;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
+use switchboard_api::{CallBody, CallView, Problem, Readiness, ServerList, ToolList, ToolView};
 
-use switchboard_config::API_KEY_VARIABLE;
+use switchboard_config::{API_KEY_VARIABLE, with_scheme};
 use switchboard_model::{Secret, is_on_this_machine};
 
 use crate::failure::Failure;
@@ -28,13 +28,31 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
-        let base = reqwest::Url::parse(url)
+        let given = reqwest::Url::parse(&with_scheme(url))
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .map(instance_address)
-            .ok_or_else(|| Failure::usage(format!("'{url}' is not an http or https URL")))?;
+            .ok_or_else(|| {
+                let hint = "write an address such as http://127.0.0.1:8420 or localhost:8420";
+                Failure::usage(format!("'{url}' is not an http or https URL"))
+                    .with_hint(Some(hint.into()))
+            })?;
+        let base = instance_address(given)?;
         let (http, key) = connection(&base)?;
         Ok(Self { http, base, key })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> &reqwest::Url {
+        &self.base
+    }
+
+    /// How it says that it is doing.
+    pub(crate) async fn readiness(&self) -> Result<Readiness, Failure> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("readyz");
+        }
+        self.read(self.http.get(url)).await
     }
 
     pub(crate) async fn servers(&self) -> Result<ServerList, Failure> {
@@ -178,20 +196,40 @@ impl Remote {
     }
 }
 
-/// The address of an instance, given its own or that of one of its MCP endpoints.
-fn instance_address(mut url: reqwest::Url) -> reqwest::Url {
-    let segments: Vec<_> = url.path().split('/').collect();
+/// The address of an instance, given its own or that of its MCP endpoint. An address that shows a client only a part of
+/// the board is refused: the API would answer for the whole board.
+fn instance_address(mut url: reqwest::Url) -> Result<reqwest::Url, Failure> {
+    let given = url.clone();
+    url.set_fragment(None);
+    let segments: Vec<_> = given.path().split('/').collect();
     let endpoint = segments.iter().rposition(|segment| *segment == "mcp").filter(|place| {
         let next = segments.get(place + 1).copied().unwrap_or_default();
         matches!(next, "" | "servers" | "toolsets" | "sessions")
     });
-    if let Some(place) = endpoint {
-        let path = segments.iter().take(place).copied().collect::<Vec<_>>().join("/");
-        url.set_path(&path);
-        url.set_query(None);
-    }
-    url.set_fragment(None);
-    url
+    let Some(place) = endpoint else { return Ok(url) };
+    let path = segments.iter().take(place).copied().collect::<Vec<_>>().join("/");
+    url.set_path(&path);
+    url.set_query(None);
+    let name = segments.get(place + 2).copied().filter(|name| !name.is_empty());
+    let way = match (segments.get(place + 1).copied(), name) {
+        (Some("toolsets"), Some(name)) => {
+            let first = name.split(',').next().unwrap_or_default();
+            format!(", and `toolset show {first}` for the tools of that set")
+        }
+        (Some("servers"), Some(name)) => {
+            format!(", and `tool list --server {name}` for the tools of that server")
+        }
+        (Some("sessions"), Some(name)) => {
+            format!(", and `session show {name}` for the tools of that session")
+        }
+        _ if given.query().is_some_and(|query| !query.is_empty()) => String::new(),
+        _ => return Ok(url),
+    };
+    let message = format!(
+        "{} shows MCP clients a part of the board, and this command asks the whole board",
+        given.path()
+    );
+    Err(Failure::usage(message).with_hint(Some(format!("use --url {url}{way}"))))
 }
 
 /// The way out for who is not let in.
@@ -241,14 +279,42 @@ mod tests {
     fn an_instance_is_found_by_its_address_and_by_those_of_its_endpoints() {
         #[track_caller]
         fn check(given: &str, expected: &str) {
-            assert_eq!(instance_address(given.parse().unwrap()).as_str(), expected, "{given}");
+            let found = instance_address(given.parse().unwrap());
+            assert_eq!(found.unwrap().as_str(), expected, "{given}");
         }
         check("http://h:8420", "http://h:8420/");
         check("http://h:8420/mcp", "http://h:8420/");
-        check("http://h:8420/mcp/", "http://h:8420/");
-        check("http://h/mcp/toolsets/a,b?toolsets=a#x", "http://h/");
-        check("https://h/tools/mcp/servers/crm", "https://h/tools");
+        check("http://h:8420/mcp/#x", "http://h:8420/");
+        check("https://h/tools/mcp", "https://h/tools");
         check("https://h/tools", "https://h/tools");
         check("https://h/mcp-board", "https://h/mcp-board");
+    }
+
+    #[test]
+    fn an_address_of_a_part_of_the_board_is_refused_with_the_way_to_that_part() {
+        #[track_caller]
+        fn check(given: &str, expected: &str) {
+            let text = instance_address(given.parse().unwrap()).unwrap_err().text();
+            assert!(text.contains(expected), "{given}: {text}");
+        }
+        check(
+            "http://h/mcp/toolsets/a,b?toolsets=a#x",
+            "use --url http://h/, and `toolset show a`",
+        );
+        check(
+            "https://h/tools/mcp/servers/crm",
+            "--url https://h/tools, and `tool list --server crm`",
+        );
+        check("http://h/mcp/sessions/work", "`session show work`");
+        check("http://h/mcp?toolsets=a", "use --url http://h/");
+    }
+
+    #[test]
+    fn an_address_may_leave_the_scheme_out() {
+        let base = |url: &str| Remote::new(url).map(|remote| remote.base.to_string());
+        assert_eq!(base("localhost:8421").unwrap(), "http://localhost:8421/");
+        assert_eq!(base("127.0.0.1:8421/mcp").unwrap(), "http://127.0.0.1:8421/");
+        let refused = base("localhost").unwrap_err().text();
+        assert!(refused.contains("such as http://127.0.0.1:8420 or localhost:8420"), "{refused}");
     }
 }

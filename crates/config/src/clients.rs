@@ -6,6 +6,8 @@
 mod json_file;
 mod toml_file;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value as Json, json};
@@ -71,17 +73,22 @@ impl Client {
         self != Self::ClaudeDesktop
     }
 
-    /// The text of a file of this client without these servers. Whatever else stands there stays as it is.
-    pub fn without_servers(self, text: &str, names: &[&str]) -> Result<String, Unwritable> {
-        if names.is_empty() || text.trim().is_empty() {
+    /// The text of a file of this client without some of its servers: for each list, by the keys that lead to it, the
+    /// names that leave it. Whatever else stands there stays as it is.
+    pub fn without_servers(
+        self,
+        text: &str,
+        leaving: &BTreeMap<Vec<String>, Vec<&str>>,
+    ) -> Result<String, Unwritable> {
+        if text.trim().is_empty() {
             return Ok(text.to_owned());
         }
-        match self {
-            Self::Codex => toml_file::remove(self.list_key(), text, names),
+        leaving.iter().try_fold(text.to_owned(), |text, (list, names)| match self {
+            Self::Codex => toml_file::remove(list, &text, names),
             Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor | Self::VsCode | Self::Gemini => {
-                json_file::remove(self.list_key(), text, names)
+                json_file::remove(list, &text, names)
             }
-        }
+        })
     }
 
     /// The key of the server list.
@@ -115,10 +122,19 @@ pub enum KeyUse {
     FromVariable,
 }
 
+/// An address as somebody types it, with its scheme: `host:port` is one of http.
+pub fn with_scheme(given: &str) -> Cow<'_, str> {
+    let authority = given.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_host_and_port = authority.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if is_host_and_port { format!("http://{given}").into() } else { given.into() }
+}
+
 /// The address of `/mcp` at a running instance. An address without a path is that of the instance itself.
 pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
-    let text = given.unwrap_or(DEFAULT_MCP_URL);
-    let mut url = Url::parse(text).map_err(|error| format!("the URL is not valid: {error}"))?;
+    let text = with_scheme(given.unwrap_or(DEFAULT_MCP_URL));
+    let mut url = Url::parse(&text).map_err(|error| format!("the URL is not valid: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err("the URL is not an http or https address".into());
     }

@@ -45,6 +45,16 @@ impl Loaded {
         Self { plan, warnings, shown }
     }
 
+    /// A warning about the value at a path below the root key, such as `toolsets[0].tools[1]`, with its place.
+    pub fn warning_at(&self, path: &str, message: String, help: Option<String>) -> Problem {
+        let is_meant =
+            |setting: &Setting| setting.path.split_once('.').is_some_and(|(_, rest)| rest == path);
+        let setting = self.settings().into_iter().find(is_meant);
+        let (path, place) = setting.map(|setting| (setting.path, setting.origin)).unzip();
+        let place = place.filter(|place| *place != Place::Default);
+        Problem { path, place, help, ..Problem::error(message).into_warning() }
+    }
+
     /// Every effective value with its origin, defaults included.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = Vec::new();

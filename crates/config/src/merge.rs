@@ -18,17 +18,34 @@ use crate::yaml;
 pub struct Merged {
     /// The whole text. May hold secrets.
     pub text: String,
+    /// Names of the servers that were added.
+    pub added: Vec<String>,
+    /// The imported servers whose names the file had before. They were not added.
+    pub present: Vec<PresentServer>,
+}
+
+/// An imported server whose name the file had before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresentServer {
+    pub name: String,
+    /// Whether the server of the file has the same command or address.
+    pub is_same: bool,
+}
+
+impl Merged {
     /// What was left out and why.
-    pub notes: Vec<String>,
-    /// Names of imported servers that the file has now: those that were added, and those that it had before with the
-    /// same command or address.
-    pub held: Vec<String>,
+    pub fn notes(&self) -> Vec<String> {
+        let note = |server: &PresentServer| {
+            format!("{}: left out: a server of this name is already there", server.name)
+        };
+        self.present.iter().map(note).collect()
+    }
 }
 
 /// Leaves the text out, which may hold secrets.
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Merged").field("notes", &self.notes).finish_non_exhaustive()
+        f.debug_struct("Merged").field("added", &self.added).finish_non_exhaustive()
     }
 }
 
@@ -50,32 +67,32 @@ pub fn merge_into(
     let present = root.as_ref().map(names).unwrap_or_default();
     let (added, known): (Vec<_>, Vec<_>) =
         imported.servers.iter().partition(|server| !present.contains(&server.name));
-    let notes = known
-        .iter()
-        .map(|server| format!("{}: left out, a server of this name is already there", server.name))
-        .collect();
-    let same = known.iter().filter(|server| {
+    let is_same = |server: &ImportedServer| {
         root.as_ref().and_then(|root| server_node(root, &server.name)).is_some_and(|node| {
             ["command", "args", "url"]
                 .iter()
                 .all(|key| texts_of(node.get(key)) == server.texts(key))
         })
-    });
-    let held = same.chain(&added).map(|server| server.name.clone()).collect();
+    };
+    let present_servers = known
+        .iter()
+        .map(|server| PresentServer { name: server.name.clone(), is_same: is_same(server) })
+        .collect();
+    let added_names: Vec<_> = added.iter().map(|server| server.name.clone()).collect();
     if added.is_empty() {
-        return Ok(Merged { text: existing_text.into(), notes, held });
+        let text = existing_text.into();
+        return Ok(Merged { text, added: added_names, present: present_servers });
     }
 
     let edit = Edit { source: &source, text: existing_text, mode, added: &added };
     let text = edit.apply(root.as_ref())?;
-    let expected: Vec<_> =
-        present.into_iter().chain(added.iter().map(|server| server.name.clone())).collect();
+    let expected: Vec<_> = present.into_iter().chain(added_names.iter().cloned()).collect();
     let again = yaml::parse(&Source::new(existing_name, &text), &text);
     let found = again.ok().and_then(|document| document.root).map(|root| names(&root));
     if found.as_ref() != Some(&expected) {
         return Err(edit.give_up(&Origin::Nowhere).into());
     }
-    Ok(Merged { text, notes, held })
+    Ok(Merged { text, added: added_names, present: present_servers })
 }
 
 fn root_entry(document: &Node) -> Option<&Entry> {

@@ -51,6 +51,34 @@ pub struct DraftSet {
 pub struct ToolsetDraft {
     pub sets: Vec<DraftSet>,
     pub notes: Vec<String>,
+    /// Why the sets are as they are, where they show no grouping.
+    pub comment: Option<String>,
+}
+
+/// Groups of tools by what they have in common, and the tools that are in none.
+#[derive(Debug, Default)]
+struct Grouping<'a> {
+    groups: BTreeMap<String, Vec<&'a str>>,
+    other: Vec<&'a str>,
+}
+
+impl<'a> Grouping<'a> {
+    fn by(names: &[&'a str], key: impl Fn(&str) -> String) -> Self {
+        let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for name in names {
+            groups.entry(key(name)).or_default().push(name);
+        }
+        let is_group = |members: &Vec<&str>| members.len() >= FEWEST;
+        let other = groups.values().filter(|members| !is_group(members)).flatten().copied();
+        let other = other.collect();
+        groups.retain(|_, members| is_group(members));
+        Self { groups, other }
+    }
+
+    /// Whether it tells tools apart: one set for everything says nothing.
+    fn tells_apart(&self) -> bool {
+        !self.groups.is_empty() && self.groups.len() + usize::from(!self.other.is_empty()) > 1
+    }
 }
 
 /// A group that the server names itself.
@@ -87,51 +115,63 @@ impl ToolsetDraft {
             let tools = patterns(server, &members, &names);
             draft.sets.push(DraftSet { name, description, when_to_use, tools });
         }
-        draft.add_by_name(server, &left, &names);
-        draft.add_read_only(server, tools, &names);
+        let left: Vec<_> = names.iter().copied().filter(|name| left.contains(name)).collect();
+        let reads = reads(tools, &names);
+        let has_both = !reads.is_empty() && reads.len() < names.len();
+        let by_subject = Grouping::by(&left, subject);
+        let by_verb = Grouping::by(&left, first_word);
+        // Beside groups of the server's own, also one more set says something.
+        if by_subject.tells_apart() || !draft.sets.is_empty() {
+            draft.add_groups(server, by_subject, &names, |it| {
+                format!("Tools of {server} about {it}")
+            });
+        } else if by_verb.tells_apart() {
+            draft.add_groups(server, by_verb, &names, |it| format!("Tools of {server} that {it}"));
+        } else if has_both {
+            let writes: Vec<_> = left.into_iter().filter(|name| !reads.contains(name)).collect();
+            let about = format!("Tools of {server} that may change something");
+            draft.add(server, "write", about, &writes, &names);
+        } else if !left.is_empty() {
+            draft.add_whole_server(server, &left);
+        }
+        if has_both {
+            let about = format!("Tools of {server} that change nothing");
+            draft.add(server, "read", about, &reads, &names);
+        }
         draft
     }
 
-    fn add_by_name(&mut self, server: &str, left: &BTreeSet<&str>, names: &[&str]) {
-        let mut by_subject: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for name in names.iter().filter(|name| left.contains(**name)) {
-            by_subject.entry(subject(name)).or_default().push(name);
+    fn add(&mut self, server: &str, key: &str, description: String, of: &[&str], all: &[&str]) {
+        let (name, tools) = (set_name(server, key), patterns(server, of, all));
+        self.sets.push(DraftSet { name, description, when_to_use: None, tools });
+    }
+
+    fn add_groups(
+        &mut self,
+        server: &str,
+        grouping: Grouping<'_>,
+        all: &[&str],
+        description: impl Fn(&str) -> String,
+    ) {
+        for (key, members) in &grouping.groups {
+            self.add(server, key, description(key), members, all);
         }
-        let mut other = Vec::new();
-        for (subject, members) in by_subject {
-            if members.len() < FEWEST {
-                other.extend(members);
-                continue;
-            }
-            self.sets.push(DraftSet {
-                name: set_name(server, &subject),
-                description: format!("Tools of {server} about {subject}"),
-                when_to_use: None,
-                tools: patterns(server, &members, names),
-            });
-        }
-        if !other.is_empty() {
-            self.sets.push(DraftSet {
-                name: set_name(server, "other"),
-                description: format!("Other tools of {server}"),
-                when_to_use: None,
-                tools: patterns(server, &other, names),
-            });
+        if !grouping.other.is_empty() {
+            self.add(server, "other", format!("Other tools of {server}"), &grouping.other, all);
         }
     }
 
-    /// A set of what changes nothing, where the server tells that from the rest.
-    fn add_read_only(&mut self, server: &str, tools: &[DraftTool], names: &[&str]) {
-        let reads = tools.iter().filter(|tool| tool.is_read_only).map(|tool| tool.name.as_str());
-        let reads: Vec<_> = reads.filter(|name| names.contains(name)).collect();
-        if reads.is_empty() || reads.len() == names.len() {
-            return;
-        }
+    /// One set with the name of the server, tool by tool, for a person to divide.
+    fn add_whole_server(&mut self, server: &str, names: &[&str]) {
+        self.comment = Some(format!(
+            "The names and annotations of these tools show no groups. Divide them by what they are for, or leave this\n\
+             out: `{server}` has a set of this name without it."
+        ));
         self.sets.push(DraftSet {
-            name: set_name(server, "read"),
-            description: format!("Tools of {server} that change nothing"),
+            name: server.to_owned(),
+            description: format!("All tools of {server}"),
             when_to_use: None,
-            tools: patterns(server, &reads, names),
+            tools: names.iter().map(|name| format!("{server}.{name}")).collect(),
         });
     }
 
@@ -150,7 +190,10 @@ impl ToolsetDraft {
             Doc::Map(fields)
         });
         let toolsets = Doc::Map(vec![("toolsets".into(), Doc::List(sets.collect()))]);
-        Doc::Map(vec![("switchboard".into(), toolsets)]).to_yaml()
+        let yaml = Doc::Map(vec![("switchboard".into(), toolsets)]).to_yaml();
+        let Some(comment) = &self.comment else { return yaml };
+        let comment: String = comment.lines().map(|line| format!("    # {line}\n")).collect();
+        yaml.replacen("  toolsets:\n", &format!("  toolsets:\n{comment}"), 1)
     }
 }
 
@@ -202,6 +245,17 @@ fn members<'a>(group: &Group, names: &[&'a str]) -> Vec<&'a str> {
         })
     };
     names.iter().filter(is_member).copied().collect()
+}
+
+/// The tools that only read, as their server says.
+fn reads<'a>(tools: &'a [DraftTool], names: &[&str]) -> Vec<&'a str> {
+    let reads = tools.iter().filter(|tool| tool.is_read_only).map(|tool| tool.name.as_str());
+    reads.filter(|name| names.contains(name)).collect()
+}
+
+/// What a tool does, where its name begins with a verb.
+fn first_word(name: &str) -> String {
+    words(name).into_iter().next().unwrap_or_else(|| "other".into())
 }
 
 /// What a tool is about: its first word that is no verb.
@@ -270,84 +324,5 @@ fn patterns(server: &str, members: &[&str], all: &[&str]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use pretty_assertions::assert_eq;
-    use serde_json::json;
-
-    use super::*;
-
-    fn tools(names: &[&str]) -> Vec<DraftTool> {
-        let tool =
-            |name: &&str| DraftTool { name: (*name).into(), is_read_only: name.contains("get") };
-        names.iter().map(tool).collect()
-    }
-
-    #[track_caller]
-    fn check(
-        names: &[&str],
-        grouping: Option<&Json>,
-        expected: &[(&str, &[&str])],
-    ) -> ToolsetDraft {
-        let draft = ToolsetDraft::propose("fmp", &tools(names), grouping);
-        let sets = draft.sets.iter();
-        let found: Vec<_> = sets.map(|set| (set.name.as_str(), set.tools.clone())).collect();
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(name, tools)| {
-                (*name, tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
-            })
-            .collect();
-        assert_eq!(found, expected);
-        draft
-    }
-
-    #[test]
-    fn tools_are_grouped_by_what_they_are_about() {
-        check(
-            &["get_issue", "create_issue", "listIssues", "branch_add", "branch_delete", "ping"],
-            None,
-            &[
-                ("fmp-branch", &["fmp.branch_*"]),
-                ("fmp-issue", &["fmp.get_issue", "fmp.create_issue", "fmp.listIssues"]),
-                ("fmp-other", &["fmp.ping"]),
-                ("fmp-read", &["fmp.get_issue"]),
-            ],
-        );
-        check(&[], None, &[]);
-        check(&["x"], None, &[("fmp-other", &["fmp.x"])]);
-    }
-
-    #[test]
-    fn a_servers_own_groups_come_first() {
-        let answer = json!({"toolsets": [
-            {"key": "quotes", "active": false, "tools": [], "definition":
-                {"name": "Quotes", "description": "Prices", "modules": ["quotes"], "decisionCriteria": "a price"}},
-            {"key": "search", "tools": ["findName", "gone"], "definition": {"description": "Search"}},
-            {"key": "crypto", "tools": [], "definition": {"modules": ["crypto"]}},
-            {"nothing": 1},
-        ]});
-        let names = [
-            "getQuote",
-            "batchQuotes",
-            "findName",
-            "newsA",
-            "newsB",
-            "list_toolsets",
-            "enable_toolset",
-        ];
-        let draft = check(
-            &names,
-            Some(&answer),
-            &[
-                ("fmp-quotes", &["fmp.getQuote", "fmp.batchQuotes"]),
-                ("fmp-search", &["fmp.findName"]),
-                ("fmp-news", &["fmp.news*"]),
-                ("fmp-read", &["fmp.getQuote"]),
-            ],
-        );
-        assert_eq!(draft.sets[0].when_to_use.as_deref(), Some("a price"));
-        assert_eq!(draft.notes, ["crypto: none of the tools that are listed now belongs to it"]);
-        let as_map = json!({"a": {"name": "A", "tools": [{"name": "findName"}]}});
-        check(&["findName"], Some(&as_map), &[("fmp-a", &["fmp.findName"])]);
-    }
-}
+#[path = "toolset_draft_tests.rs"]
+mod tests;

@@ -7,7 +7,8 @@ use switchboard_api::{
     ServerList, ServerView, SessionProcesses, StoreTrouble, ToolList, ToolView,
 };
 use switchboard_model::{
-    CallError, CallRecord, JsonText, ServerPlan, ServerState, Sharing, ToolLimits, render_duration,
+    CallError, CallRecord, JsonText, NO_TOOLSET, ServerPlan, ServerState, Sharing, ToolLimits,
+    render_duration,
 };
 use switchboard_providers::Providers;
 use switchboard_registry::CatalogTool;
@@ -150,7 +151,7 @@ fn tool_view(tool: &CatalogTool, away: &[String]) -> ToolView {
         mode: tool.mode.as_str().into(),
         configured: tool.configured.as_str().into(),
         limits: limits(&tool.limits),
-        toolset: tool.toolset.clone(),
+        toolset: Some(tool.toolset.clone()).filter(|set| set != NO_TOOLSET),
         expose_as: tool.expose_as.clone(),
         input_schema: descriptor.input_schema.parse(),
         output_schema: descriptor.output_schema.as_ref().map(JsonText::parse),

@@ -9,6 +9,7 @@ use switchboard_mcp::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
 use switchboard_registry::{Catalog, Notice, Violation};
 use switchboard_store::Store;
+use switchboard_view::{UnmatchedPattern, unmatched_patterns};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -187,14 +188,23 @@ impl Board {
     /// What an operator should know about names that hide each other, and about patterns that match nothing once the
     /// start has finished: before that the catalog is not whole.
     pub fn warnings(&self) -> Vec<String> {
-        let is_whole = self.startup.is_finished();
+        let unmatched = self.startup.is_finished().then(|| self.unmatched_patterns());
+        let unmatched = unmatched.into_iter().flatten().map(|it| match &it.nearest {
+            Some(near) => format!("{it}; did you mean `{near}`?"),
+            None => it.to_string(),
+        });
+        self.snapshot().warnings().chain(unmatched).collect()
+    }
+
+    /// The patterns of toolsets that match no tool. The tools of a server that was never connected are unknown: patterns
+    /// that could mean them are left out.
+    pub fn unmatched_patterns(&self) -> Vec<UnmatchedPattern> {
         let (snapshot, statuses) = (self.snapshot(), self.servers());
         let is_listed = |name: &ServerName| {
             let status = statuses.iter().map(|(_, status)| status).find(|it| it.name == *name);
             status.is_some_and(|it| it.offered > 0 || it.state == ServerState::Ready)
         };
-        let unmatched = is_whole.then(|| snapshot.unmatched_patterns(is_listed));
-        snapshot.warnings().chain(unmatched.into_iter().flatten()).collect()
+        unmatched_patterns(snapshot.catalog(), snapshot.plan(), is_listed)
     }
 
     /// The version of the snapshot that is published now.

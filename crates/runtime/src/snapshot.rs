@@ -9,9 +9,7 @@ use arc_swap::ArcSwap;
 use http::HeaderMap;
 use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
-use switchboard_view::{
-    Index, Past, Scope, ScopeFault, Selection, ServerToolsets, View, ViewKey, unmatched_patterns,
-};
+use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets, View, ViewKey};
 
 use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
@@ -238,14 +236,6 @@ impl Snapshot {
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let hidden = self.content.prompts_resources.warnings(|server| self.knows(server));
         self.content.index.warnings().iter().cloned().chain(hidden)
-    }
-
-    /// The patterns of toolsets that match no tool. `is_listed` says which servers have told their tools.
-    pub(crate) fn unmatched_patterns(
-        &self,
-        is_listed: impl Fn(&ServerName) -> bool,
-    ) -> Vec<String> {
-        unmatched_patterns(self.catalog(), self.plan(), is_listed)
     }
 
     fn index_for(&self, selection: &Selection) -> Arc<Index> {

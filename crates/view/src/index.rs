@@ -298,34 +298,8 @@ fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What toolsets name and no tool of the catalog is called. Of a server that has not been heard nobody knows what it has:
-/// patterns that could mean its tools are not judged.
-pub fn unmatched_patterns(
-    catalog: &Catalog,
-    plan: &Plan,
-    is_heard: impl Fn(&ServerName) -> bool,
-) -> Vec<String> {
-    let names = || plan.servers.iter().map(|server| &server.spec.name);
-    let is_at = |pattern: &str, server: &ServerName| {
-        pattern.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
-    };
-    let is_judged = |pattern: &str| match names().find(|server| is_at(pattern, server)) {
-        Some(server) => is_heard(server),
-        None => names().all(&is_heard),
-    };
-    let named = plan.toolsets.iter().flat_map(|set| set.tools.iter().map(move |it| (set, it)));
-    let for_nothing = named.filter(|(_, pattern)| {
-        let matcher = WildMatch::new(pattern);
-        is_judged(pattern) && !catalog.tools().iter().any(|tool| matches(&matcher, tool))
-    });
-    for_nothing
-        .map(|(set, pattern)| {
-            format!("toolset '{}' names `{pattern}`, and no tool is called so", set.name)
-        })
-        .collect()
-}
-
-fn matches(pattern: &WildMatch, tool: &CatalogTool) -> bool {
+/// Whether a pattern of a toolset means the tool, by its own name or with its server.
+pub(crate) fn matches(pattern: &WildMatch, tool: &CatalogTool) -> bool {
     pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
 }
 

@@ -13,10 +13,11 @@ mod search;
 mod selection;
 mod server_toolsets;
 mod snapshot;
+mod unmatched;
 mod view;
 
 pub use definition::{ListEra, render_tool};
-pub use index::{Entry, Index, Toolset, unmatched_patterns};
+pub use index::{Entry, Index, Toolset};
 pub use meta_tools::{MetaTool, Switched, not_enabled, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
 pub use past::{Declared, Past};
@@ -25,4 +26,5 @@ pub use search::Hit;
 pub use selection::Selection;
 pub use server_toolsets::ServerToolsets;
 pub use snapshot::{read_declared, snapshot_tools};
+pub use unmatched::{UnmatchedPattern, unmatched_patterns};
 pub use view::{Difference, Found, View, ViewKey};

@@ -413,7 +413,7 @@ fn names_that_are_not_given_and_patterns_for_nothing_are_warned_of() {
         description: String::new(),
         when_to_use: None,
         servers: Vec::new(),
-        tools: owned(&["market.nope", "zz_*", "get*"]),
+        tools: owned(&["market.nope", "zz_*", "get*", "market.getQoute", "getQuot"]),
     };
     let mut plan = Plan { toolsets: vec![ghost], ..plan() };
     let exposed = |server: &str, name: &str, expose_as: &str| {
@@ -436,11 +436,21 @@ fn names_that_are_not_given_and_patterns_for_nothing_are_warned_of() {
     let catalog = Catalog::new(1, tools);
     let unmatched =
         |heard: &[&str]| unmatched_patterns(&catalog, &plan, |name| heard.contains(&name.as_str()));
-    let at_market = "toolset 'ghost' names `market.nope`, and no tool is called so";
-    let anywhere = "toolset 'ghost' names `zz_*`, and no tool is called so";
-    assert_eq!(unmatched(&["market", "late"]), [at_market, anywhere]);
-    assert_eq!(unmatched(&["market"]), [at_market]);
-    assert!(unmatched(&["late"]).is_empty());
+    let paths = |heard: &[&str]| -> Vec<_> {
+        unmatched(heard).into_iter().map(|it| (it.path, it.nearest)).collect()
+    };
+    let at = |index: usize, nearest: Option<&str>| {
+        (format!("toolsets[0].tools[{index}]"), nearest.map(str::to_owned))
+    };
+    let (nope, near) = (at(0, None), at(3, Some("market.getQuote")));
+    assert_eq!(
+        paths(&["market", "late"]),
+        [nope.clone(), at(1, None), near.clone(), at(4, Some("getQuote"))]
+    );
+    assert_eq!(paths(&["market"]), [nope, near]);
+    assert!(paths(&["late"]).is_empty());
+    let first = unmatched(&["market"]).remove(0);
+    assert_eq!(first.to_string(), "toolset 'ghost' names `market.nope`, and no tool is called so");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use serde_json::json;
+use switchboard_config::{Loaded, Problem};
 use switchboard_http::present;
-use switchboard_runtime::{ExposureRule, Memory};
+use switchboard_runtime::{Board, ExposureRule, Memory};
 
 use crate::args::{CheckArguments, Globals};
 use crate::embedded::{config_source, end_board, load_config, open_store, start_board};
@@ -21,8 +22,7 @@ pub(crate) async fn run(
     let file =
         source.path().map_or_else(|| "the environment".into(), |path| path.display().to_string());
     let (servers, tools) = (loaded.plan.servers.len(), loaded.plan.tools.len());
-    let warnings: Vec<_> =
-        loaded.warnings.iter().map(switchboard_config::Problem::to_json).collect();
+    let mut warnings: Vec<_> = loaded.warnings.iter().map(Problem::to_json).collect();
     if !wanted.connect {
         if output.is_json() {
             let document = json!({"file": file, "servers": servers, "tool_entries": tools, "warnings": warnings});
@@ -33,7 +33,12 @@ pub(crate) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let store = open_store(globals).await?;
-    let board = start_board(loaded.plan, store, Memory::ReadOnly, ExposureRule::default()).await?;
+    let board =
+        start_board(loaded.plan.clone(), store, Memory::ReadOnly, ExposureRule::default()).await?;
+    for warning in toolset_warnings(&loaded, &board) {
+        output.warn(&warning.to_string());
+        warnings.push(warning.to_json());
+    }
     let (servers, readiness) = (present::servers(&board), present::readiness(&board));
     if output.is_json() {
         let document = json!({"file": file, "warnings": warnings, "readiness": readiness, "servers": servers.servers});
@@ -44,4 +49,15 @@ pub(crate) async fn run(
     }
     end_board(&board).await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Warns of patterns of toolsets that match no tool.
+pub(super) fn toolset_warnings(loaded: &Loaded, board: &Board) -> Vec<Problem> {
+    let unmatched = board.unmatched_patterns().into_iter();
+    unmatched
+        .map(|it| {
+            let help = it.nearest.as_ref().map(|near| format!("did you mean `{near}`?"));
+            loaded.warning_at(&it.path, it.to_string(), help)
+        })
+        .collect()
 }

@@ -13,6 +13,7 @@ use switchboard_config::{
 use switchboard_model::ServerName;
 
 use super::connect_move;
+use super::import::own_addresses;
 use crate::args::{ConnectArguments, Globals, of_flag};
 use crate::embedded::config_source;
 use crate::failure::Failure;
@@ -102,8 +103,8 @@ fn reach(
     wanted: &ConnectArguments,
     client: Client,
 ) -> Result<(Reach, KeyUse), Failure> {
-    let url = of_flag(globals.url.as_deref(), "SWITCHBOARD_URL");
     let starts_program = wanted.stdio || !client.speaks_http();
+    let url = if starts_program { globals.instance() } else { globals.url.as_deref() };
     if starts_program && url.is_none() {
         if wanted.api_key {
             let message =
@@ -113,8 +114,7 @@ fn reach(
         }
         return Ok((own_board(globals)?, KeyUse::None));
     }
-    let given = if starts_program { url } else { globals.url.as_deref() };
-    let url = mcp_address(given).map_err(|why| {
+    let url = mcp_address(url).map_err(|why| {
         let hint = "write an address such as http://127.0.0.1:8420/mcp";
         Failure::usage(format!("--url: {why}")).with_hint(Some(hint.into()))
     })?;
@@ -223,27 +223,27 @@ fn write(
         Laid::Changed(text) => text,
     };
     let (mut notes, mut moved) = (Vec::new(), None);
-    match connect_move::servers_of(file, &there, &wanted.name) {
-        Some(servers) if wanted.take_over => {
-            let plan = connect_move::plan(globals, client, &text, &servers)?;
-            notes.extend(plan.notes.into_iter().map(|note| format!("note: {note}")));
-            // The configuration first: a server is never in neither file.
-            if !plan.moved.is_empty() {
-                if let Ok(before) = std::fs::read_to_string(&plan.config) {
-                    back_up(&plan.config, &before)?;
-                }
-                replace_file(&plan.config, &plan.config_text)?;
-                moved = Some((plan.config, plan.moved));
+    let boards = own_addresses(globals.url.as_deref());
+    let servers = connect_move::servers_of(file, &there, &wanted.name, &boards);
+    if wanted.take_over {
+        let plan = connect_move::plan(globals, client, file, &text, servers)?;
+        notes.extend(plan.notes.into_iter().map(|note| format!("note: {note}")));
+        // The configuration first: a server is never in neither file.
+        if !plan.moved.is_empty() {
+            if let Ok(before) = std::fs::read_to_string(&plan.config) {
+                back_up(&plan.config, &before)?;
             }
-            text = plan.client_text;
+            replace_file(&plan.config, &plan.config_text)?;
+            moved = Some((plan.config, plan.moved));
         }
-        Some(servers) => notes.push(connect_move::twice_note(client, &servers)),
-        None => {}
+        text = plan.client_text;
+    } else {
+        notes.extend(connect_move::twice_note(client, &servers));
     }
     if client == Client::ClaudeCode
         && let Ok(project) = std::env::current_dir()
     {
-        notes.extend(connect_move::claude_state_note(&project));
+        notes.extend(connect_move::claude_state_note(file, &project, &boards));
     }
     if text == there {
         return Ok(Written { changed: false, backup: None, moved, notes });

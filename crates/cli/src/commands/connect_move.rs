@@ -1,11 +1,16 @@
 //! `connect --write --move`: takes over the servers that a client has, so that their tools are not there twice.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use switchboard_config::{Client, ImportScope, Imported, Unwritable, import_servers, merge_into};
+use reqwest::Url;
+use switchboard_config::{
+    Client, ImportNote, ImportScope, Imported, ImportedServer, Unwritable, import_servers,
+    merge_into,
+};
 use switchboard_model::AdmissionMode;
 
-use crate::args::{Globals, of_flag};
+use crate::args::Globals;
 use crate::embedded::config_source;
 use crate::failure::Failure;
 use crate::replace_file::check_replaceable;
@@ -18,98 +23,136 @@ const CLAUDE_STATE: &str = ".claude.json";
 pub(crate) struct Move {
     pub(crate) config: PathBuf,
     pub(crate) config_text: String,
-    /// The names under which the configuration has them now.
+    /// The names of the servers that the configuration gets.
     pub(crate) moved: Vec<String>,
     pub(crate) client_text: String,
     pub(crate) notes: Vec<String>,
 }
 
-/// The servers of a client's file, without the entry that leads here.
-pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str) -> Option<Imported> {
+/// The servers of a client's file, those of projects too, without the entry that leads here.
+pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str, boards: &[Url]) -> Imported {
+    let nothing = Imported { servers: Vec::new(), notes: Vec::new() };
     let name = file.display().to_string();
-    let mut imported = import_servers(&name, text, ImportScope::NoProject).ok()?;
-    let own_note = format!("{own_entry}: ");
-    imported.servers.retain(|server| server.written != own_entry);
-    imported.notes.retain(|note| !note.starts_with(&own_note));
-    (!imported.servers.is_empty()).then_some(imported)
+    let read = import_servers(&name, text, ImportScope::Everything, boards);
+    let mut imported = read.unwrap_or(nothing);
+    imported.retain(|server| server.written != own_entry || server.project().is_some());
+    imported.notes.retain(|note| match note {
+        ImportNote::LeftOut { server, .. } => server != own_entry,
+        ImportNote::Changed { .. } | ImportNote::Programs(_) => true,
+    });
+    imported
 }
 
 /// Decides what is taken over from `text`, the client's file as it is going to be.
 pub(crate) fn plan(
     globals: &Globals,
     client: Client,
+    file: &Path,
     text: &str,
-    servers: &Imported,
+    mut servers: Imported,
 ) -> Result<Move, Failure> {
     let config = config_file(globals)?;
     check_replaceable(&config)?;
     let mode = AdmissionMode::Dynamic;
-    let (config_text, held, mut notes) = if config.exists() {
+    let (config_text, added, present) = if config.exists() && !servers.servers.is_empty() {
         let before = std::fs::read_to_string(&config).map_err(|error| {
             Failure::start(format!("cannot read {}: {error}", config.display()))
         })?;
-        let merged = merge_into(&config.display().to_string(), &before, servers, mode)?;
-        (merged.text, merged.held, merged.notes)
+        let merged = merge_into(&config.display().to_string(), &before, &servers, mode)?;
+        (merged.text, merged.added, merged.present)
     } else {
         let all = servers.servers.iter().map(|server| server.name.clone()).collect();
         (servers.to_yaml(mode), all, Vec::new())
     };
-    notes.splice(0..0, servers.notes.iter().cloned());
-    let moved: Vec<_> =
-        servers.servers.iter().filter(|server| held.contains(&server.name)).collect();
-    let leaving: Vec<_> = moved.iter().map(|server| server.written.as_str()).collect();
+    let (file, config_name) = (file.display(), config.display());
+    let mut about_present = Vec::new();
+    let mut leaving: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for server in &servers.servers {
+        let label = server.label();
+        match present.iter().find(|there| there.name == server.name) {
+            Some(there) if !there.is_same => {
+                let name = &server.name;
+                about_present.push(format!(
+                    "{label}: stays in {file}: {config_name} has another server `{name}`; rename one of them to move it"
+                ));
+                continue;
+            }
+            Some(_) => about_present
+                .push(format!("{label}: removed from {file}: {config_name} has it already")),
+            None => {}
+        }
+        for place in &server.places {
+            leaving.entry(place.list.clone()).or_default().push(&server.written);
+        }
+    }
     let client_text = client.without_servers(text, &leaving).map_err(|why: Unwritable| {
         Failure::start(format!("the file of {} {why}", client.title()))
             .with_hint(Some(why.hint().into()))
     })?;
-    for server in servers.servers.iter().filter(|server| !held.contains(&server.name)) {
-        let name = &server.name;
-        notes.push(format!("{name}: stays where it is, the configuration has another `{name}`"));
-    }
-    let moved = moved.into_iter().map(|server| server.name.clone()).collect();
-    Ok(Move { config, config_text, moved, client_text, notes })
+    servers.retain(|server| added.contains(&server.name));
+    let mut notes: Vec<_> = servers
+        .notes
+        .iter()
+        .map(|note| match note {
+            ImportNote::LeftOut { server, reason } => {
+                format!("{server}: stays in {file}: {reason}")
+            }
+            ImportNote::Changed { .. } | ImportNote::Programs(_) => note.to_string(),
+        })
+        .collect();
+    notes.extend(about_present);
+    Ok(Move { config, config_text, moved: added, client_text, notes })
 }
 
 /// The configuration that takes the servers: the one that a board here would read.
 fn config_file(globals: &Globals) -> Result<PathBuf, Failure> {
-    if of_flag(globals.url.as_deref(), "SWITCHBOARD_URL").is_some() && globals.config.is_none() {
-        let message = "--move adds servers to a configuration file, and --url names none";
-        return Err(Failure::usage(message)
-            .with_hint(Some("name the file of that instance with --config FILE".into())));
-    }
     if let Some(config) = &globals.config {
         return Ok(config.clone());
+    }
+    let is_named = std::env::var_os("SWITCHBOARD_CONFIG").is_some_and(|file| !file.is_empty());
+    if globals.url.is_some() && !is_named {
+        let message = "--move adds servers to a configuration file, and --url or SWITCHBOARD_URL names an instance";
+        return Err(Failure::usage(message)
+            .with_hint(Some("name the file of that instance with --config FILE".into())));
     }
     let source = config_source(globals);
     Ok(source.path().map_or_else(|| PathBuf::from("switchboard.yaml"), Path::to_path_buf))
 }
 
 /// Says that the client has servers of its own, which may be here too.
-pub(crate) fn twice_note(client: Client, servers: &Imported) -> String {
-    let names: Vec<_> = servers.servers.iter().map(|server| server.written.as_str()).collect();
-    format!(
-        "{} also has {}. What Switchboard has too is there twice: --move takes these servers over.",
-        client.title(),
-        names.join(", "),
-    )
+pub(crate) fn twice_note(client: Client, servers: &Imported) -> Option<String> {
+    let names: Vec<_> = servers.servers.iter().map(ImportedServer::label).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} also has {}. What Switchboard has too is there twice: --move takes these servers over.",
+            client.title(),
+            names.join(", "),
+        )
+    })
 }
 
-/// Says which servers Claude Code keeps in its own state, which is not edited here: the program writes it while it runs.
-pub(crate) fn claude_state_note(project: &Path) -> Option<String> {
+/// Says which servers Claude Code has in its own state beside those of `file`. The state is edited only where it is
+/// `file` itself: the program writes it while it runs.
+pub(crate) fn claude_state_note(file: &Path, project: &Path, boards: &[Url]) -> Option<String> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
-    let file = Path::new(&home).join(CLAUDE_STATE);
-    let text = std::fs::read_to_string(&file).ok()?;
-    let name = file.display().to_string();
+    let state = Path::new(&home).join(CLAUDE_STATE);
+    let text = std::fs::read_to_string(&state).ok()?;
+    if state.canonicalize().ok()? == file.canonicalize().unwrap_or_default() {
+        return None;
+    }
+    let name = state.display().to_string();
     let project = project.display().to_string();
-    let imported = import_servers(&name, &text, ImportScope::Project(&project))
-        .or_else(|_| import_servers(&name, &text, ImportScope::NoProject))
+    let imported = import_servers(&name, &text, ImportScope::Project(&project), boards)
+        .or_else(|_| import_servers(&name, &text, ImportScope::NoProject, boards))
         .ok()?;
     if imported.servers.is_empty() {
         return None;
     }
     let names: Vec<_> = imported.servers.iter().map(|server| server.written.as_str()).collect();
+    let of_project = imported.servers.iter().any(|server| server.project().is_some());
+    let scope = if of_project { " --project ." } else { "" };
     Some(format!(
-        "Claude Code has more servers in {name}: {}. `switchboard import {name} --merge FILE` takes them over, \
+        "Claude Code has more servers in {name}: {}. `switchboard import {name}{scope} --merge FILE` takes them over, \
          `claude mcp remove NAME` removes them there.",
         names.join(", ")
     ))

@@ -1,4 +1,6 @@
-//! `doctor`: looks at everything that could be wrong, one line each.
+//! `doctor`: looks at everything that could be wrong, one line each; with `--url`, at a running instance.
+
+mod instance;
 
 use std::process::ExitCode;
 
@@ -6,12 +8,14 @@ use futures::StreamExt;
 use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
+use switchboard_config::Loaded;
 use switchboard_mcp::{ConnectOptions, Connection};
 use switchboard_model::{Plan, ProviderKind, ServerPlan, Sharing, ToolList, render_duration};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartFailure};
 use switchboard_store::Store;
 
+use super::check::toolset_warnings;
 use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::embedded::{config_source, end_board, own_program, sign_ins};
@@ -45,18 +49,10 @@ impl Finding {
 }
 
 pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, Failure> {
-    let (mut findings, plan) = look_at_configuration(globals);
-    findings.push(look_at_store(globals).await);
-    if let Some(plan) = plan {
-        let sign_ins = sign_ins(globals, &plan.servers).await.ok().flatten();
-        let options =
-            ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
-        let looks: FuturesOrdered<_> =
-            plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
-        findings.extend(looks.collect::<Vec<_>>().await.into_iter().flatten());
-        findings.extend(look_at_providers(&plan));
-        findings.extend(look_at_admission(plan).await?);
-    }
+    let findings = match globals.instance() {
+        Some(url) => instance::look_at_instance(url).await?,
+        None => look_here(globals).await?,
+    };
     let is_well = findings.iter().all(|finding| finding.is_well);
     if output.is_json() {
         output.json(&serde_json::json!({"is_well": is_well, "findings": findings}));
@@ -66,6 +62,24 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
         }
     }
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
+}
+
+/// Looks at the configuration of this machine, and at what a board of it would need.
+async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
+    let (mut findings, loaded) = look_at_configuration(globals);
+    findings.push(look_at_store(globals).await);
+    if let Some(loaded) = loaded {
+        let plan = &loaded.plan;
+        let sign_ins = sign_ins(globals, &plan.servers).await.ok().flatten();
+        let options =
+            ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
+        let looks: FuturesOrdered<_> =
+            plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
+        findings.extend(looks.collect::<Vec<_>>().await.into_iter().flatten());
+        findings.extend(look_at_providers(plan));
+        findings.extend(look_at_admission(&loaded).await?);
+    }
+    Ok(findings)
 }
 
 fn show(finding: &Finding, output: Output) {
@@ -81,7 +95,7 @@ fn show(finding: &Finding, output: Output) {
     }
 }
 
-fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Plan>) {
+fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Loaded>) {
     let source = config_source(globals);
     let subject = source.path().map_or_else(
         || "configuration".to_owned(),
@@ -89,7 +103,7 @@ fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Plan>) {
     );
     match source.load() {
         Ok(loaded) => {
-            let plan = loaded.plan;
+            let plan = &loaded.plan;
             let says = format!("{} servers, {} tool entries", plan.servers.len(), plan.tools.len());
             let mut findings = vec![Finding::well(subject, says)];
             findings.extend(
@@ -98,7 +112,7 @@ fn look_at_configuration(globals: &Globals) -> (Vec<Finding>, Option<Plan>) {
                     .iter()
                     .map(|warning| Finding::warning("configuration", warning.message.clone())),
             );
-            (findings, Some(plan))
+            (findings, Some(loaded))
         }
         Err(error) => (vec![Finding::ill(subject, error.to_string(), None)], None),
     }
@@ -182,8 +196,8 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
     findings
 }
 
-/// Whether the tools that the servers offer may all be registered.
-async fn look_at_admission(plan: Plan) -> Result<Vec<Finding>, Failure> {
+/// Whether the tools that the servers offer may all be registered, and whether toolsets name others.
+async fn look_at_admission(loaded: &Loaded) -> Result<Vec<Finding>, Failure> {
     let options = BoardOptions {
         // It only looks: nothing of this start is remembered.
         store: Store::in_memory().await?,
@@ -192,11 +206,18 @@ async fn look_at_admission(plan: Plan) -> Result<Vec<Finding>, Failure> {
         exposure: ExposureRule::default(),
         guard: own_program(),
     };
-    match Board::start(plan, options, |_| {}).await {
+    match Board::start(loaded.plan.clone(), options, |_| {}).await {
         Ok(board) => {
             let says = format!("{} tools would be registered", board.catalog().tools().len());
+            let mut findings = vec![Finding::well("admission", says)];
+            findings.extend(toolset_warnings(loaded, &board).into_iter().map(|warning| {
+                let place = warning.place.map(|place| format!("{place}: ")).unwrap_or_default();
+                let hint = warning.help;
+                let says = format!("{place}{}", warning.message);
+                Finding { hint, ..Finding::warning("toolsets", says) }
+            }));
             end_board(&board).await;
-            Ok(vec![Finding::well("admission", says)])
+            Ok(findings)
         }
         // Servers that cannot be reached have had their line.
         Err(error) => Ok(error

@@ -3,36 +3,45 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use reqwest::Url;
 use serde_json::json;
-use switchboard_config::{ImportScope, import_servers, merge_into};
+use switchboard_config::{ImportScope, import_servers, mcp_address, merge_into};
 
-use crate::args::ImportArguments;
+use crate::args::{Globals, ImportArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::replace_file::replace_file;
 
-pub(crate) fn run(wanted: &ImportArguments, output: Output) -> Result<ExitCode, Failure> {
+pub(crate) fn run(
+    globals: &Globals,
+    wanted: &ImportArguments,
+    output: Output,
+) -> Result<ExitCode, Failure> {
     let text = read(&wanted.file)?;
     let project = wanted.project.as_deref().map(project_of).transpose()?;
     let scope = project.as_deref().map_or(ImportScope::Everything, ImportScope::Project);
-    let imported = import_servers(&wanted.file.display().to_string(), &text, scope)?;
+    let boards = own_addresses(globals.url.as_deref());
+    let mut imported = import_servers(&wanted.file.display().to_string(), &text, scope, &boards)?;
     let mode = wanted.mode.into();
-    let mut names: Vec<_> = imported.servers.iter().map(|server| server.name.clone()).collect();
-    let mut notes = imported.notes.clone();
-    if names.is_empty() {
-        notes.push(format!("{} names no server that can be taken over", wanted.file.display()));
-    }
+    let has_servers = !imported.servers.is_empty();
+    let mut present = Vec::new();
     let written = match &wanted.merge {
         Some(target) if target.exists() => {
             let merged =
                 merge_into(&target.display().to_string(), &read(target)?, &imported, mode)?;
-            names.retain(|name| !merged.notes.iter().any(|note| is_about(note, name)));
-            notes.extend(merged.notes);
+            imported.retain(|server| merged.added.contains(&server.name));
+            present = merged.notes();
             Some((target, merged.text))
         }
         Some(target) => Some((target, imported.to_yaml(mode))),
         None => None,
     };
+    let names: Vec<_> = imported.servers.iter().map(|server| &server.name).collect();
+    let mut notes: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
+    notes.extend(present);
+    if !has_servers {
+        notes.push(format!("{} names no server that can be taken over", wanted.file.display()));
+    }
     if !output.is_json() {
         for note in &notes {
             output.note(&format!("note: {note}"));
@@ -63,9 +72,10 @@ fn project_of(directory: &Path) -> Result<String, Failure> {
     Ok(whole.display().to_string())
 }
 
-/// Notes begin with the name of their server.
-fn is_about(note: &str, server: &str) -> bool {
-    note.strip_prefix(server).is_some_and(|rest| rest.starts_with(": left out"))
+/// The addresses of this Switchboard: where one is when nobody says, and the one that was named.
+pub(super) fn own_addresses(named: Option<&str>) -> Vec<Url> {
+    let addresses = [None].into_iter().chain(named.map(Some));
+    addresses.filter_map(|address| mcp_address(address).ok()).collect()
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -8,7 +8,7 @@ use switchboard_runtime::{Memory, watch_config};
 use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;
 
-use crate::args::{Globals, StdioArguments, of_flag};
+use crate::args::{Globals, StdioArguments};
 use crate::commands::serve::stop_on_signals;
 use crate::commands::stdio_bridge;
 use crate::embedded::{config_source, finish_start, load_config, open_board, open_store};
@@ -33,12 +33,7 @@ pub(crate) async fn run(
     wanted: &StdioArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    // Who names a configuration means a board of its own, whatever the variable says to other commands.
-    let url = match globals.config {
-        Some(_) => of_flag(globals.url.as_deref(), "SWITCHBOARD_URL"),
-        None => globals.url.as_deref(),
-    };
-    if let Some(url) = url {
+    if let Some(url) = globals.instance() {
         if wanted.exposure.is_given() {
             let hint = "end the address with /mcp/toolsets/NAMES to see less";
             return Err(Failure::usage("what a running board shows is not changed from here")

@@ -40,7 +40,8 @@ fn show(tool: &ToolView, output: Output) {
         tool.mode,
         if tool.available { "" } else { ", unavailable" }
     ));
-    output.data(&format!("toolset        {}", tool.toolset));
+    let toolset = tool.toolset.as_deref().unwrap_or("none (its server has `toolset: none`)");
+    output.data(&format!("toolset        {toolset}"));
     output.data(&format!("configured     {}", tool.configured));
     output.data(&format!("max_instances  {}", limits.max_instances));
     output.data(&format!("timeout        {} (queue {})", limits.timeout, limits.queue_timeout));

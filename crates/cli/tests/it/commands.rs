@@ -322,8 +322,7 @@ fn import_merges_into_a_file_and_keeps_its_comments() {
     assert_says!(merged.stdout, @"board.yaml: 2 servers added");
     assert_says!(merged.stderr, @"
     note: off: left out: it is disabled there
-    note: programs are started with PATH, HOME and a few other variables, and with what `env` names; other variables of your environment have to be named there
-    note: files: left out, a server of this name is already there
+    note: files: left out: a server of this name is already there
     ");
     let text = std::fs::read_to_string(&target).unwrap();
     assert_says!(text, @"
@@ -870,6 +869,67 @@ async fn toolsets_are_shown_and_drafted_embedded_and_at_an_instance() {
     let config = std::fs::read_to_string(home.path().join("switchboard.yaml")).unwrap();
     home.file("both.yaml", config.replacen("switchboard:", pasted.trim_end(), 1));
     home.line("check --config both.yaml").expect(0);
+}
+
+#[tokio::test]
+async fn patterns_of_toolsets_that_match_nothing_are_named_with_their_place() {
+    let one = server([Tool::echo("echo").description("d")]).await;
+    let away = with(&dynamic("away", "http://127.0.0.1:1/mcp"), "required: false");
+    let sets = "  toolsets:\n    - name: look\n      description: d\n      tools:\n        - one.eco\n        - one.e*\n        - away.x\n";
+    let servers = [dynamic("one", &one.url()), away];
+    let home = Home::new(format!("{}{sets}", yaml(&[], &servers)));
+    let checked = home.line("check --connect").expect(0);
+    let text = std::fs::read_to_string(home.path().join("switchboard.yaml")).unwrap();
+    let line = text.lines().position(|line| line.contains("one.eco")).unwrap() + 1;
+    let warning = format!(
+        "warning: toolset 'look' names `one.eco`, and no tool is called so\n   --> switchboard.yaml:{line}:11\n    = help: \
+         did you mean `one.echo`?\n"
+    );
+    assert!(checked.stderr.contains(&warning), "{}", checked.stderr);
+    assert_eq!(checked.stderr.matches("no tool is called so").count(), 1, "{}", checked.stderr);
+    let json = home.line("check --connect --json").expect(0).json();
+    assert_eq!(
+        (&json["warnings"][0]["line"], &json["warnings"][0]["path"]),
+        (&json!(line), &json!("switchboard.toolsets[0].tools[0]")),
+        "{json}"
+    );
+    let doctor = home.line("doctor").expect(0).stdout;
+    let warning = format!(
+        "warn toolsets: switchboard.yaml:{line}:11: toolset 'look' names `one.eco`, and no tool is called so\n     hint: \
+         did you mean `one.echo`?\n"
+    );
+    assert!(doctor.contains(&warning), "{doctor}");
+}
+
+#[tokio::test]
+async fn a_server_without_a_set_of_its_own_has_tools_without_one() {
+    let one = server([Tool::echo("echo").description("d")]).await;
+    let home = Home::new(yaml(&[], &[with(&dynamic("one", &one.url()), "toolset: none")]));
+    let shown = home.line("tool show one.echo").expect(0).stdout;
+    assert!(shown.contains("toolset        none (its server has `toolset: none`)\n"), "{shown}");
+    let json = home.line("tool show one.echo --json").expect(0).json();
+    assert_eq!(json["toolset"], Value::Null);
+}
+
+#[tokio::test]
+async fn doctor_asks_a_running_instance() {
+    let good = server([Tool::echo("echo"), Tool::echo("more")]).await;
+    let away = with(&dynamic("away", "http://127.0.0.1:1/mcp"), "required: false");
+    let home = Home::new(yaml(&[], &[dynamic("good", &good.url()), away]));
+    let serve = home.serve().await;
+    let elsewhere = Home::empty();
+    let address = serve.url.trim_start_matches("http://");
+    assert_says!(elsewhere.line(&format!("doctor --url {address}")).expect(0).stdout, @"
+    warn instance http://HOST/: degraded, 2 tools
+    ok   server good at http://HOST/mcp: 2 tools, legacy era
+    warn server away at http://HOST/mcp: unavailable: cannot connect: Connection refused (os error 111)
+    ");
+    let json = elsewhere.line(&format!("doctor --url {address} --json")).expect(0).json();
+    assert_eq!((&json["is_well"], json["findings"].as_array().unwrap().len()), (&json!(true), 3));
+    let narrow = format!("tool list --url {}/mcp/servers/good", serve.url);
+    let refused = elsewhere.line(&narrow).expect(2).stderr;
+    assert!(refused.contains("`tool list --server good`"), "{refused}");
+    elsewhere.line("doctor --url http://127.0.0.1:1").expect(4);
 }
 
 #[tokio::test]

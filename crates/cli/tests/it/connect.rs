@@ -218,12 +218,22 @@ fn what_cannot_be_meant_is_a_usage_error() {
     ] {
         home.line(line).expect(2);
     }
-    // A variable for every command does not speak against a program.
-    let home = home.with_variable("SWITCHBOARD_URL", "http://127.0.0.1:9000");
-    home.line("connect claude-desktop").expect(0);
-    home.line("connect cursor --stdio").expect(0);
-    let of_variable = home.line("connect cursor").expect(0);
-    assert!(of_variable.stdout.contains("http://127.0.0.1:9000/mcp"), "{}", of_variable.stdout);
+}
+
+#[test]
+fn the_variable_for_every_command_names_the_instance_and_a_configuration_goes_before_it() {
+    let home = home().with_variable("SWITCHBOARD_URL", "localhost:9000");
+    for client in ["cursor", "claude-desktop", "cursor --stdio", "codex --stdio"] {
+        let of_variable = home.line(&format!("connect {client}")).expect(0).stdout;
+        assert!(of_variable.contains("http://localhost:9000/mcp"), "{client}: {of_variable}");
+    }
+    for client in ["claude-desktop", "codex --stdio"] {
+        let line = format!("connect {client} --config switchboard.yaml");
+        let own = home.line(&line).expect(0).stdout;
+        assert!(own.contains("--config") && !own.contains("9000"), "{client}: {own}");
+    }
+    let refused = home.line("connect cursor --write --move --file mcp.json").expect(2);
+    assert!(refused.stderr.contains("--config FILE"), "{}", refused.stderr);
 }
 
 #[test]
@@ -244,7 +254,12 @@ fn other_servers_are_named_and_taken_over_on_demand() {
     let moved = home.line("connect cursor --write --move --file mcp.json --json").expect(0).json();
     assert_eq!((&moved["changed"], &moved["moved"][1]), (&json!(true), &json!(["files"])));
     let notes = moved["notes"].to_string();
-    assert!(notes.contains("same: stays where it is"), "{notes}");
+    assert!(
+        notes.contains("same: stays in mcp.json: switchboard.yaml has another server `same`"),
+        "{notes}"
+    );
+    assert!(notes.contains("off: stays in mcp.json: it is disabled there"), "{notes}");
+    assert!(!notes.contains("left out"), "{notes}");
     let left: Value = serde_json::from_str(&read(&home, "mcp.json")).unwrap();
     let names: Vec<_> = left["mcpServers"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["same", "off", "switchboard"]);
@@ -260,4 +275,48 @@ fn other_servers_are_named_and_taken_over_on_demand() {
         "connect cursor --write --move --file mcp.json --url http://127.0.0.1:9000 --force";
     let refused = home.line(nowhere).expect(2);
     assert!(refused.stderr.contains("--config FILE"), "{}", refused.stderr);
+}
+
+#[test]
+fn servers_of_projects_are_taken_over_too_and_the_notes_tell_one_story() {
+    let home = Home::new(
+        "switchboard:\n  toolbox:\n    mcps:\n      - {name: mine, command: m, mode: strict, required: false}\n",
+    );
+    let theirs = json!({"theme": "dark",
+    "mcpServers": {
+        "mine": {"command": "m"},
+        "board": {"url": "http://localhost:8420/mcp/toolsets/a"},
+    },
+    "projects": {
+        "/work/a": {"mcpServers": {"db": {"command": "d"}}, "history": [1]},
+        "/work/b": {"mcpServers": {"db": {"type": "stdio", "command": "d", "args": []}}},
+    }});
+    home.file(".claude.json", serde_json::to_string_pretty(&theirs).unwrap());
+    let line = "connect claude-code --write --file .claude.json";
+    let written = home.line(line).expect(0);
+    assert!(
+        written.stderr.contains("Claude Code also has mine, db (project /work/a)."),
+        "{}",
+        written.stderr
+    );
+    let moved = home.line(&format!("{line} --move")).expect(0);
+    let notes: Vec<_> =
+        moved.stderr.lines().filter(|line| !line.starts_with("note: programs ")).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: board: stays in .claude.json: it is a Switchboard itself",
+            "note: db (project /work/a): taken over for every client; there it is for this project alone",
+            "note: mine: removed from .claude.json: switchboard.yaml has it already",
+        ]
+    );
+    assert!(moved.stdout.contains("switchboard.yaml: took over db\n"), "{}", moved.stdout);
+    let left: Value = serde_json::from_str(&read(&home, ".claude.json")).unwrap();
+    let names: Vec<_> = left["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["board", "switchboard"]);
+    let projects =
+        json!({"/work/a": {"mcpServers": {}, "history": [1]}, "/work/b": {"mcpServers": {}}});
+    assert_eq!(left["projects"], projects);
+    let again = home.line(&format!("{line} --move")).expect(0);
+    assert!(again.stdout.contains("nothing changed"), "{}", again.all());
 }

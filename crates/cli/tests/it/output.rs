@@ -351,7 +351,7 @@ fn the_help_names_every_command() {
       calls        Show recent calls, or a large result that was kept
       key          Make, list and revoke the API keys that clients need
       auth         Sign in at MCP servers that want it
-      doctor       Find out what is wrong
+      doctor       Find out what is wrong, here or with --url at a running instance
       completions  Print a completion script for a shell
       demo-server  Run a small MCP server to try things with
       help         Print this message or the help of the given subcommand(s)
@@ -414,17 +414,30 @@ fn own_options_come_before_those_of_every_command() {
 #[test]
 fn a_start_that_fails_is_a_line_of_a_json_log() {
     let home = Home::new("switchboard:\n  toolboxx: {}\n");
-    let failed = home.line("serve --log-format json --listen 0").expect(1);
-    assert_eq!(failed.stdout, "");
-    for line in failed.stderr.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    let rows = [
+        ("serve --listen 0", 1, "invalid_configuration"),
+        ("stdio", 1, "invalid_configuration"),
+        ("check", 1, "invalid_configuration"),
+        ("check --connect", 1, "invalid_configuration"),
+        ("tool list", 1, "invalid_configuration"),
+        ("server test x", 1, "invalid_configuration"),
+        ("tool list --url http://127.0.0.1:1", 4, "unreachable"),
+        ("stdio --url localhost:1", 4, "unreachable"),
+        ("stdio --no-such-option", 2, "usage"),
+    ];
+    for (line, code, kind) in rows {
+        let failed = home.line(&format!("{line} --log-format json")).expect(code);
+        assert_eq!(failed.stdout, "", "{line}");
+        for line in failed.stderr.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+        }
+        let last = failed.stderr.lines().last().unwrap();
+        let last: Value = serde_json::from_str(last).unwrap();
+        assert_eq!((&last["level"], &last["kind"]), (&"ERROR".into(), &kind.into()), "{line}");
     }
-    let last = failed.stderr.lines().last().unwrap();
-    let last: Value = serde_json::from_str(last).unwrap();
-    assert_eq!((&last["level"], &last["kind"]), (&"ERROR".into(), &"invalid_configuration".into()));
-    let plain = home.line("check --log-format json").expect(1).stderr;
-    assert!(plain.starts_with("error: "), "{plain}");
+    let notes = home.line("key list --log-format json").expect(0).stderr;
+    assert_eq!(serde_json::from_str::<Value>(&notes).unwrap()["level"], "INFO", "{notes}");
 }
 
 /// What servers say steers no terminal, and begins no line that could be taken for one of ours.

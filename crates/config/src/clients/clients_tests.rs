@@ -204,7 +204,12 @@ fn addresses_are_those_of_the_endpoint() {
         (Some("http://127.0.0.1:9000/"), Some("http://127.0.0.1:9000/mcp")),
         (Some("https://h/mcp/toolsets/a,b"), Some("https://h/mcp/toolsets/a,b")),
         (Some("https://h?toolsets=a"), Some("https://h/mcp?toolsets=a")),
-        (Some("127.0.0.1:9000"), None),
+        (Some("127.0.0.1:9000"), Some("http://127.0.0.1:9000/mcp")),
+        (Some("localhost:9000/mcp/toolsets/a"), Some("http://localhost:9000/mcp/toolsets/a")),
+        (Some("[::1]:9000?toolsets=a"), Some("http://[::1]:9000/mcp?toolsets=a")),
+        (Some("localhost"), None),
+        (Some("mailto:me"), None),
+        (Some(":9000"), None),
         (Some("ftp://h"), None),
         (Some("https://me:pw@h"), None),
         (Some(""), None),
@@ -236,33 +241,56 @@ proptest::proptest! {
 
 #[test]
 fn servers_leave_a_file_and_everything_else_stays() {
-    #[track_caller]
-    fn check(client: Client, text: &str, names: &[&str], expected: &str) {
-        assert_eq!(client.without_servers(text, names).unwrap(), expected);
+    fn without(
+        client: Client,
+        text: &str,
+        list: &[&str],
+        names: &[&str],
+    ) -> Result<String, Unwritable> {
+        let list = list.iter().map(|key| (*key).to_owned()).collect();
+        client.without_servers(text, &BTreeMap::from([(list, names.to_vec())]))
     }
+    #[track_caller]
+    fn check(client: Client, text: &str, list: &[&str], names: &[&str], expected: &str) {
+        assert_eq!(without(client, text, list, names).unwrap(), expected);
+    }
+    let list = &["mcpServers"];
     let text = "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"},\n    \"y\": {\n      \"url\":   \"u\"\n    },\n    \"z\": {}\n  },\n  \"b\":  2\n}\n";
     check(
         Client::Cursor,
         text,
+        list,
         &["x", "z"],
         "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"y\": {\n      \"url\":   \"u\"\n    }\n  },\n  \"b\":  2\n}\n",
     );
     check(
         Client::Cursor,
         text,
+        list,
         &["x", "y", "z"],
         "{\n  \"a\": 1,\n  \"mcpServers\": {},\n  \"b\":  2\n}\n",
     );
-    check(Client::Cursor, text, &["none"], text);
-    check(Client::Cursor, "", &["x"], "");
-    check(Client::VsCode, text, &["x"], text);
+    check(Client::Cursor, text, list, &["none"], text);
+    check(Client::Cursor, "", list, &["x"], "");
+    check(Client::VsCode, text, &["servers"], &["x"], text);
+    let projects = "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n        \"x\": {}, \"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n";
+    check(
+        Client::ClaudeCode,
+        projects,
+        &["projects", "/a", "mcpServers"],
+        &["x"],
+        "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n        \"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n",
+    );
+    check(Client::ClaudeCode, projects, &["projects", "/b", "mcpServers"], &["x"], projects);
     let toml = "# mine\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n";
     check(
         Client::Codex,
         toml,
+        &["mcp_servers"],
         &["x"],
         "# mine\nmodel = \"m\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n",
     );
+    check(Client::Codex, toml, &["elsewhere"], &["x"], toml);
     let comments = "{\"mcpServers\": {\"x\": {}} // c\n}";
-    assert_eq!(Client::Cursor.without_servers(comments, &["x"]), Err(Unwritable::HasComments));
+    assert_eq!(without(Client::Cursor, comments, list, &["x"]), Err(Unwritable::HasComments));
 }

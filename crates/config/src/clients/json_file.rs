@@ -39,26 +39,31 @@ pub(super) fn lay_into(
     Ok(Laid::Changed(format!("{mark}{}", file.text)))
 }
 
-/// Takes servers out of the list. What is left keeps its text; only the blanks between the entries are made anew.
-pub(super) fn remove(key: &str, text: &str, names: &[&str]) -> Result<String, Unwritable> {
+/// Takes servers out of the list that `keys` lead to. What is left keeps its text; only the blanks between the entries
+/// are made anew.
+pub(super) fn remove(keys: &[String], text: &str, names: &[&str]) -> Result<String, Unwritable> {
     let (mark, body) = text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body));
     let mut file = JsonFile { indent: indent_of(body).to_owned(), text: body.to_owned() };
     file.check()?;
-    let root = members(&file.text, "the top", 0)?;
-    let Some(list) = root.find(key) else { return Ok(text.to_owned()) };
-    let list = members(file.part(&list), key, list.start)?;
+    let mut list = members(&file.text, "the top", 0)?;
+    for key in keys {
+        let Some(place) = list.find(key) else { return Ok(text.to_owned()) };
+        list = members(file.part(&place), key, place.start)?;
+    }
+    let depth = keys.len();
     let kept: Vec<_> = list
         .parts
         .iter()
         .filter(|(name, _)| !names.contains(&name.as_str()))
         .map(|(name, place)| {
-            format!("\n{}{}: {}", file.indent.repeat(2), json!(name), file.part(place))
+            format!("\n{}{}: {}", file.indent.repeat(depth + 1), json!(name), file.part(place))
         })
         .collect();
     if kept.len() == list.parts.len() {
         return Ok(text.to_owned());
     }
-    let end = if kept.is_empty() { String::new() } else { format!("\n{}", file.indent) };
+    let end =
+        if kept.is_empty() { String::new() } else { format!("\n{}", file.indent.repeat(depth)) };
     file.text.replace_range(list.whole, &format!("{{{}{end}}}", kept.join(",")));
     Ok(format!("{mark}{}", file.text))
 }

@@ -44,11 +44,14 @@ pub(super) fn lay_into(
     Ok(Laid::Changed(document.to_string()))
 }
 
-/// Takes servers out of the list; comments and everything else stay.
-pub(super) fn remove(key: &str, text: &str, names: &[&str]) -> Result<String, Unwritable> {
+/// Takes servers out of the list that `keys` lead to; comments and everything else stay.
+pub(super) fn remove(keys: &[String], text: &str, names: &[&str]) -> Result<String, Unwritable> {
     let mut document = parse(text)?;
-    let list = document.get_mut(key).and_then(Item::as_table_like_mut);
-    let Some(list) = list else { return Ok(text.to_owned()) };
+    let mut list = Some(document.as_item_mut());
+    for key in keys {
+        list = list.and_then(|item| item.as_table_like_mut()?.get_mut(key));
+    }
+    let Some(list) = list.and_then(Item::as_table_like_mut) else { return Ok(text.to_owned()) };
     for name in names {
         list.remove(name);
     }

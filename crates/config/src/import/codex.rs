@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 use toml_edit::{DocumentMut, Item, Value};
 
+use super::lists::{ServerList, ServerPlace};
 use crate::place::{Extent, Origin};
 use crate::problem::{Problem, Refused};
 use crate::source::Source;
@@ -10,7 +11,7 @@ use crate::source::Source;
 const LIST_KEY: &str = "mcp_servers";
 
 /// The servers of a Codex file, each in the words of `mcpServers`.
-pub(super) fn servers(source: &Source<'_>, text: &str) -> Result<Map<String, Json>, Refused> {
+pub(super) fn servers(source: &Source<'_>, text: &str) -> Result<ServerList, Refused> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -27,7 +28,9 @@ pub(super) fn servers(source: &Source<'_>, text: &str) -> Result<Map<String, Jso
     let list =
         document.get(LIST_KEY).ok_or_else(|| refuse("the file has no table `mcp_servers`"))?;
     let list = list.as_table_like().ok_or_else(|| refuse("`mcp_servers` is not a table"))?;
-    Ok(list.iter().map(|(name, item)| (name.to_owned(), in_common_words(to_json(item)))).collect())
+    let servers = list.iter().map(|(name, item)| (name.to_owned(), in_common_words(to_json(item))));
+    let place = ServerPlace::for_every_project(&[LIST_KEY]);
+    Ok(ServerList { place, servers: servers.collect() })
 }
 
 /// Renames what Codex calls otherwise and turns names of variables into references to them.

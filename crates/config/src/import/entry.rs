@@ -4,11 +4,11 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value as Json};
 use url::Url;
 
-use super::{command_line, literal_key, variables};
+use super::{literal_key, stdio_entry, variables};
 use crate::emit::Doc;
 use crate::secret_line;
 
-type Fields = Vec<(String, Doc)>;
+pub(super) type Fields = Vec<(String, Doc)>;
 
 /// Keys that are understood; everything else is noted.
 const KNOWN: [&str; 21] = [
@@ -35,20 +35,18 @@ const KNOWN: [&str; 21] = [
     "required",
 ];
 
-/// The fields of the server, or a note that says why it is left out.
-pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Option<Fields> {
+/// The fields of the server, or why it is left out.
+pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Result<Fields, String> {
     let Json::Object(entry) = entry else {
-        notes.push("left out: it is not an object".into());
-        return None;
+        return Err("it is not an object".into());
     };
     if entry.get("disabled") == Some(&Json::Bool(true))
         || entry.get("enabled") == Some(&Json::Bool(false))
     {
-        notes.push("left out: it is disabled there".into());
-        return None;
+        return Err("it is disabled there".into());
     }
-    let mut fields = match transport(entry, notes)? {
-        Transport::Stdio => stdio(entry, notes),
+    let mut fields = match transport(entry)? {
+        Transport::Stdio => stdio_entry::fields(entry, notes),
         Transport::Http => http(entry, "streamable_http", notes),
         Transport::Sse => http(entry, "sse", notes),
     }?;
@@ -56,25 +54,19 @@ pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Option<Fields> {
     if let Some(timeout) = entry.get("connect_timeout").and_then(Json::as_str) {
         fields.push(("connect_timeout".into(), Doc::text(timeout)));
     }
+    if entry.get("required") == Some(&Json::Bool(true)) {
+        notes.push(
+            "`required` is true there and false here: set `required: true` if the board must not start without it"
+                .into(),
+        );
+    }
     if entry.contains_key("envFile") {
         notes.push("`envFile` is not read: put its variables below `env`".into());
     }
     for key in entry.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
         notes.push(format!("`{key}` has no counterpart and was left out"));
     }
-    Some(fields)
-}
-
-/// Whether the entry leads back to a Switchboard, as `connect` writes it.
-pub(super) fn is_switchboard(name: &str, entry: &Json) -> bool {
-    let starts = |command: &str| {
-        std::path::Path::new(command).file_name().is_some_and(|file| file == "switchboard")
-    };
-    let command = entry.get("command").and_then(Json::as_str);
-    let args = entry.get("args").and_then(Json::as_array).into_iter().flatten();
-    let url = entry.as_object().and_then(url_of).and_then(|url| Url::parse(url).ok());
-    command.is_some_and(starts) && args.clone().any(|arg| arg == "stdio")
-        || name == "switchboard" && url.is_some_and(|url| url.path().starts_with("/mcp"))
+    Ok(fields)
 }
 
 /// Which tools the other program took or left, under the names that Codex and Gemini CLI have for that.
@@ -101,105 +93,41 @@ enum Transport {
     Sse,
 }
 
-fn transport(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Option<Transport> {
+fn transport(entry: &Map<String, Json>) -> Result<Transport, String> {
     let written = entry.get("type").or_else(|| entry.get("transport")).and_then(Json::as_str);
     let has_url = url_of(entry).is_some();
     match (written, entry.contains_key("command"), has_url) {
-        (Some("stdio"), true, _) | (None, true, false) => Some(Transport::Stdio),
-        (Some("sse"), _, true) => Some(Transport::Sse),
+        (Some("stdio"), true, _) | (None, true, false) => Ok(Transport::Stdio),
+        (Some("sse"), _, true) => Ok(Transport::Sse),
         (Some("http" | "streamable-http" | "streamableHttp" | "streamable_http"), _, true)
-        | (None, false, true) => Some(Transport::Http),
-        (None, true, true) => {
-            notes.push("left out: it has both `command` and `url`".into());
-            None
-        }
-        (None, false, false) => {
-            notes.push("left out: it has neither `command` nor `url`".into());
-            None
-        }
+        | (None, false, true) => Ok(Transport::Http),
+        (None, true, true) => Err("it has both `command` and `url`".into()),
+        (None, false, false) => Err("it has neither `command` nor `url`".into()),
         (Some(written), ..) => {
             let needs = if written == "stdio" {
                 "`command`"
             } else {
                 "`url` and a type that is known here"
             };
-            notes.push(format!("left out: its type is `{written}`, which needs {needs}"));
-            None
+            Err(format!("its type is `{written}`, which needs {needs}"))
         }
     }
 }
 
-fn url_of(entry: &Map<String, Json>) -> Option<&str> {
+pub(super) fn url_of(entry: &Map<String, Json>) -> Option<&str> {
     ["url", "serverUrl", "httpUrl"].iter().find_map(|key| entry.get(*key)).and_then(Json::as_str)
 }
 
-fn stdio(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Option<Fields> {
-    note_unused(entry, &["url", "serverUrl", "httpUrl", "headers"], notes);
-    let command =
-        entry.get("command").and_then(Json::as_str).filter(|text| !text.trim().is_empty());
-    let Some(command) = command else {
-        notes.push("left out: `command` is not a text".into());
-        return None;
-    };
-    let written = entry.get("args").and_then(Json::as_array).into_iter().flatten();
-    let (command, args): (String, Vec<String>) = match command_line::split(command) {
-        Some((program, mut args)) => {
-            notes.push(format!(
-                "`command` had arguments in it; they are below `args` of `{program}`"
-            ));
-            args.extend(written.filter_map(scalar));
-            (program, args)
-        }
-        None => (command.to_owned(), written.filter_map(scalar).collect()),
-    };
-    let mut fields = vec![
-        ("transport".into(), Doc::text("stdio")),
-        ("command".into(), Doc::text(variables::convert(&command, notes))),
-    ];
-    if !args.is_empty() {
-        let args: Vec<_> = args.iter().map(|arg| variables::convert(arg, notes)).collect();
-        for (index, arg) in args.iter().enumerate() {
-            let before = index.checked_sub(1).and_then(|before| args.get(before));
-            if literal_key::is_key_argument(before.map(String::as_str), arg) {
-                let number = index + 1;
-                notes.push(in_plain_text(&format!("argument {number} of `{command}`"), "`${VAR}`"));
-            }
-        }
-        fields.push(("args".into(), Doc::List(args.into_iter().map(Doc::text).collect())));
-    }
-    let mut env = Vec::new();
-    for (name, value) in entry.get("env").and_then(Json::as_object).into_iter().flatten() {
-        let is_name = !name.is_empty() && !name.contains(['=', '\0']);
-        match scalar(value).filter(|_| is_name) {
-            Some(value) => {
-                let value = variables::convert(&value, notes);
-                if literal_key::is_key(name, &value) {
-                    let place = format!("the variable `{name}` below `env`");
-                    notes.push(in_plain_text(&place, "`${VAR}` or `file:`"));
-                }
-                env.push((name.clone(), Doc::text(value)));
-            }
-            None => {
-                notes.push(format!("the variable `{name}` below `env` was left out: not a text"));
-            }
-        }
-    }
-    if !env.is_empty() {
-        fields.push(("env".into(), Doc::Map(env)));
-    }
-    if let Some(cwd) = entry.get("cwd").and_then(Json::as_str) {
-        fields.push(("cwd".into(), Doc::text(variables::convert(cwd, notes))));
-    }
-    Some(fields)
-}
-
-fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> Option<Fields> {
+fn http(
+    entry: &Map<String, Json>,
+    transport: &str,
+    notes: &mut Vec<String>,
+) -> Result<Fields, String> {
     note_unused(entry, &["command", "args", "env", "cwd"], notes);
-    let url = variables::convert(url_of(entry)?, notes);
+    let url = variables::convert(url_of(entry).unwrap_or_default(), notes);
     let is_address = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if !url.contains("${") && !Url::parse(&url).is_ok_and(|url| is_address(&url)) {
-        notes.push("left out: its `url` is not an http or https address".into());
-        return None;
+        return Err("its `url` is not an http or https address".into());
     }
     for parameter in literal_key::keys_of_address(&url) {
         notes.push(in_plain_text(&format!("`{parameter}` in the query of `url`"), "`${VAR}`"));
@@ -214,7 +142,7 @@ fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> 
             continue;
         };
         let value = variables::convert(&value, notes);
-        if !secret_line::is_harmless(&value) {
+        if !secret_line::is_harmless(&value) && !variables::has_reference(&value) {
             notes.push(in_plain_text(&format!("the header `{name}`"), "`${VAR}` or `file:`"));
         }
         let token = value.strip_prefix("Bearer ").map(str::trim).filter(|token| !token.is_empty());
@@ -237,11 +165,11 @@ fn http(entry: &Map<String, Json>, transport: &str, notes: &mut Vec<String>) -> 
     if let Some(token) = bearer {
         fields.push(("auth".into(), Doc::Map(vec![("bearer".into(), Doc::text(token))])));
     }
-    Some(fields)
+    Ok(fields)
 }
 
 /// A note about a secret that stands there for all to read.
-fn in_plain_text(place: &str, way_out: &str) -> String {
+pub(super) fn in_plain_text(place: &str, way_out: &str) -> String {
     let hides = if way_out.contains(" or ") { "hide" } else { "hides" };
     format!("{place} holds its value in plain text; {way_out} {hides} it")
 }
@@ -250,14 +178,14 @@ fn is_header(name: &str, value: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok()
 }
 
-fn note_unused(entry: &Map<String, Json>, keys: &[&str], notes: &mut Vec<String>) {
+pub(super) fn note_unused(entry: &Map<String, Json>, keys: &[&str], notes: &mut Vec<String>) {
     for key in keys.iter().filter(|key| entry.contains_key(**key)) {
         notes.push(format!("`{key}` does not go with its type and was left out"));
     }
 }
 
 /// A text, number or boolean as text: other programs are loose about types in `args` and `env`.
-fn scalar(value: &Json) -> Option<String> {
+pub(super) fn scalar(value: &Json) -> Option<String> {
     match value {
         Json::String(text) => Some(text.clone()),
         Json::Number(_) | Json::Bool(_) => Some(value.to_string()),

@@ -1,7 +1,7 @@
 use super::*;
 
 fn name(written: &str, taken: &[&str]) -> String {
-    free_name(written, &taken.iter().map(|name| (*name).to_owned()).collect())
+    unique_name(written, &taken.iter().copied().collect())
 }
 
 #[test]

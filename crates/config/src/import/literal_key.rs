@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use super::variables;
+
 /// Parts of names that announce a key.
 const WORDS: [&str; 6] = ["key", "token", "secret", "passw", "credential", "bearer"];
 
@@ -24,7 +26,7 @@ const PREFIXES: [&str; 12] = [
 /// Whether a value under this name is likely to be a key, written out.
 pub(super) fn is_key(name: &str, value: &str) -> bool {
     let value = value.trim();
-    if value.is_empty() || value.contains("${") || value.starts_with("file:") {
+    if value.is_empty() || variables::has_reference(value) || value.starts_with("file:") {
         return false;
     }
     let name = name.to_ascii_lowercase();

@@ -7,23 +7,26 @@ mod codex;
 mod command_line;
 mod entry;
 pub(crate) mod jsonc;
+mod lists;
 mod literal_key;
+mod note;
+mod own_board;
+mod stdio_entry;
 mod variables;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use switchboard_model::{AdmissionMode, LOCAL_SERVER, ServerName};
+use url::Url;
 
 use crate::emit::Doc;
-use crate::place::{Extent, Origin};
-use crate::problem::{Problem, Problems, Refused};
-use crate::schema::nearest;
+use crate::problem::Problems;
 use crate::source::Source;
-
-/// The keys under which programs keep their servers.
-const LIST_KEYS: [&str; 2] = ["mcpServers", "servers"];
+use lists::ServerList;
+pub use lists::ServerPlace;
+pub use note::ImportNote;
 
 /// The servers of another program's file, in our words.
 #[derive(Debug, Clone)]
@@ -31,7 +34,7 @@ pub struct Imported {
     /// The servers, in the order of the file.
     pub servers: Vec<ImportedServer>,
     /// What was changed, left out or needs a look.
-    pub notes: Vec<String>,
+    pub notes: Vec<ImportNote>,
 }
 
 /// One imported server.
@@ -41,8 +44,8 @@ pub struct ImportedServer {
     pub name: String,
     /// The name in the other file.
     pub written: String,
-    /// The project whose server it is, where the file has servers of projects.
-    pub project: Option<String>,
+    /// Where the other file has it: more than once where projects have the same server.
+    pub places: Vec<ServerPlace>,
     /// How long a call may run, where the other file says so.
     pub(crate) tool_timeout: Option<String>,
     pub(crate) fields: Vec<(String, Doc)>,
@@ -56,6 +59,16 @@ impl fmt::Debug for ImportedServer {
 }
 
 impl ImportedServer {
+    /// The project whose server it is; `None` for one of every project.
+    pub fn project(&self) -> Option<&str> {
+        self.places.first()?.project.as_deref()
+    }
+
+    /// How notes call it.
+    pub fn label(&self) -> String {
+        label(&self.written, self.project())
+    }
+
     /// The text, or the texts, of a field.
     pub(crate) fn texts(&self, key: &str) -> Vec<&str> {
         fn text(doc: &Doc) -> Option<&str> {
@@ -93,7 +106,26 @@ impl ImportedServer {
     }
 }
 
+/// A server of the other file, with its project where it is of one.
+fn label(written: &str, project: Option<&str>) -> String {
+    match project {
+        Some(project) => format!("{written} (project {project})"),
+        None => written.to_owned(),
+    }
+}
+
 impl Imported {
+    /// Takes over only these servers. What was to be said about the others is said no longer.
+    pub fn retain(&mut self, is_kept: impl Fn(&ImportedServer) -> bool) {
+        self.servers.retain(is_kept);
+        let servers = &self.servers;
+        self.notes.retain(|note| match note {
+            ImportNote::LeftOut { .. } => true,
+            ImportNote::Changed { name, .. } => servers.iter().any(|server| server.name == *name),
+            ImportNote::Programs(_) => servers.iter().any(ImportedServer::is_program),
+        });
+    }
+
     /// A whole file of ours with these servers. Holds secrets when the other file did.
     pub fn to_yaml(&self, mode: AdmissionMode) -> String {
         let servers = self.servers.iter().map(|server| server.to_doc(mode)).collect();
@@ -118,147 +150,87 @@ pub enum ImportScope<'a> {
 const SMALL_ENVIRONMENT: &str = "programs are started with PATH, HOME and a few other variables, and with what `env` names; \
                                  other variables of your environment have to be named there";
 
-/// Reads the servers of another program's file.
+/// Reads the servers of another program's file. An entry that leads to one of `boards`, the addresses of this
+/// Switchboard, is left out.
 pub fn import_servers(
     file_name: &str,
     text: &str,
     scope: ImportScope<'_>,
+    boards: &[Url],
 ) -> Result<Imported, Problems> {
     let source = Source::new(file_name, text);
     let lists = if std::path::Path::new(file_name).extension().is_some_and(|end| end == "toml") {
-        vec![(None, codex::servers(&source, text)?)]
+        vec![codex::servers(&source, text)?]
     } else {
-        json_lists(&source, text, scope)?
+        lists::json_lists(&source, text, scope)?
     };
     let mut imported = Imported { servers: Vec::new(), notes: Vec::new() };
-    let mut taken = HashSet::new();
-    let mut entries: HashMap<String, Json> = HashMap::new();
-    for (project, list) in lists {
-        for (written, entry) in list {
-            let mut notes = Vec::new();
-            // Projects often have the same server.
-            if project.is_some() && entries.get(&written) == Some(&entry) {
-                continue;
-            }
-            if entry::is_switchboard(&written, &entry) {
-                imported.notes.push(format!("{written}: left out: it is a Switchboard itself"));
-                continue;
-            }
-            if let Some(fields) = entry::convert(&entry, &mut notes) {
-                let name = free_name(&written, &taken);
-                if name != written {
-                    notes.push(format!("renamed to `{name}`"));
-                }
-                if let Some(project) = &project {
-                    notes.push(format!("taken from the project {project}"));
-                }
-                taken.insert(name.clone());
-                let tool_timeout =
-                    entry.get("tool_timeout").and_then(Json::as_str).map(str::to_owned);
-                let (written, project) = (written.clone(), project.clone());
-                let server = ImportedServer { name, written, project, tool_timeout, fields };
-                imported.servers.push(server);
-            }
-            imported.notes.extend(notes.into_iter().map(|note| format!("{written}: {note}")));
-            entries.insert(written, entry);
+    for ServerList { place, servers } in lists {
+        for (written, entry) in servers {
+            imported.add(&place, written, &entry, boards);
         }
     }
     if imported.servers.iter().any(ImportedServer::is_program) {
-        imported.notes.push(SMALL_ENVIRONMENT.into());
+        imported.notes.push(ImportNote::Programs(SMALL_ENVIRONMENT));
     }
     Ok(imported)
 }
 
-type ServerLists = Vec<(Option<String>, Map<String, Json>)>;
-
-/// The lists of a JSON file: the one for every project first, then those of projects.
-fn json_lists(
-    source: &Source<'_>,
-    text: &str,
-    scope: ImportScope<'_>,
-) -> Result<ServerLists, Problems> {
-    let json: Json = serde_json::from_str(&jsonc::to_json(text)).map_err(|error| {
-        let at = Extent::point(error.line(), error.column().max(1));
-        // The reason without its position, which the problem shows anyway.
-        let reason = error.to_string();
-        let reason = reason.split(" at line ").next().unwrap_or_default();
-        let problem = Problem::error(format!("not valid JSON: {reason}"));
-        Box::new(source.locate(&Origin::File(at), problem))
-    })?;
-    let start = Origin::File(Extent::point(1, 1));
-    let located = |problem: Refused| {
-        Problems::from(Box::new(Problem { place: Some(source.place(&start)), ..*problem }))
-    };
-    let of_projects: ServerLists = projects(&json)
-        .filter(|(project, _)| match scope {
-            ImportScope::Everything => true,
-            ImportScope::Project(wanted) => wanted == *project,
-            ImportScope::NoProject => false,
-        })
-        .map(|(project, list)| (Some(project.to_owned()), list.clone()))
-        .collect();
-    if let ImportScope::Project(wanted) = scope
-        && of_projects.is_empty()
-    {
-        let with_servers: Vec<_> = projects(&json).map(|(project, _)| project).collect();
-        let help = match with_servers.as_slice() {
-            [] => "the file has no servers of projects".to_owned(),
-            known => format!("projects with servers: {}", known.join(", ")),
+impl Imported {
+    fn add(&mut self, place: &ServerPlace, written: String, entry: &Json, boards: &[Url]) {
+        let label = label(&written, place.project.as_deref());
+        let mut texts = Vec::new();
+        let converted = if own_board::is_switchboard(&written, entry, boards) {
+            Err("it is a Switchboard itself".to_owned())
+        } else {
+            entry::convert(entry, &mut texts)
         };
-        let message = format!("the file has no servers of the project {wanted}");
-        return Err(located(Box::new(Problem::error(message).help(help))));
-    }
-    let mut lists = match find_list(&json) {
-        Ok(list) => vec![(None, list.clone())],
-        // A file may have servers of projects alone.
-        Err(_) if projects(&json).next().is_some() => Vec::new(),
-        Err(problem) => return Err(located(problem)),
-    };
-    lists.extend(of_projects);
-    Ok(lists)
-}
-
-/// The projects of a file of Claude Code that have servers.
-fn projects(json: &Json) -> impl Iterator<Item = (&str, &Map<String, Json>)> {
-    let projects = json.get("projects").and_then(Json::as_object).into_iter().flatten();
-    projects.filter_map(|(project, settings)| {
-        let list = settings.get("mcpServers")?.as_object()?;
-        (!list.is_empty()).then_some((project.as_str(), list))
-    })
-}
-
-/// The map of servers; VS Code's user settings have it one level down, in `mcp`.
-fn find_list(json: &Json) -> Result<&Map<String, Json>, Refused> {
-    let refuse = |message: String| {
-        Box::new(Problem::error(message).help(
-            "expected `{\"mcpServers\": {...}}` (Claude, Cursor, .mcp.json), `{\"servers\": {...}}` (VS Code), or a `.toml` file of Codex",
-        ))
-    };
-    let Json::Object(whole) = json else {
-        return Err(refuse("the file is not a JSON object".into()));
-    };
-    let nested = whole.get("mcp").and_then(Json::as_object);
-    let found = [Some(whole), nested]
-        .into_iter()
-        .flatten()
-        .find_map(|map| LIST_KEYS.iter().find_map(|key| map.get(*key).map(|list| (*key, list))));
-    match found {
-        Some((_, Json::Object(list))) => Ok(list),
-        Some((key, _)) => Err(refuse(format!("`{key}` is not an object of servers"))),
-        None => {
-            let near = whole.keys().find_map(|key| Some((key, nearest(key, LIST_KEYS)?)));
-            Err(refuse(match near {
-                Some((key, near)) => {
-                    format!("the file has no list of servers: `{key}` should be `{near}`")
-                }
-                None => "the file has no list of servers".into(),
-            }))
+        let fields = match converted {
+            Ok(fields) => fields,
+            Err(reason) => {
+                return self.notes.push(ImportNote::LeftOut { server: label, reason });
+            }
+        };
+        let tool_timeout = entry.get("tool_timeout").and_then(Json::as_str).map(str::to_owned);
+        // Projects often have the same server.
+        let wanted = content(&fields);
+        let same = self.servers.iter_mut().find(|server| {
+            server.written == written
+                && server.tool_timeout == tool_timeout
+                && content(&server.fields) == wanted
+        });
+        if let Some(same) = same {
+            return same.places.push(place.clone());
         }
+        let name = free_name(&written, &self.servers);
+        if name != written {
+            texts.push(format!("renamed to `{name}`"));
+        }
+        if place.project.is_some() {
+            texts.push("taken over for every client; there it is for this project alone".into());
+        }
+        self.notes.extend(texts.into_iter().map(|text| ImportNote::Changed {
+            name: name.clone(),
+            server: label.clone(),
+            text,
+        }));
+        let places = vec![place.clone()];
+        self.servers.push(ImportedServer { name, written, places, tool_timeout, fields });
     }
+}
+
+/// The fields as JSON, in which the order of variables and headers does not matter.
+fn content(fields: &[(String, Doc)]) -> Json {
+    Doc::Map(fields.to_vec()).to_json()
 }
 
 /// A valid name that nobody has yet.
-fn free_name(written: &str, taken: &HashSet<String>) -> String {
+fn free_name(written: &str, servers: &[ImportedServer]) -> String {
+    let taken: HashSet<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    unique_name(written, &taken)
+}
+
+fn unique_name(written: &str, taken: &HashSet<&str>) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let mapped: String = written.chars().map(allowed).collect();
     let words: Vec<_> = mapped.split('-').filter(|word| !word.is_empty()).collect();
@@ -277,7 +249,7 @@ fn free_name(written: &str, taken: &HashSet<String>) -> String {
         format!("{cut}-{number}")
     });
     let mut candidates = std::iter::once(base.clone()).chain(numbered);
-    candidates.find(|name| !taken.contains(name)).unwrap_or(base)
+    candidates.find(|name| !taken.contains(name.as_str())).unwrap_or(base)
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ pub(super) fn convert(text: &str, notes: &mut Vec<String>) -> String {
     out
 }
 
+/// Whether a converted text takes a part of itself from a variable. `$${` is written for the characters `${`.
+pub(super) fn has_reference(text: &str) -> bool {
+    text.replace("$${", "").contains("${")
+}
+
 fn reference_in_our_words(reference: &str, notes: &mut Vec<String>) -> String {
     if matches!(reference, "/" | "pathSeparator") {
         return "/".into();
@@ -83,6 +88,21 @@ fn push_once(notes: &mut Vec<String>, note: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_are_told_from_characters() {
+        let rows = [
+            ("${KEY}", true),
+            ("${KEY:-d}", true),
+            ("Token ${KEY}", true),
+            ("$${KEY", false),
+            ("$${a ${B}", true),
+            ("KEY", false),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(has_reference(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn placeholders_of_other_programs() {

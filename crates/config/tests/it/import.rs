@@ -49,8 +49,12 @@ const ENV: [(&str, &str); 3] =
     [("API_TOKEN", "t"), ("GITHUB_TOKEN", "t"), ("workspaceFolder", "/w")];
 
 fn import(text: &str) -> Imported {
-    import_servers("servers.json", text, ImportScope::Everything)
+    import_servers("servers.json", text, ImportScope::Everything, &[])
         .unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn notes(imported: &Imported) -> Vec<String> {
+    imported.notes.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn a_claude_file() {
 "#
     );
     insta::with_settings!({omit_expression => true}, {
-        insta::assert_snapshot!("claude_notes", imported.notes.join("\n"));
+        insta::assert_snapshot!("claude_notes", notes(&imported).join("\n"));
     });
     load_with(Some(&yaml), &ENV).unwrap();
     load_with(Some(&imported.to_yaml(Strict)), &ENV).unwrap();
@@ -120,7 +124,7 @@ fn a_vs_code_file() {
             .contains("bearer: ${GITHUB_TOKEN}\n        mode: strict\n        required: false\n")
     );
     assert_eq!(
-        imported.notes,
+        notes(&imported),
         [
             "github: set the variable GITHUB_TOKEN, which the editor used to ask for",
             "github: `envFile` is not read: put its variables below `env`",
@@ -145,7 +149,7 @@ fn a_file_that_is_something_else() {
     ]
     .iter()
     .map(|text| {
-        let imported = import_servers("servers.json", text, ImportScope::Everything);
+        let imported = import_servers("servers.json", text, ImportScope::Everything, &[]);
         imported.unwrap_err().to_string()
     })
     .collect();
@@ -172,7 +176,7 @@ fn merge(text: &str) -> String {
                 out.push('\n');
             }
             let lost: Vec<_> = rest.map(|line| format!("- {line}\n")).collect();
-            format!("{out}{}{}", lost.concat(), merged.notes.join("\n"))
+            format!("{out}{}{}", lost.concat(), merged.notes().join("\n"))
         }
     }
 }
@@ -250,7 +254,8 @@ fn nothing_new_changes_nothing() {
     let imported = import(r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     let merged = merge_into("mine.yaml", text, &imported, Dynamic).unwrap();
     assert_eq!(merged.text, text);
-    assert_eq!(merged.notes, ["a: left out, a server of this name is already there"]);
+    assert_eq!(merged.notes(), ["a: left out: a server of this name is already there"]);
+    assert_eq!(merged.added, Vec::<String>::new());
 }
 
 #[test]
@@ -274,18 +279,22 @@ env_http_headers = { "X-Key" = "WEB_KEY" }
 [mcp_servers.off]
 command = "x"
 enabled = false
-[mcp_servers.switchboard]
+[mcp_servers.board]
 url = "http://127.0.0.1:8420/mcp"
+[mcp_servers.needed]
+command = "x"
+required = true
 "#;
-    let imported = import_servers("config.toml", text, ImportScope::Everything).unwrap();
+    let boards = ["http://127.0.0.1:8420/mcp".parse().unwrap()];
+    let imported = import_servers("config.toml", text, ImportScope::Everything, &boards).unwrap();
     insta::with_settings!({omit_expression => true}, {
-        insta::assert_snapshot!("codex", format!("{}{}", imported.to_yaml(Dynamic), imported.notes.join("\n")));
+        insta::assert_snapshot!("codex", format!("{}{}", imported.to_yaml(Dynamic), notes(&imported).join("\n")));
     });
     let env = [("DOCS_TOKEN", "t"), ("WEB_TOKEN", "t"), ("WEB_KEY", "k")];
     load_with(Some(&imported.to_yaml(Dynamic)), &env).unwrap();
     let bad: Vec<_> = ["a = 1", "mcp_servers = 1", "[mcp_servers.x\ntoken = \"s3cret\""]
         .map(|text| {
-            import_servers("c.toml", text, ImportScope::Everything).unwrap_err().to_string()
+            import_servers("c.toml", text, ImportScope::Everything, &[]).unwrap_err().to_string()
         })
         .into();
     assert!(bad[0].contains("no table `mcp_servers`"), "{}", bad[0]);
@@ -297,10 +306,10 @@ url = "http://127.0.0.1:8420/mcp"
 fn servers_of_projects_are_taken_too_each_once() {
     #[track_caller]
     fn check(text: &str, scope: ImportScope<'_>, expected: &[(&str, Option<&str>)]) {
-        let imported = import_servers("claude.json", text, scope).unwrap();
+        let imported = import_servers("claude.json", text, scope, &[]).unwrap();
         let servers = imported.servers.iter();
         let found: Vec<_> =
-            servers.map(|server| (server.name.as_str(), server.project.as_deref())).collect();
+            servers.map(|server| (server.name.as_str(), server.project())).collect();
         assert_eq!(found, expected);
     }
     let text = r#"{"mcpServers": {"mine": {"command": "m"}}, "projects": {
@@ -313,7 +322,8 @@ fn servers_of_projects_are_taken_too_each_once() {
     check(text, ImportScope::NoProject, &[("mine", None)]);
     let only = r#"{"projects": {"/work/a": {"mcpServers": {"db": {"command": "d"}}}}}"#;
     check(only, ImportScope::Everything, &[("db", Some("/work/a"))]);
-    let unknown = import_servers("claude.json", text, ImportScope::Project("/work/c")).unwrap_err();
+    let unknown =
+        import_servers("claude.json", text, ImportScope::Project("/work/c"), &[]).unwrap_err();
     let message = unknown.to_string();
     assert!(message.contains("no servers of the project /work/c"), "{message}");
     assert!(message.contains("projects with servers: /work/a, /work/b"), "{message}");
@@ -333,7 +343,7 @@ fn commands_in_one_text_are_split_and_keys_in_plain_text_are_named() {
         yaml.contains("command: npx\n        args:\n          - \"-y\"\n          - foo\n"),
         "{yaml}"
     );
-    let notes = imported.notes.join("\n");
+    let notes = notes(&imported).join("\n");
     assert_eq!(
         notes,
         "one: `command` had arguments in it; they are below `args` of `npx`\n\
@@ -356,5 +366,117 @@ fn what_the_file_had_before_counts_as_taken_over_only_where_it_is_the_same() {
             "c": {"command": "z"}, "d": {"command": "w"}}}"#,
     );
     let merged = merge_into("mine.yaml", text, &imported, Dynamic).unwrap();
-    assert_eq!(merged.held, ["a", "c", "d"]);
+    assert_eq!(merged.added, ["d"]);
+    let present: Vec<_> =
+        merged.present.iter().map(|server| (server.name.as_str(), server.is_same)).collect();
+    assert_eq!(present, [("a", true), ("b", false), ("c", true)]);
+}
+
+#[test]
+fn odd_commands_and_references_are_understood_or_named() {
+    #[track_caller]
+    fn check(entry: &str, expected_yaml: &str, expected_notes: &[&str]) {
+        let imported = import(&format!("{{\"mcpServers\": {{\"a\": {entry}}}}}"));
+        let yaml = imported.to_yaml(Strict);
+        assert!(yaml.contains(expected_yaml), "{entry}: {yaml}");
+        let mut notes = notes(&imported);
+        notes.retain(|note| note.starts_with("a: "));
+        assert_eq!(notes, expected_notes, "{entry}");
+    }
+    let had_variables = "a: `command` had variables in it; they are below `env`";
+    let had_arguments = "a: `command` had arguments in it; they are below `args` of `npx`";
+    check(
+        r#"{"command": "FOO=1 npx x", "env": {"FOO": "0", "B": "2"}}"#,
+        "command: npx\n        args:\n          - x\n        env:\n          FOO: \"1\"\n          B: \"2\"\n",
+        &[had_variables, had_arguments],
+    );
+    check(
+        r#"{"command": "API_KEY=abc npx"}"#,
+        "command: npx\n        env:\n          API_KEY: abc\n",
+        &[
+            had_variables,
+            "a: the variable `API_KEY` below `env` holds its value in plain text; `${VAR}` or `file:` hide it",
+        ],
+    );
+    check(
+        r#"{"command": "npx 'open"}"#,
+        "command: \"npx 'open\"\n",
+        &[
+            "a: `command` has a quote that is not closed, so it is taken for the name of a program; write the program \
+           there and its arguments in `args`",
+        ],
+    );
+    check(
+        r#"{"command": ""}"#,
+        "mcps: []",
+        &["a: left out: `command` is empty; write the program there, such as `npx`"],
+    );
+    check(
+        r#"{"command": ["npx"]}"#,
+        "mcps: []",
+        &[
+            "a: left out: `command` is not a text; write the program there and its arguments in `args`",
+        ],
+    );
+    check(
+        r#"{"command": "FOO=1"}"#,
+        "mcps: []",
+        &[
+            "a: left out: `command` sets variables and names no program; write the program there and the variables in \
+           `env`",
+        ],
+    );
+    check(
+        r#"{"url": "http://h/mcp", "headers": {"X-Key": "${KEY:-d}", "Authorization": "Basic ${BASIC}"}}"#,
+        "X-Key: ${KEY:-d}\n",
+        &[],
+    );
+    check(
+        r#"{"command": "x", "required": true}"#,
+        "required: false\n",
+        &[
+            "a: `required` is true there and false here: set `required: true` if the board must not start without it",
+        ],
+    );
+}
+
+#[test]
+fn the_same_server_of_several_projects_is_taken_once() {
+    let text = r#"{"projects": {
+        "/a": {"mcpServers": {"pa": {"type": "stdio", "command": "p", "args": [], "env": {"A": "1", "B": "2"}}}},
+        "/b": {"mcpServers": {"pa": {"command": "p", "args": ["other"]}}},
+        "/c": {"mcpServers": {"pa": {"command": "p", "env": {"B": "2", "A": "1"}}}}}}"#;
+    let imported = import(text);
+    let found: Vec<_> = imported
+        .servers
+        .iter()
+        .map(|server| {
+            let projects = server.places.iter().map(|place| place.project.as_deref());
+            (server.name.as_str(), projects.map(Option::unwrap).collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(found, [("pa", vec!["/a", "/c"]), ("pa-2", vec!["/b"])]);
+    assert_eq!(
+        notes(&imported)[..3],
+        [
+            "pa (project /a): taken over for every client; there it is for this project alone",
+            "pa (project /b): renamed to `pa-2`",
+            "pa (project /b): taken over for every client; there it is for this project alone",
+        ]
+    );
+}
+
+#[test]
+fn a_server_that_is_not_kept_takes_its_notes_along() {
+    let mut imported = import(
+        r#"{"mcpServers": {"a": {"command": "npx x"}, "b": {"url": "http://h/?key=x"}, "off": {"disabled": true}}}"#,
+    );
+    imported.retain(|server| server.name == "b");
+    assert_eq!(
+        notes(&imported),
+        [
+            "b: `key` in the query of `url` holds its value in plain text; `${VAR}` hides it",
+            "off: left out: it is disabled there",
+        ]
+    );
 }

@@ -56,8 +56,8 @@ proptest! {
 
     #[test]
     fn any_import(text in "\\PC{0,60}|[a-z:{}\\[\\]\",/* \\n\\\\]{0,60}", file in mutated()) {
-        let _outcome = import_servers("x.json", &text, ImportScope::Everything);
-        let imported = import_servers("x.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#, ImportScope::Everything).unwrap();
+        let _outcome = import_servers("x.json", &text, ImportScope::Everything, &[]);
+        let imported = import_servers("x.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#, ImportScope::Everything, &[]).unwrap();
         if let Ok(merged) = merge_into("x.yaml", &file, &imported, AdmissionMode::Strict) {
             prop_assert!(merged.text.contains("new"));
         }

@@ -1,0 +1,55 @@
+//! `doctor --url`: what a running instance says about itself.
+
+use switchboard_api::{ServerView, ToolList};
+
+use super::Finding;
+use crate::failure::Failure;
+use crate::output::harmless;
+use crate::remote::Remote;
+
+/// Looks at the instance at this address. It needs the role `operator` where credentials are asked for.
+pub(super) async fn look_at_instance(url: &str) -> Result<Vec<Finding>, Failure> {
+    let remote = Remote::new(url)?;
+    let readiness = remote.readiness().await?;
+    let subject = format!("instance {}", remote.address());
+    let says = format!("{}, {} tools", readiness.status, readiness.tools);
+    let mut findings = vec![match readiness.status.as_str() {
+        "ready" => Finding::well(subject, says),
+        _ => Finding::warning(subject, says),
+    }];
+    if let Some(trouble) = readiness.store {
+        let says = format!("takes no writes for {} s: {}", trouble.seconds, trouble.reason);
+        findings.push(Finding::ill("store", says, None));
+    }
+    findings.extend(remote.servers().await?.servers.iter().map(about_server));
+    findings.extend(about_definitions(&remote.tools().await?));
+    Ok(findings)
+}
+
+fn about_server(server: &ServerView) -> Finding {
+    let subject = format!("server {} at {}", server.name, server.place);
+    if server.state == "ready" {
+        let era = server.era.as_deref().map(|era| format!(", {era} era")).unwrap_or_default();
+        return Finding::well(subject, format!("{} tools{era}", server.tools));
+    }
+    let why = server.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+    let says = harmless(&format!("{}{why}", server.state));
+    if server.required {
+        Finding::ill(subject, says, None)
+    } else {
+        Finding::warning(subject, says)
+    }
+}
+
+/// Tools that cannot be used, and tools that lists show in a repaired form.
+fn about_definitions(list: &ToolList) -> Vec<Finding> {
+    let quarantined = list.quarantined.iter().map(|it| {
+        let subject = format!("tool {}.{}", it.server, it.tool.as_deref().unwrap_or("(no name)"));
+        Finding::warning(harmless(&subject), harmless(&format!("quarantined: {}", it.reason)))
+    });
+    let repaired = list.tools.iter().filter(|tool| !tool.repairs.is_empty()).map(|tool| {
+        let says = format!("listed in a repaired form: {}", tool.repairs.join("; "));
+        Finding::warning(format!("tool {}", tool.name), harmless(&says))
+    });
+    quarantined.chain(repaired).collect()
+}
