@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use crate::credential::{self, Credential};
 use crate::jwt::Tokens;
 use crate::keys::{KeyHasher, KnownKeys};
-use crate::principal::Role;
 use crate::{AuthError, JwtOptions, Principal, Refusal};
+use switchboard_model::Role;
 
 /// What the gatekeeper accepts besides API keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

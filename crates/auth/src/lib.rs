@@ -23,5 +23,6 @@ pub use gatekeeper::{Gatekeeper, GatekeeperOptions};
 pub use jwks::JwksSource;
 pub use jwt::JwtOptions;
 pub use keys::{KEY_PREFIX, NewKey};
-pub use principal::{Principal, Role};
+pub use principal::Principal;
 pub use refusal::Refusal;
+pub use switchboard_model::Role;

@@ -1,6 +1,7 @@
 //! What one call costs in this process: resolve, check, slots, run, account. No network, no other process.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -58,10 +59,8 @@ async fn call(board: &Board) -> anyhow::Result<()> {
         check: None,
         tool: "sum_numbers".to_owned().into(),
         arguments: json!({"a": 1, "b": 2}),
-        face: Face::Cli,
-        caller: Caller::default(),
+        caller: Arc::new(Caller::local(Face::Cli)),
         requested: None,
-        session: None,
         progress: None,
     };
     board.call(request).await.result.map(drop).map_err(Into::into)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_api::{CallBody, CallView, Problem, ServerList, ToolList, ToolView};
 use switchboard_http::present;
-use switchboard_model::{AdmissionMode, Face, LocalToolChoice, Plan, ServerName};
+use switchboard_model::{AdmissionMode, LocalToolChoice, Plan, ServerName};
 use switchboard_runtime::{Board, CallRequest, ExposureRule, Memory};
 
 use crate::args::Globals;
@@ -100,10 +100,8 @@ impl Backend {
                     check: None,
                     tool: name.to_owned().into(),
                     arguments: body.arguments,
-                    face: Face::Cli,
-                    caller: local_caller(),
+                    caller: Arc::new(local_caller()),
                     requested: None,
-                    session: None,
                     progress: None,
                 };
                 let report = board.call(request).await;

@@ -26,7 +26,7 @@ pub(crate) const LOCAL_OWNER: &str = "local";
 
 /// Who makes the calls of a command that works without a server.
 pub(crate) fn local_caller() -> Caller {
-    Caller::of(LOCAL_OWNER.into())
+    Caller::local(Face::Cli)
 }
 
 /// Answers commands about sessions.
@@ -216,15 +216,9 @@ impl SessionBackend {
             }
             Self::Embedded(_, sessions, _) => {
                 let session = found(sessions, id).await?;
-                let called = session_call::call(
-                    sessions,
-                    &session,
-                    tool.to_owned(),
-                    body,
-                    Face::Cli,
-                    local_caller(),
-                )
-                .await;
+                let called =
+                    session_call::call(sessions, &session, tool.to_owned(), body, local_caller())
+                        .await;
                 called.map_err(Failure::from)
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{CanonicalName, ServerName};
+use switchboard_model::{Caller, CanonicalName, ServerName};
 use switchboard_protocol::Capabilities;
 use switchboard_sessions::{Reached, Session};
 use switchboard_view::{ListEra, Scope};
@@ -13,9 +13,7 @@ use crate::level::Level;
 /// Who asks, and what it can be asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
-    pub(crate) principal: Arc<str>,
-    /// The name that the client gives itself.
-    pub(crate) client_name: Option<Arc<str>>,
+    pub(crate) caller: Arc<Caller>,
     /// The legacy client; `None` in the modern era.
     pub(crate) client: Option<Arc<Client>>,
     /// Whose toolsets it sees, if anybody's.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use switchboard_model::JsonText;
+use switchboard_model::{ClientInfo, JsonText};
 use switchboard_protocol::{Capabilities, Members, notification};
 use switchboard_runtime::{Ear, RpcError};
 use switchboard_sessions::Session;
@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use crate::level::Level;
 use crate::relist::RelistHistory;
 use crate::seen_lists::{ListChanges, SeenLists, TOOLS_CHANGED};
-use switchboard_sessions::ClientInfo;
 
 /// Messages that wait for a slow reader before it loses its stream.
 const STREAM_QUEUE: usize = 64;

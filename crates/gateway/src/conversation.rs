@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{Caller, CanonicalName, Era, Face, ServerName};
+use switchboard_model::{Caller, CanonicalName, Era, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
     without_member,
@@ -65,6 +65,7 @@ fn pass(
     method: &'static str,
     name: Option<String>,
     mut params: String,
+    caller: &Caller,
     passing: Passing,
     events: Ear,
 ) -> Work {
@@ -86,7 +87,7 @@ fn pass(
         origin: passing.origin,
     };
     let client = ClientProfile {
-        session: passing.session,
+        session: caller.session.clone(),
         capabilities: ask.capabilities.clone(),
         ..passing.client
     };
@@ -170,35 +171,39 @@ impl Conversation {
             wants_progress: self.wishes.progress_token.is_some(),
             // Modern requests stand alone: two without an origin are never of the same one.
             origin: self.asker.client.as_ref().map(|client| client.id.clone()),
-            session: self.asker.session.as_ref().map(|session| session.id.clone()),
-            requested: None,
-            caller: Caller {
-                principal: Some(self.asker.principal.clone()),
-                client: self.asker.client_name.clone(),
-            },
         };
+        let caller = self.asker.caller.clone();
         self.work = Some(match self.job.clone() {
             Job::Call { tool, requested, arguments, reached } => {
                 let (scope, session) = (&self.asker.scope, self.asker.session.as_ref());
                 let check = self.gateway.service.check_for(scope, session, reached);
                 let call = RawCall {
-                    tool: choice(tool, passing.session.as_ref()),
+                    tool: choice(tool, caller.session.as_ref()),
                     arguments,
-                    face: Face::Mcp,
-                    passing: Passing { requested: Some(requested), ..passing },
+                    caller,
+                    requested: Some(requested),
+                    passing,
                     events: Some(events),
                     check: Some(check),
                 };
                 Box::pin(async move { Done::Call(board.call_raw(call).await.result) })
             }
             Job::Pass { server, method, name, params } => {
-                pass(board, server, method, name, params, passing, events)
+                pass(board, server, method, name, params, &caller, passing, events)
             }
             Job::Task { method, task } => {
                 let (server, params) = (task.tool.server().clone(), task_member(&task.id));
-                let (secret, session) = (self.secret_of(&task), passing.session.clone());
-                let said =
-                    pass(board.clone(), server, method, Some(task.id), params, passing, events);
+                let (secret, session) = (self.secret_of(&task), caller.session.clone());
+                let said = pass(
+                    board.clone(),
+                    server,
+                    method,
+                    Some(task.id),
+                    params,
+                    &caller,
+                    passing,
+                    events,
+                );
                 Box::pin(async move {
                     match said.await {
                         Done::Pass(Ok(said)) => {
@@ -419,14 +424,14 @@ impl Conversation {
 
     fn secret_of(&self, task: &Task) -> String {
         let seal = self.gateway.seal.get();
-        seal.map(|seal| seal.secret_of(&self.asker.principal, task)).unwrap_or_default()
+        seal.map(|seal| seal.secret_of(&self.asker.caller.principal, task)).unwrap_or_default()
     }
 
     /// By which id the client knows a task.
     fn shown_id(&self, task: &Task) -> String {
         // There is a seal in the modern era, and no other has tasks.
         let seal = self.gateway.seal.get();
-        seal.map(|seal| seal.close_task(&self.asker.principal, task)).unwrap_or_default()
+        seal.map(|seal| seal.close_task(&self.asker.caller.principal, task)).unwrap_or_default()
     }
 
     /// That nothing came of it.
@@ -443,7 +448,8 @@ impl Conversation {
         match (members.string("requestState"), self.gateway.seal.get()) {
             (Some(state), Some(seal)) => {
                 let now = jiff::Timestamp::now();
-                let sealed = quoted(&seal.close(&self.asker.principal, &self.job, &state, now));
+                let sealed =
+                    quoted(&seal.close(&self.asker.caller.principal, &self.job, &state, now));
                 let rest = without_member(result, "requestState");
                 with_members(&rest, &[("requestState", &sealed)])
             }

@@ -135,8 +135,9 @@ impl Gateway {
         if parts.is_empty() || parts.len() > MAX_BATCH {
             return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
         }
-        let answers =
-            parts.iter().map(|part| self.answer_alone(&client, part.get(), Some(&request.headers)));
+        let answers = parts.iter().map(|part| {
+            self.answer_alone(&client, &request.principal, part.get(), Some(&request.headers))
+        });
         let answers: Vec<String> =
             futures::future::join_all(answers).await.into_iter().flatten().collect();
         if answers.is_empty() {
@@ -149,6 +150,7 @@ impl Gateway {
     pub(crate) async fn answer_alone(
         self: &Arc<Self>,
         client: &Arc<Client>,
+        principal: &Principal,
         message: &str,
         headers: Option<&HeaderMap>,
     ) -> Option<String> {
@@ -175,7 +177,7 @@ impl Gateway {
         };
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
         let incoming = Incoming { method: &method, params, meta, headers };
-        let outcome = match self.respond(asker_of(client, false), incoming).await {
+        let outcome = match self.respond(asker_of(client, principal, false), incoming).await {
             Replying::Now(_, outcome) | Replying::Parked(outcome) => outcome,
             Replying::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),
             Replying::Talk(conversation) => {
@@ -226,7 +228,7 @@ impl Gateway {
                 return refuse(status, Some(id), code::INVALID_PARAMS, message);
             }
         };
-        let principal = &request.principal.id;
+        let principal = &request.principal;
         let asker = match self.modern_asker(principal, scope, endpoint, &meta, accepts.events).await
         {
             Ok(asker) => asker,
@@ -343,7 +345,7 @@ impl Gateway {
             return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
         };
         let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
-        let asker = asker_of(client, accepts.events);
+        let asker = asker_of(client, &request.principal, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         // Before the answer is made: what changes later is owed again.
         let owed = client.take_owed_before(method, accepts.events);

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_protocol::{LEGACY_VERSIONS, Members, negotiate_legacy, without_tasks};
+use switchboard_auth::Principal;
+use switchboard_model::{Caller, Face};
+use switchboard_protocol::{
+    LEGACY_VERSIONS, Members, negotiate_legacy, read_client_info, without_tasks,
+};
 use switchboard_sessions::{Session, SessionError, SessionKind, now_ms, random_text};
 use switchboard_store::StoredClient;
 use switchboard_view::Scope;
@@ -16,7 +20,6 @@ use crate::instructions::instructions;
 use crate::level::Level;
 use crate::methods;
 use crate::seen_lists::SeenLists;
-use switchboard_sessions::ClientInfo;
 
 /// What a client that comes back is going to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +86,7 @@ impl Gateway {
         });
         // Its era has no way to ask what has become of one.
         let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
-        let info = ClientInfo::read(params.get("clientInfo"));
+        let info = read_client_info(params.get("clientInfo"));
         let client =
             Client::new(id, owner.clone(), version, info, capabilities, scope, session, seen, None);
         match promise {
@@ -210,7 +213,7 @@ impl Gateway {
                 .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
         };
         let capabilities = state.get("capabilities")?.to_string().into();
-        let info = ClientInfo::read(state.get("clientInfo").map(Value::to_string).as_deref());
+        let info = read_client_info(state.get("clientInfo").map(Value::to_string).as_deref());
         let remembered = Some(remembered);
         Some(Client::new(id, owner, version, info, capabilities, scope, session, seen, remembered))
     }
@@ -240,10 +243,17 @@ pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
 }
 
 /// The asker of a legacy request.
-pub(crate) fn asker_of(client: &Arc<Client>, can_stream: bool) -> Asker {
+pub(crate) fn asker_of(client: &Arc<Client>, principal: &Principal, can_stream: bool) -> Asker {
+    let caller = Caller {
+        principal: principal.id.clone(),
+        role: principal.role,
+        owner: client.session.owner.clone(),
+        client: client.info.clone(),
+        session: Some(client.session.id.clone()),
+        face: Face::Mcp,
+    };
     Asker {
-        principal: client.owner.clone(),
-        client_name: client.info.name.clone(),
+        caller: Arc::new(caller),
         client: Some(client.clone()),
         session: Some(client.session.clone()),
         scope: client.scope.clone(),

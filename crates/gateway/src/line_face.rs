@@ -236,7 +236,9 @@ impl Peer {
                     return room.peer.refuse(None, code::INTERNAL_ERROR, message).await;
                 }
             }
-            let answers = parts.iter().map(|part| gateway.answer_alone(&client, part, None));
+            let answers = parts
+                .iter()
+                .map(|part| gateway.answer_alone(&client, &room.peer.principal, part, None));
             let answers = futures::future::join_all(answers).await;
             let answers: Vec<String> = answers.into_iter().flatten().collect();
             if !answers.is_empty() {
@@ -328,7 +330,7 @@ impl Peer {
         let Some(cancelled) = client.begin(id) else {
             return self.refuse(Some(id), code::INVALID_REQUEST, STILL_RUNNING).await;
         };
-        let asker = asker_of(&client, true);
+        let asker = asker_of(&client, &self.principal, true);
         let (id, method, params) = (id.to_owned(), method.to_owned(), params.to_owned());
         self.requests.spawn(async move {
             let answering = room.peer.answer(&id, asker, &method, &params, false);
@@ -356,8 +358,8 @@ impl Peer {
             return self.refuse(Some(id), code::INTERNAL_ERROR, TOO_MANY).await;
         };
         let scope = self.gateway.open_scope.clone();
-        let owner = &self.principal.id;
-        let asker = match self.gateway.modern_asker(owner, scope, None, &meta, true).await {
+        let asker = match self.gateway.modern_asker(&self.principal, scope, None, &meta, true).await
+        {
             Ok(asker) => asker,
             Err(error) => {
                 return self.refuse(Some(id), code::INTERNAL_ERROR, &error.to_string()).await;

@@ -195,7 +195,7 @@ impl Listeners {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let listener = Arc::new(Listener {
             id: id.to_owned(),
-            principal: asker.principal.clone(),
+            principal: asker.caller.principal.clone(),
             scope: asker.scope.clone(),
             session: asker.session.clone(),
             wanted: wanted.changes,
@@ -208,7 +208,8 @@ impl Listeners {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         {
             let mut open = self.open();
-            let own = open.values().filter(|other| other.principal == asker.principal).count();
+            let own =
+                open.values().filter(|other| other.principal == asker.caller.principal).count();
             if own >= MAX_PER_PRINCIPAL {
                 return None;
             }

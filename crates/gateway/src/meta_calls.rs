@@ -66,7 +66,7 @@ impl Gateway {
         let session = asker.session.as_ref()?;
         let history = match &asker.client {
             Some(client) => client.has_stream().then(|| client.relists.clone()),
-            None => self.listeners.relists_of(&asker.principal, session),
+            None => self.listeners.relists_of(&asker.caller.principal, session),
         };
         history.as_ref().and_then(Relist::expected)
     }

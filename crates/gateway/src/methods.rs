@@ -71,7 +71,7 @@ impl Gateway {
                     client.note_list();
                     client.relists.note_listed();
                 } else if let Some(session) = &asker.session {
-                    self.listeners.note_listed(&asker.principal, session);
+                    self.listeners.note_listed(&asker.caller.principal, session);
                 }
                 Replying::now(Outcome::Result(view.list(era).clone()))
             }
@@ -184,8 +184,9 @@ impl Gateway {
         };
         let state = request.params.string("requestState");
         if let Some(state) = state.as_ref().filter(|state| self.is_own_state(state)) {
-            let taken =
-                self.parked.take(state, &asker.principal, |parked| is_same(&parked.job, &job));
+            let taken = self
+                .parked
+                .take(state, &asker.caller.principal, |parked| is_same(&parked.job, &job));
             let Some(mut conversation) = taken else {
                 return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
             };
@@ -208,7 +209,7 @@ impl Gateway {
             if request.params.get("requestState").is_some() {
                 let now = jiff::Timestamp::now();
                 let opened =
-                    state.as_deref().and_then(|s| seal.open(&asker.principal, &job, s, now));
+                    state.as_deref().and_then(|s| seal.open(&asker.caller.principal, &job, s, now));
                 let Some(opened) = opened else {
                     return Replying::error(code::INVALID_PARAMS, FOREIGN_STATE);
                 };
@@ -318,7 +319,7 @@ impl Gateway {
         let seal = self.seal().await;
         let view = &self.service.view_of(&asker.scope, asker.session.as_ref()).view;
         let id = request.params.string("taskId");
-        let task = id.and_then(|id| seal.open_task(&asker.principal, &id));
+        let task = id.and_then(|id| seal.open_task(&asker.caller.principal, &id));
         // What policy hides by now is as if it had never been.
         let Some(task) = task.filter(|task| view.reaches_tool(&task.tool)) else {
             let message = "`taskId` names no task that you have here";

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use serde_json::json;
-use switchboard_model::StatelessState;
+use switchboard_auth::Principal;
+use switchboard_model::{Caller, Face, StatelessState};
 use switchboard_protocol::{
     Capabilities, ErrorBody, LEGACY_VERSIONS, Members, Meta, ModernFault, SUPPORTED_VERSIONS,
-    check_headers, check_version, code,
+    check_headers, check_version, code, read_client_info,
 };
 use switchboard_sessions::{Session, SessionError};
 use switchboard_view::Scope;
@@ -16,7 +17,6 @@ use crate::asker::Asker;
 use crate::gateway::Gateway;
 use crate::level::Level;
 use crate::outcome::Outcome;
-use switchboard_sessions::ClientInfo;
 
 /// Checks what every modern request must say, in the order in which clients are told.
 pub(crate) fn check<'a>(
@@ -58,7 +58,7 @@ impl Gateway {
     /// Who asks in the modern era. State belongs to a session endpoint, or to the credential where that is configured.
     pub(crate) async fn modern_asker(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         scope: Arc<Scope>,
         endpoint: Option<Arc<Session>>,
         meta: &Meta<'_>,
@@ -67,19 +67,22 @@ impl Gateway {
         let session = match endpoint {
             Some(session) => Some(session),
             None if self.shares_by_principal() => {
-                Some(Box::pin(self.sessions().for_principal(principal)).await?)
+                Some(Box::pin(self.sessions().for_principal(&principal.id)).await?)
             }
             None => None,
         };
         let capabilities = meta.capabilities.unwrap_or("{}");
-        let info = ClientInfo::read(meta.client_info);
+        let info = read_client_info(meta.client_info);
         if let Some(session) = &session {
             let version = meta.version.as_deref().unwrap_or_default();
             self.service.stateless_clients().note(session, &info, version);
         }
+        let mut caller = Caller { client: info, ..principal.caller(Face::Mcp) };
+        if let Some(session) = &session {
+            caller = caller.in_session(session.id.clone(), session.owner.clone());
+        }
         Ok(Asker {
-            principal: principal.clone(),
-            client_name: info.name,
+            caller: Arc::new(caller),
             client: None,
             session,
             scope,

@@ -29,7 +29,7 @@ impl Parked {
     }
 
     pub(crate) fn put(&self, state: String, conversation: Box<Conversation>) {
-        let principal = conversation.asker.principal.clone();
+        let principal = conversation.asker.caller.principal.clone();
         let mut all = self.all();
         let mut own: Vec<_> = all
             .iter()

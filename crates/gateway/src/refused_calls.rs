@@ -1,7 +1,7 @@
 //! Calls of MCP clients that are refused because the client sees no tool of that name, or has switched it off. They are
 //! recorded as every other call is.
 
-use switchboard_model::{CallError, CallErrorKind, Caller, Face};
+use switchboard_model::{CallError, CallErrorKind};
 use switchboard_runtime::RefusedCall;
 use switchboard_view::Entry;
 
@@ -26,12 +26,7 @@ impl Gateway {
             requested,
             tool: entry.map(|entry| &*entry.tool),
             arguments: arguments.unwrap_or("{}"),
-            face: Face::Mcp,
-            caller: Caller {
-                principal: Some(asker.principal.clone()),
-                client: asker.client_name.clone(),
-            },
-            session: asker.session.as_ref().map(|session| session.id.clone()),
+            caller: asker.caller.clone(),
             error: &error,
         };
         // Boxed, as everything that is larger than a call: each request has room for the largest.

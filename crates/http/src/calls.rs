@@ -1,5 +1,7 @@
 //! Calling tools, and what is left of calls.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
@@ -8,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use switchboard_api::{CallBody, CallView, RecordList};
 use switchboard_auth::{Principal, Role};
-use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Caller, Face};
+use switchboard_model::{CallError, CallErrorKind, CallId, CallOutcome, Face};
 use switchboard_runtime::{CallCheck, CallRequest, RefusedCall};
 use switchboard_sessions::recorded_session_ids;
 use switchboard_store::CallFilter;
@@ -75,7 +77,7 @@ pub(crate) async fn call(
     FromBody(body): FromBody<CallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let is_found = finds_tool(&sessions, &principal, &name).await;
-    let (face, caller) = (Face::Http, Caller::of(principal.id.clone()));
+    let caller = Arc::new(principal.caller(Face::Http));
     let is_client = principal.role < Role::Operator;
     // The board would name the nearest tools, also hidden ones: that is for operators.
     if is_client && !is_found {
@@ -84,9 +86,7 @@ pub(crate) async fn call(
             requested: &name,
             tool: None,
             arguments: &body.arguments.to_string(),
-            face,
             caller,
-            session: None,
             error: &error,
         };
         let id = board.record_refused(refused).await;
@@ -100,16 +100,7 @@ pub(crate) async fn call(
             is_permitted.then_some(()).ok_or_else(|| "the tool was taken away".into())
         })
     });
-    let request = CallRequest {
-        tool,
-        arguments,
-        face,
-        caller,
-        requested: None,
-        session: None,
-        progress: None,
-        check,
-    };
+    let request = CallRequest { tool, arguments, caller, requested: None, progress: None, check };
     let report = board.call(request).await;
     present::call(&report)
         .map(Json)

@@ -192,10 +192,10 @@ pub fn record(record: &CallRecord) -> RecordView {
     RecordView {
         id: record.id.to_string(),
         started_at: format!("{started:.3}"),
-        session: record.session.clone(),
+        session: record.session.as_deref().map(str::to_owned),
         face: record.face.as_str().into(),
-        principal: record.caller.principal.as_deref().map(str::to_owned),
-        client: record.caller.client.as_deref().map(str::to_owned),
+        principal: record.principal.as_deref().map(str::to_owned),
+        client: record.client.as_deref().map(str::to_owned),
         requested: record.requested.clone(),
         tool: record.tool.as_ref().map(ToString::to_string),
         revision: record.revision,

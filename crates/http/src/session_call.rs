@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_api::{CallView, Problem, SessionCallBody};
-use switchboard_model::{Caller, Face};
+use switchboard_model::Caller;
 use switchboard_render::{Provider, UnknownProvider};
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 
@@ -17,7 +17,6 @@ pub async fn call(
     session: &Arc<Session>,
     tool: String,
     body: SessionCallBody,
-    face: Face,
     caller: Caller,
 ) -> Result<CallView, Problem> {
     let arguments = match &body.provider {
@@ -25,7 +24,7 @@ pub async fn call(
             .map_err(|error| Problem::new("bad_request", 422, error.to_string()))?,
         None => body.arguments,
     };
-    let call = SessionCall { tool, arguments, face, caller, progress: None, seen: None };
+    let call = SessionCall { tool, arguments, caller, progress: None, seen: None };
     match sessions.call_in(session, call).await {
         SessionReply::Called(shown, report) => present::call(&report)
             .map(|call| CallView { tool: shown.to_string(), ..call })

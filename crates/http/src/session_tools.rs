@@ -7,7 +7,7 @@ use serde::Deserialize;
 use switchboard_api::{
     CallView, SessionCallBody, SessionChange, SessionTools, SessionToolsets, SessionView, Switch,
 };
-use switchboard_model::{Caller, Face};
+use switchboard_model::Face;
 use switchboard_sessions::SessionError;
 
 use crate::answers::{
@@ -185,8 +185,7 @@ pub(crate) async fn call(
     FromBody(body): FromBody<SessionCallBody>,
 ) -> Result<Json<CallView>, ProblemResponse> {
     let meant = asker.session(&id).await?;
-    let caller = Caller::of(meant.principal.clone());
-    let called =
-        session_call::call(&meant.sessions, &meant.session, tool, body, Face::Http, caller).await;
+    let caller = meant.principal.caller(Face::Http);
+    let called = session_call::call(&meant.sessions, &meant.session, tool, body, caller).await;
     called.map(Json).map_err(ProblemResponse)
 }

@@ -376,7 +376,7 @@ pub(crate) struct SessionPath {
     pub(crate) turns: Arc<Turns>,
     pub(crate) session: Arc<Session>,
     /// Who asks.
-    pub(crate) principal: Arc<str>,
+    pub(crate) principal: Principal,
 }
 
 /// Whom a request may mean something of.
@@ -410,7 +410,7 @@ impl Asker {
     /// The session of this id.
     pub(crate) async fn session(self, id: &str) -> Result<SessionPath, ProblemResponse> {
         let session = self.sessions.session(id, owner(&self.principal)).await?;
-        let principal = self.principal.id;
+        let principal = self.principal;
         Ok(SessionPath { sessions: self.sessions, turns: self.turns, session, principal })
     }
 }

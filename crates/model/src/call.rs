@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::CanonicalName;
+use crate::caller::Face;
 
 /// The id of a call, unique over all runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,28 +73,6 @@ impl ToolResult {
         }
         whole.insert("isError".into(), Value::Bool(self.is_error));
         Value::Object(whole)
-    }
-}
-
-/// Through which face a call came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Face {
-    Cli,
-    Http,
-    Mcp,
-    /// A model called it in a turn.
-    Turn,
-}
-
-impl Face {
-    /// The word that records show.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cli => "cli",
-            Self::Http => "http",
-            Self::Mcp => "mcp",
-            Self::Turn => "turn",
-        }
     }
 }
 
@@ -243,22 +222,6 @@ impl CallError {
     }
 }
 
-/// Who makes a call, as far as that is known where it comes in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The authenticated principal, such as `local` or `key:<id>`.
-    pub principal: Option<Arc<str>>,
-    /// The name that an MCP client gives itself. Nobody checks it.
-    pub client: Option<Arc<str>>,
-}
-
-impl Caller {
-    /// A principal that is not an MCP client.
-    pub fn of(principal: Arc<str>) -> Self {
-        Self { principal: Some(principal), client: None }
-    }
-}
-
 /// What stays of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
@@ -266,9 +229,12 @@ pub struct CallRecord {
     /// When it came in, in milliseconds since 1970.
     pub started_at_ms: i64,
     pub face: Face,
-    pub caller: Caller,
+    /// The principal that made it; none in records of earlier versions.
+    pub principal: Option<Arc<str>>,
+    /// The name that the MCP client gave itself.
+    pub client: Option<Arc<str>>,
     /// The session in which it was made.
-    pub session: Option<String>,
+    pub session: Option<Arc<str>>,
     /// The tool that it was resolved to.
     pub tool: Option<CanonicalName>,
     /// The name that the caller used.

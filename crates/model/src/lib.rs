@@ -6,6 +6,7 @@
 
 mod attached;
 mod call;
+mod caller;
 mod egress;
 mod gateway;
 mod json_text;
@@ -19,9 +20,9 @@ mod tool;
 
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, Face, Fault, Retry,
-    ToolResult,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Retry, ToolResult,
 };
+pub use caller::{Caller, ClientInfo, Face, Role};
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};
 pub use gateway::{
     DEFAULT_JWT_LEEWAY, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_SESSION_SERVERS, DEFAULT_MAX_SESSIONS,

@@ -3,6 +3,7 @@
 //! Nothing here knows a network, a clock or a session. A message is read as its members, each still text; what is
 //! not asked for is never parsed, and what is passed on is passed on byte for byte.
 
+mod client_info;
 pub mod code;
 mod depth;
 mod era;
@@ -16,6 +17,7 @@ mod result;
 mod unique;
 mod write;
 
+pub use client_info::read_client_info;
 pub use depth::{MAX_DEPTH, is_too_deep};
 pub use era::{
     EraClaim, LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSION, SUPPORTED_VERSIONS, claim,

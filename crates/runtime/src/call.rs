@@ -10,7 +10,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, Caller, CanonicalName, Face, ToolResult, render_duration,
+    CallError, CallErrorKind, CallId, Caller, CanonicalName, ToolResult, render_duration,
 };
 use switchboard_protocol::{Content, ResultHead, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
@@ -41,12 +41,9 @@ pub struct CallRequest {
     pub tool: ToolChoice,
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
-    pub face: Face,
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// The name that the caller used, where that is not the one of `tool`. For the record.
     pub requested: Option<Arc<str>>,
-    /// The session in which it is made.
-    pub session: Option<Arc<str>>,
     /// Where signs of life go. A listener that does not keep up misses some.
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What is checked again when the call has its slot, besides that the tool is still there.
@@ -86,7 +83,9 @@ pub struct RawCall {
     pub tool: ToolChoice,
     /// The text of a JSON object; `None` counts as an empty one.
     pub arguments: Option<String>,
-    pub face: Face,
+    pub caller: Arc<Caller>,
+    /// The name that the caller used, where that is not the one of `tool`. For the record.
+    pub requested: Option<Arc<str>>,
     pub passing: Passing,
     /// Where progress, log messages and questions of the server go.
     pub events: Option<Ear>,
@@ -152,12 +151,6 @@ pub struct Passing {
     pub wants_progress: bool,
     /// Who asks, for servers that cannot say whom their questions are for.
     pub origin: Option<Arc<str>>,
-    /// The name that the caller used, where that is not the one of the tool. For the record.
-    pub requested: Option<Arc<str>>,
-    /// The session in which it is made, for the record.
-    pub session: Option<Arc<str>>,
-    /// Who makes it, for the record.
-    pub caller: Caller,
     /// What decides over which connection of the server it goes.
     pub client: ClientProfile,
 }
@@ -250,14 +243,9 @@ impl Board {
         let call = RawCall {
             tool: request.tool,
             arguments: Some(arguments.to_string()),
-            face: request.face,
-            passing: Passing {
-                wants_progress: true,
-                requested: request.requested,
-                session: request.session,
-                caller: request.caller,
-                ..Passing::default()
-            },
+            caller: request.caller,
+            requested: request.requested,
+            passing: Passing { wants_progress: true, ..Passing::default() },
             events,
             check: request.check,
         };
@@ -287,10 +275,8 @@ impl Board {
         let published = self.published.load_full();
         let arguments = call.arguments.as_deref().unwrap_or("{}");
         let revision = published.catalog().revision();
-        let requested = call.passing.requested.as_deref().unwrap_or_else(|| call.tool.name());
-        let mut ledger = Ledger::open(self, requested, arguments, call.face, revision);
-        ledger.session.clone_from(&call.passing.session);
-        ledger.caller.clone_from(&call.passing.caller);
+        let requested = call.requested.as_deref().unwrap_or_else(|| call.tool.name());
+        let mut ledger = Ledger::open(self, requested, arguments, call.caller.clone(), revision);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
@@ -352,7 +338,7 @@ impl Board {
             };
             let mut passing = call.passing;
             let mut client = std::mem::take(&mut passing.client);
-            client.session.clone_from(&passing.session);
+            client.session.clone_from(&call.caller.session);
             client.capabilities.clone_from(&passing.capabilities);
             let ask = ask_for(compiled, tool, &text, &arguments, passing);
             run_upstream(server, tool, &client, ask, call.events).instrument(span).await?

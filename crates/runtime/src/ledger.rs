@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_model::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName,
 };
 use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
 use tokio::time::Instant;
@@ -56,9 +56,7 @@ pub(crate) struct Ledger<'a> {
     board: &'a Board,
     pub(crate) id: CallId,
     started_at_ms: i64,
-    face: Face,
-    pub(crate) caller: Caller,
-    pub(crate) session: Option<Arc<str>>,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) requested: String,
     revision: u64,
     argument_digest: String,
@@ -80,7 +78,7 @@ impl<'a> Ledger<'a> {
         board: &'a Board,
         requested: &str,
         arguments: &str,
-        face: Face,
+        caller: Arc<Caller>,
         revision: u64,
     ) -> Self {
         let digest = blake3::hash(arguments.as_bytes());
@@ -90,9 +88,7 @@ impl<'a> Ledger<'a> {
             board,
             id: CallId(id),
             started_at_ms: jiff::Timestamp::now().as_millisecond(),
-            face,
-            caller: Caller::default(),
-            session: None,
+            caller,
             requested: recorded_name(requested),
             revision,
             argument_digest: digest.to_hex().as_str().to_owned(),
@@ -107,10 +103,6 @@ impl<'a> Ledger<'a> {
             refused_arguments: None,
             is_closed: false,
         }
-    }
-
-    pub(crate) fn face(&self) -> Face {
-        self.face
     }
 
     pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
@@ -154,9 +146,10 @@ impl<'a> Ledger<'a> {
         let record = CallRecord {
             id: self.id.clone(),
             started_at_ms: self.started_at_ms,
-            face: self.face,
-            caller: std::mem::take(&mut self.caller),
-            session: self.session.as_deref().map(str::to_owned),
+            face: self.caller.face,
+            principal: Some(self.caller.principal.clone()),
+            client: self.caller.client.name.clone(),
+            session: self.caller.session.clone(),
             tool: self.tool.clone(),
             requested: std::mem::take(&mut self.requested),
             revision: self.revision,

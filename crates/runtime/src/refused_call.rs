@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_model::{CallError, CallId, Caller, Face};
+use switchboard_model::{CallError, CallId, Caller};
 use switchboard_registry::CatalogTool;
 
 use crate::board::Board;
@@ -17,10 +17,7 @@ pub struct RefusedCall<'a> {
     pub tool: Option<&'a CatalogTool>,
     /// The text of a JSON object; `null` counts as an empty one. Only a digest of it is kept.
     pub arguments: &'a str,
-    pub face: Face,
-    pub caller: Caller,
-    /// The session in which it was made.
-    pub session: Option<Arc<str>>,
+    pub caller: Arc<Caller>,
     /// What the caller is told.
     pub error: &'a CallError,
 }
@@ -30,12 +27,10 @@ impl Board {
     /// becomes no label of a metric: only a tool of the catalog is counted.
     pub async fn record_refused(&self, refused: RefusedCall<'_>) -> CallId {
         let published = self.published.load_full();
-        let RefusedCall { requested, tool, arguments, face, caller, session, error } = refused;
+        let RefusedCall { requested, tool, arguments, caller, error } = refused;
         let arguments = if arguments == "null" { "{}" } else { arguments };
         let revision = published.catalog().revision();
-        let mut ledger = Ledger::open(self, requested, arguments, face, revision);
-        ledger.caller = caller;
-        ledger.session = session;
+        let mut ledger = Ledger::open(self, requested, arguments, caller, revision);
         ledger.tool = tool.map(|tool| tool.name.clone());
         // The caller may have seen an earlier one, whose schema is not the one to compile.
         let now = |tool: &CatalogTool| {

@@ -46,7 +46,7 @@ impl Board {
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
         let result = typed(answer)?;
-        let owner = owner_of(ledger.session.as_deref(), ledger.face());
+        let owner = owner_of(ledger.caller.session.as_deref(), ledger.caller.face);
         let origin = Origin { handle: new_handle(), call: &ledger.id, owner: &owner };
         let kept = offload(&self.store, origin, &result, &answer.json, limit).await;
         let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_model::{CallError, CallId, Caller, CanonicalName, Face, ToolResult};
+use switchboard_model::{CallError, CallId, Caller, CanonicalName, ToolResult};
 use switchboard_runtime::{CachedView, CallReport, CallRequest, Progress, ToolChoice};
 use switchboard_view::{Entry, Found, ListEra, MetaTool, View, not_enabled, unknown_tool};
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ pub struct SessionCall {
     pub tool: String,
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
-    pub face: Face,
+    /// Who calls; the session is added.
     pub caller: Caller,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What the caller saw when it chose the tool, where that may be something else than what is there now.
@@ -117,10 +117,8 @@ impl SessionService {
         let request = CallRequest {
             tool: ToolChoice::from(&*entry.tool),
             arguments: call.arguments,
-            face: call.face,
-            caller: call.caller,
+            caller: Arc::new(call.caller.in_session(session.id.clone(), session.owner.clone())),
             requested: Some(requested),
-            session: Some(session.id.clone()),
             progress: call.progress,
             check: Some(self.check_for(&session.scope, Some(session), reached)),
         };

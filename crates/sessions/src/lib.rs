@@ -9,7 +9,6 @@
 mod call_check;
 mod calls;
 mod change;
-mod client_info;
 mod client_session;
 mod error;
 mod lifecycle;
@@ -28,7 +27,6 @@ mod write_queue;
 pub use call_check::Reached;
 pub use calls::{SessionCall, SessionReply};
 pub use change::Change;
-pub use client_info::ClientInfo;
 pub use client_session::recorded_session_ids;
 pub use error::SessionError;
 pub use lifecycle::ATTACH_WAIT;

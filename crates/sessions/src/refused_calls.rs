@@ -36,13 +36,13 @@ impl SessionService {
         message: String,
     ) -> (CallError, CallId) {
         let error = CallError::new(CallErrorKind::UnknownTool, message);
+        let caller = call.caller.clone();
+        let caller = caller.in_session(session.id.clone(), session.owner.clone());
         let refused = RefusedCall {
             requested: requested.name,
             tool: entry.map(|entry| &*entry.tool),
             arguments: &requested.arguments.to_string(),
-            face: call.face,
-            caller: call.caller.clone(),
-            session: Some(session.id.clone()),
+            caller: Arc::new(caller),
             error: &error,
         };
         let id = Box::pin(self.board.record_refused(refused)).await;

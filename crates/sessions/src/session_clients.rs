@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use switchboard_model::ClientInfo;
+use switchboard_protocol::read_client_info;
 use tokio::time::Instant;
 
-use crate::client_info::ClientInfo;
 use crate::error::SessionError;
 use crate::service::SessionService;
 use crate::session::{Session, SessionKind};
@@ -78,7 +79,7 @@ impl SessionService {
         for client in stored {
             let Some(session) = client.session else { continue };
             let state: Value = serde_json::from_str(&client.state).unwrap_or_default();
-            let info = ClientInfo::read(state.get("clientInfo").map(Value::to_string).as_deref());
+            let info = read_client_info(state.get("clientInfo").map(Value::to_string).as_deref());
             let version = state.get("version").and_then(Value::as_str).unwrap_or_default();
             let protocol_version = version.to_owned();
             clients.entry(session).or_default().push(SessionClient { info, protocol_version });

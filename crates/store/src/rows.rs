@@ -8,8 +8,8 @@ use sqlx::Row;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use switchboard_model::{
-    CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Era, Face, JsonText,
-    ServerName, ToolDescriptor,
+    CallErrorKind, CallId, CallOutcome, CallRecord, CanonicalName, Era, Face, JsonText, ServerName,
+    ToolDescriptor,
 };
 
 use crate::{StoredClient, StoredKey, StoredSession};
@@ -52,8 +52,8 @@ pub(crate) fn bind_call<'q>(insert: Insert<'q>, record: &'q CallRecord) -> Inser
         .bind(signed(record.result_bytes))
         .bind(record.result_handle.as_deref())
         .bind(record.session.as_deref())
-        .bind(record.caller.principal.as_deref())
-        .bind(record.caller.client.as_deref())
+        .bind(record.principal.as_deref())
+        .bind(record.client.as_deref())
 }
 
 /// A record from a row of `calls`.
@@ -78,8 +78,9 @@ pub(crate) fn call_from_row(row: &SqliteRow) -> Result<CallRecord, sqlx::Error> 
             .into_iter()
             .find(|known| known.as_str() == face)
             .ok_or_else(|| meaningless(format!("there is no face {face:?}")))?,
-        caller: Caller { principal: shared("principal")?, client: shared("client")? },
-        session: row.try_get("session")?,
+        principal: shared("principal")?,
+        client: shared("client")?,
+        session: shared("session")?,
         tool: canonical_name(row.try_get("server")?, row.try_get("tool")?)?,
         requested: row.try_get("requested")?,
         revision: unsigned(row.try_get("revision")?),

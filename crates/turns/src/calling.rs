@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_chat::{Block, Reply, ToolCall, ToolReturn, TurnEvent};
-use switchboard_model::{Caller, Face};
+use switchboard_model::{Caller, Face, Role};
 use switchboard_render::Rendering;
 use switchboard_runtime::CachedView;
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
@@ -49,8 +49,8 @@ pub(crate) async fn call(
         SessionCall {
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
-            face: Face::Turn,
-            caller: Caller::of(session.owner.clone()),
+            // A model has no more rights than any client.
+            caller: Caller::new(session.owner.clone(), Role::Client, Face::Turn),
             progress: Some(progress),
             seen: Some(seen),
         },

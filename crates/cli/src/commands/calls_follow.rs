@@ -105,7 +105,7 @@ fn end_ms(call: &RecordView) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_model::{CallOutcome, CallRecord, Caller, Face};
+    use switchboard_model::{CallOutcome, CallRecord, Face};
     use switchboard_store::Store;
 
     use super::*;
@@ -117,7 +117,8 @@ mod tests {
             id: CallId(id.into()),
             started_at_ms: START + start_ms,
             face: Face::Cli,
-            caller: Caller::default(),
+            principal: None,
+            client: None,
             session: None,
             tool: None,
             requested: id.into(),

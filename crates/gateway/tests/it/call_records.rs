@@ -60,10 +60,7 @@ async fn every_call_that_a_client_asks_for_leaves_a_record() {
     world.modern("tools/call", call, meta).await.result().await;
     let records = records(&world).await;
     assert_eq!(records.len(), 2 * rows.len() + 1);
-    assert_eq!(
-        (records[0].face, records[0].caller.client.as_deref()),
-        (Face::Mcp, Some("stateless"))
-    );
+    assert_eq!((records[0].face, records[0].client.as_deref()), (Face::Mcp, Some("stateless")));
     assert_eq!(records[0].message.as_deref(), Some("there is no tool 'shop__nope' here"));
 }
 
@@ -80,10 +77,9 @@ async fn a_call_in_a_session_that_is_refused_leaves_a_record() {
         ("shop.off", Some("shop.off"), "unknown_tool"),
     ];
     for (name, tool, outcome) in rows {
-        let (arguments, caller) = (Value::Null, Caller::of("local".into()));
-        let (tool_name, face) = (name.to_owned(), Face::Http);
-        let call =
-            SessionCall { tool: tool_name, arguments, face, caller, progress: None, seen: None };
+        let (arguments, caller) = (Value::Null, Caller::local(Face::Http));
+        let tool_name = name.to_owned();
+        let call = SessionCall { tool: tool_name, arguments, caller, progress: None, seen: None };
         let id = match world.sessions.call_in(&session, call).await {
             SessionReply::Called(_, report) => report.id,
             SessionReply::Refused(_, id) => id,

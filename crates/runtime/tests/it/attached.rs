@@ -1,11 +1,13 @@
 //! Servers that sessions bring: whose their tools are, where they may be, and how they come and go.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_model::{
-    AttachedServer, BUILT_IN_LIMITS, CallError, CallErrorKind, Face, HttpTransport, Secret,
+    AttachedServer, BUILT_IN_LIMITS, CallError, CallErrorKind, Caller, Face, HttpTransport, Secret,
     ServerName, ServerState,
 };
 use switchboard_runtime::{
@@ -72,7 +74,8 @@ async fn call_choice(board: &Board, tool: ToolChoice) -> RawReport {
         check: None,
         tool,
         arguments: Some(r#"{"n":1}"#.into()),
-        face: Face::Mcp,
+        caller: Arc::new(Caller::local(Face::Mcp)),
+        requested: None,
         passing: Passing::default(),
         events: None,
     };

@@ -1,11 +1,14 @@
 //! One call: its name, its arguments, its result, its record.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 use switchboard_model::{
-    CallError, CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult,
+    CallError, CallErrorKind, CallOutcome, Caller, ClientInfo, Face, Role, ToolDescriptor,
+    ToolResult,
 };
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools, RefusedCall};
 use switchboard_test_support::{Reply, Tool};
@@ -23,6 +26,12 @@ fn typed(name: &str) -> Tool {
         "required": ["id"],
         "additionalProperties": false,
     }))
+}
+
+/// A caller with a key, through an MCP client.
+fn inspector(face: Face) -> Caller {
+    let client = ClientInfo { name: Some("inspector".into()), version: Some("1".into()) };
+    Caller { client, ..Caller::new("key:1".into(), Role::Client, face) }
 }
 
 #[tokio::test]
@@ -83,9 +92,7 @@ async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
         requested,
         tool: None,
         arguments: r#"{"a":"s3cret"}"#,
-        face: Face::Mcp,
-        caller: Caller { principal: Some("key:1".into()), client: Some("inspector".into()) },
-        session: Some("work".into()),
+        caller: Arc::new(inspector(Face::Mcp).in_session("work".into(), "me".into())),
         error: &error,
     };
     let id = board.record_refused(refused("made_up")).await;
@@ -94,7 +101,7 @@ async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
     assert_eq!(record.outcome, CallOutcome::Failed(CallErrorKind::UnknownTool));
     assert_eq!(record.message.as_deref(), Some("there is no tool 'made_up' here"));
     assert_eq!((record.session.as_deref(), record.face), (Some("work"), Face::Mcp));
-    assert_eq!(record.caller.client.as_deref(), Some("inspector"));
+    assert_eq!(record.client.as_deref(), Some("inspector"));
     assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
     // A tool that the caller knows is counted by its name; what the caller wrote is not.
     let catalog = board.catalog();
@@ -194,8 +201,7 @@ async fn a_record_says_everything_about_its_call_but_the_arguments() {
     let report = board
         .call(switchboard_runtime::CallRequest {
             check: None,
-            face: Face::Http,
-            caller: Caller { principal: Some("key:1".into()), client: Some("inspector".into()) },
+            caller: Arc::new(inspector(Face::Http)),
             ..request("get", secret.clone())
         })
         .await;
@@ -206,8 +212,8 @@ async fn a_record_says_everything_about_its_call_but_the_arguments() {
     let refused = kept.iter().find(|record| record.id == failed.id).unwrap();
     assert_eq!((refused.outcome, refused.message.as_deref()), (CallOutcome::ToolError, Some("no")));
     assert_eq!(first.face, Face::Http);
-    assert_eq!(first.caller.principal.as_deref(), Some("key:1"));
-    assert_eq!(first.caller.client.as_deref(), Some("inspector"));
+    assert_eq!(first.principal.as_deref(), Some("key:1"));
+    assert_eq!(first.client.as_deref(), Some("inspector"));
     assert_eq!(first.tool.as_ref().unwrap().as_str(), "crm.get");
     assert_eq!((first.requested.as_str(), first.outcome), ("get", CallOutcome::Ok));
     assert_eq!(first.revision, revision(&board));

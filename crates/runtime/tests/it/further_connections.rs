@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::Value;
-use switchboard_model::{Era, Face};
+use switchboard_model::{Caller, Era, Face};
 use switchboard_runtime::{Board, ClientProfile, Passing, RawCall};
 use switchboard_test_support::peers::stdio_peer;
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
@@ -19,12 +19,13 @@ async fn call(
     session: Option<&str>,
     client: ClientProfile,
 ) -> String {
-    let session = session.map(Arc::from);
+    let caller = Caller { session: session.map(Arc::from), ..Caller::local(Face::Mcp) };
     let call = RawCall {
         tool: tool.to_owned().into(),
         arguments: None,
-        face: Face::Mcp,
-        passing: Passing { session, client, ..Passing::default() },
+        caller: Arc::new(caller),
+        requested: None,
+        passing: Passing { client, ..Passing::default() },
         events: None,
         check: None,
     };

@@ -133,10 +133,8 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         check: None,
         tool: tool.to_owned().into(),
         arguments,
-        face: Face::Cli,
-        caller: Caller::default(),
+        caller: Arc::new(Caller::local(Face::Cli)),
         requested: None,
-        session: None,
         progress: None,
     }
 }

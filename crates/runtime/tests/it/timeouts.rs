@@ -1,12 +1,14 @@
 //! Which clock runs out, what the error says, and what the server hears of it.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use switchboard_model::{CallErrorKind, CallOutcome, Face, ToolDescriptor, ToolResult};
+use switchboard_model::{CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult};
 use switchboard_runtime::{
     Board, BoardOptions, CallRequest, LocalTool, LocalTools, Passing, RawCall, RawReport,
     ToolChoice,
@@ -45,7 +47,8 @@ async fn call_quietly(board: &Board, tool: &str) -> RawReport {
     let call = RawCall {
         tool: ToolChoice::Named(tool.to_owned()),
         arguments: None,
-        face: Face::Mcp,
+        caller: Arc::new(Caller::local(Face::Mcp)),
+        requested: None,
         passing: Passing::default(),
         events: None,
         check: None,

@@ -17,7 +17,7 @@ mod sessions;
 
 use std::time::Duration;
 
-use switchboard_model::{CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face, ServerName};
+use switchboard_model::{CallId, CallOutcome, CallRecord, CanonicalName, Face, ServerName};
 use switchboard_store::{NewResult, ResultBounds};
 
 const NO_BOUNDS: ResultBounds =
@@ -38,7 +38,8 @@ fn record(n: i64) -> CallRecord {
         id: CallId(format!("0190-{n:012}")),
         started_at_ms: 1_700_000_000_000 + n,
         face: Face::Http,
-        caller: Caller { principal: Some("local".into()), client: Some("inspector".into()) },
+        principal: Some("local".into()),
+        client: Some("inspector".into()),
         session: Some("work".into()),
         tool: Some(CanonicalName::new(&ServerName::new("crm"), "find.one")),
         requested: "find.one".into(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use switchboard_model::{
-    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, Caller, CanonicalName, Face, JsonText,
+    CallErrorKind as Kind, CallId, CallOutcome, CallRecord, CanonicalName, Face, JsonText,
     ServerName, ToolDescriptor,
 };
 use switchboard_store::{CallFilter, Store};
@@ -67,11 +67,9 @@ fn call() -> impl Strategy<Value = CallRecord> {
                 id: CallId(id),
                 started_at_ms,
                 face,
-                caller: Caller {
-                    principal: principal.map(Into::into),
-                    client: client.map(Into::into),
-                },
-                session,
+                principal: principal.map(Into::into),
+                client: client.map(Into::into),
+                session: session.map(Into::into),
                 tool,
                 requested,
                 revision,
