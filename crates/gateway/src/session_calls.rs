@@ -47,15 +47,14 @@ impl Gateway {
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
-        let look = match call.seen {
+        let look = if call.seen.is_some() {
             // A model calls what it was shown; what came since is not meant.
-            Some(_) => self.sessions().look(session),
-            None => {
-                let is_known = |view: &View| {
-                    is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
-                };
-                self.look_for_tool(&session.scope, Some(session), &call.tool, is_known).await
-            }
+            self.sessions().look(session)
+        } else {
+            let is_known = |view: &View| {
+                is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
+            };
+            self.look_for_tool(&session.scope, Some(session), &call.tool, is_known).await
         };
         let view = &look.view;
         if let Some(seen) = &call.seen {

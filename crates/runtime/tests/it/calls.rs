@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 use switchboard_model::{
-    CallError, CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult,
+    CallError, CallErrorKind, CallOutcome, Caller, CanonicalName, Face, ToolDescriptor, ToolResult,
 };
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools, RefusedCall};
 use switchboard_test_support::{Reply, Tool};
@@ -101,7 +101,7 @@ async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
     let get = Some(&**catalog.resolve("crm.get").unwrap());
     board.record_refused(RefusedCall { tool: get, ..refused("crm__get") }).await;
     let record = records(&board, 2).await.swap_remove(0);
-    assert_eq!(record.tool.as_ref().map(|tool| tool.as_str()), Some("crm.get"));
+    assert_eq!(record.tool.as_ref().map(CanonicalName::as_str), Some("crm.get"));
     let page = metrics.render();
     assert!(page.contains(r#"server="crm",tool="get",outcome="unknown_tool""#), "{page}");
     assert!(!page.contains("made_up") && !page.contains("crm__get"), "{page}");
