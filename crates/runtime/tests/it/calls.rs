@@ -66,8 +66,7 @@ async fn the_record_of_refused_arguments_names_the_argument_and_the_rule_but_no_
     for (at, (arguments, told)) in rows.into_iter().enumerate() {
         failure(&board, "get", arguments).await;
         let record = records(&board, at + 1).await.swap_remove(0);
-        let expected = format!("the arguments of tool 'get' of MCP server 'crm' {told}");
-        assert_eq!(record.message, Some(expected));
+        assert_eq!(record.message, Some(format!("the arguments {told}")));
         assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
     }
     end(&board).await;
