@@ -47,7 +47,8 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     let one = tools.get(tools.len() / 2).context("no tools")?.clone();
     let fewer = tools.iter().filter(|tool| !Arc::ptr_eq(tool, &one)).cloned().collect();
     let start = Instant::now();
-    sessions.set_stage(stage(fewer));
+    sessions.replace_stage(stage(fewer));
+    sessions.look_again();
     let stepped = start.elapsed();
     anyhow::ensure!(kept.iter().all(|session| session.revision() == 2), "a session took no step");
     sessions.keeper.flush().await;
