@@ -102,9 +102,14 @@ pub(crate) async fn call(
     });
     let request = CallRequest { tool, arguments, caller, requested: None, progress: None, check };
     let report = board.call(request).await;
-    present::call(&report)
-        .map(Json)
-        .map_err(|error| ProblemResponse::of_call(error, Some(&report.id)))
+    present::call(&report).map(Json).map_err(|error| {
+        let mut problem = ProblemResponse::of_call(error, Some(&report.id));
+        // A tool that was removed a moment ago: the nearest names may be hidden ones.
+        if is_client && error.kind == CallErrorKind::UnknownTool {
+            problem.0.hint = None;
+        }
+        problem
+    })
 }
 
 /// Which records to show.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind};
 use switchboard_protocol::read_unique;
 use switchboard_registry::CatalogTool;
-use switchboard_schema::kind_of;
+use switchboard_schema::{Complaint, kind_of};
 
 use crate::call_errors::described;
 use crate::snapshot::CompiledTool;
@@ -14,7 +14,8 @@ use crate::snapshot::CompiledTool;
 pub(crate) struct RefusedArguments {
     /// What the caller is told; may quote arguments.
     pub(crate) error: CallError,
-    /// What a record keeps of it: which argument, and which rule of the schema. Values of arguments may be secrets.
+    /// What a record, which has the tool, keeps of it: which argument, and which rule of the schema. Values of arguments
+    /// may be secrets.
     pub(crate) recorded: String,
 }
 
@@ -27,9 +28,9 @@ pub(crate) fn check_arguments(
 ) -> Result<Map<String, Value>, RefusedArguments> {
     // Nothing that is said of arguments which are no object, or no JSON, quotes them.
     let invalid = |reason: String| {
-        let recorded = format!("the arguments of {} {reason}", described(tool));
-        let error = CallError::new(CallErrorKind::InvalidArguments, &*recorded);
-        Err(RefusedArguments { error, recorded })
+        let message = format!("the arguments of {} {reason}", described(tool));
+        let error = CallError::new(CallErrorKind::InvalidArguments, message);
+        Err(RefusedArguments { error, recorded: format!("the arguments {reason}") })
     };
     let arguments = match read_unique(text) {
         Ok(arguments) => arguments,
@@ -67,11 +68,11 @@ fn check_object(
         if members.len() == before { Err(complaints) } else { checker.check(&kept) }
     };
     checker.check(arguments).or_else(without_nulls).map_err(|complaints| {
-        let told = |texts: Vec<String>| {
-            format!("the arguments of {} do not fit: {}", described(tool), texts.join("; "))
-        };
-        let recorded = told(complaints.iter().map(|it| it.masked().to_owned()).collect());
-        let message = told(complaints.iter().map(ToString::to_string).collect());
+        let masked: Vec<_> = complaints.iter().map(Complaint::masked).collect();
+        let recorded = format!("the arguments do not fit: {}", masked.join("; "));
+        let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        let message =
+            format!("the arguments of {} do not fit: {}", described(tool), complaints.join("; "));
         let error = CallError::new(CallErrorKind::InvalidArguments, message);
         let error = match tool.owner {
             None => {

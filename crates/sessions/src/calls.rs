@@ -47,15 +47,14 @@ impl SessionService {
         session: &Arc<Session>,
         call: SessionCall,
     ) -> SessionReply {
-        let cached = match call.seen {
+        let cached = if call.seen.is_some() {
             // A model calls what it was shown; what came since is not meant.
-            Some(_) => self.sessions.view_of(session),
-            None => {
-                let is_known = |view: &View| {
-                    is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
-                };
-                self.view_with(&session.scope, Some(session), &call.tool, is_known).await
-            }
+            self.sessions.view_of(session)
+        } else {
+            let is_known = |view: &View| {
+                is_listed(view, &call.tool) || written_by_people(view, &call.tool).is_some()
+            };
+            self.view_with(&session.scope, Some(session), &call.tool, is_known).await
         };
         let view = &cached.view;
         if let Some(seen) = &call.seen {

@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 use switchboard_model::{
-    CallError, CallErrorKind, CallOutcome, Caller, ClientInfo, Face, Role, ToolDescriptor,
-    ToolResult,
+    CallError, CallErrorKind, CallOutcome, Caller, CanonicalName, ClientInfo, Face, Role,
+    ToolDescriptor, ToolResult,
 };
 use switchboard_runtime::{Board, BoardOptions, LocalTool, LocalTools, RefusedCall};
 use switchboard_test_support::{Reply, Tool};
@@ -75,8 +75,7 @@ async fn the_record_of_refused_arguments_names_the_argument_and_the_rule_but_no_
     for (at, (arguments, told)) in rows.into_iter().enumerate() {
         failure(&board, "get", arguments).await;
         let record = records(&board, at + 1).await.swap_remove(0);
-        let expected = format!("the arguments of tool 'get' of MCP server 'crm' {told}");
-        assert_eq!(record.message, Some(expected));
+        assert_eq!(record.message, Some(format!("the arguments {told}")));
         assert!(!format!("{record:?}").contains("s3cret"), "{record:?}");
     }
     end(&board).await;
@@ -108,7 +107,7 @@ async fn a_call_that_a_face_refuses_leaves_a_record_and_no_label() {
     let get = Some(&**catalog.resolve("crm.get").unwrap());
     board.record_refused(RefusedCall { tool: get, ..refused("crm__get") }).await;
     let record = records(&board, 2).await.swap_remove(0);
-    assert_eq!(record.tool.as_ref().map(|tool| tool.as_str()), Some("crm.get"));
+    assert_eq!(record.tool.as_ref().map(CanonicalName::as_str), Some("crm.get"));
     let page = metrics.render();
     assert!(page.contains(r#"server="crm",tool="get",outcome="unknown_tool""#), "{page}");
     assert!(!page.contains("made_up") && !page.contains("crm__get"), "{page}");
