@@ -62,7 +62,7 @@ impl<'a> Reading<'a> {
     fn without(&self, secret: &[u8]) -> Option<String> {
         let mut redacted = String::new();
         let (mut searched, mut copied) = (0, 0);
-        while let Some((start, end)) = self.next(secret, searched) {
+        while let Some((start, end)) = self.find(secret, searched) {
             let from = self.text.floor_char_boundary(self.start(start)).max(copied);
             redacted.push_str(self.text.get(copied..from)?);
             redacted.push_str(REDACTED);
@@ -73,7 +73,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The next occurrence: the whole secret, or the beginning of it at the end of the text.
-    fn next(&self, secret: &[u8], from: usize) -> Option<(usize, usize)> {
+    fn find(&self, secret: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = self.bytes.get(from..)?;
         if let Some(at) = rest.windows(secret.len()).position(|window| window == secret) {
             return Some((from + at, from + at + secret.len()));

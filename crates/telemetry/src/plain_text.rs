@@ -1,8 +1,6 @@
 //! Text of servers and callers as a terminal or a log line may show it: what could steer a terminal is written as an
 //! escape, so that it can be seen.
 
-use std::fmt::Write as _;
-
 /// Whether a character moves the cursor, changes colours or the direction of writing, or breaks a line.
 fn steers(c: char) -> bool {
     c.is_control()
@@ -33,8 +31,7 @@ fn escaped(text: &str, line_break: &str, tab: &str) -> String {
         match c {
             '\n' => shown.push_str(line_break),
             '\t' => shown.push_str(tab),
-            // A `String` takes everything.
-            c if steers(c) => _ = write!(shown, "{}", c.escape_unicode()),
+            c if steers(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }

@@ -171,7 +171,7 @@ fn show(call: &CallView, output: Output) {
                 has_text = true;
                 output.foreign(text);
             }
-            None => output.data(&block.to_string()),
+            None => output.foreign(&block.to_string()),
         }
     }
     if let Some(structured) = call.result.get("structuredContent").filter(|_| !has_text) {

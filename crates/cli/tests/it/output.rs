@@ -444,9 +444,14 @@ fn a_start_that_fails_is_a_line_of_a_json_log() {
 #[tokio::test]
 async fn no_server_steers_a_terminal_or_forges_a_line() {
     let name = "turned\u{202e}tool";
+    let block = json!({"type": "resource_link", "uri": "a://b", "name": "b\u{202e}"});
     let upstream = ScriptedServer::builder()
         .server_name("up\u{1b}[2J\nforged: line")
-        .tools([Tool::echo(name).description("red \u{1b}[31m\u{202e}\u{9b}")])
+        .tools([
+            Tool::echo(name).description("red \u{1b}[31m\u{202e}\u{9b}"),
+            Tool::new("fails").replies(Reply::RpcError { code: 1, message: "a\u{1b}[31m".into() }),
+            Tool::new("shows").replies(Reply::Result(json!({"content": [block]}))),
+        ])
         .start()
         .await;
     let words = r"printf '\033[31mred\nforged: line\n\342\200\256turned\n' >&2";
@@ -472,10 +477,13 @@ async fn no_server_steers_a_terminal_or_forges_a_line() {
         (&["doctor"], 0),
         (&["tool", "list"], 0),
         (&["tool", "show", &tool], 0),
+        (&["tool", "call", "up.fails"], 3),
     ] {
         let said = home.run(&[command, &["-vvv"]].concat()).expect(code);
         check(&command.join(" "), &said.all());
     }
+    let piped = home.run(&["tool", "call", "up.shows"]).expect(0);
+    assert_eq!(piped.json(), block, "what a program reads stays JSON");
     // A start that fails.
     let dead = child("dead", "exit 1").replace("required: false", "required: true");
     let failing = Home::new(yaml(&[], &[dead]));
