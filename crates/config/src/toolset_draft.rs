@@ -122,11 +122,11 @@ impl ToolsetDraft {
         let by_verb = Grouping::by(&left, first_word);
         // Beside groups of the server's own, also one more set says something.
         if by_subject.tells_apart() || !draft.sets.is_empty() {
-            draft.add_groups(server, by_subject, &names, |it| {
+            draft.add_groups(server, &by_subject, &names, |it| {
                 format!("Tools of {server} about {it}")
             });
         } else if by_verb.tells_apart() {
-            draft.add_groups(server, by_verb, &names, |it| format!("Tools of {server} that {it}"));
+            draft.add_groups(server, &by_verb, &names, |it| format!("Tools of {server} that {it}"));
         } else if has_both {
             let writes: Vec<_> = left.into_iter().filter(|name| !reads.contains(name)).collect();
             let about = format!("Tools of {server} that may change something");
@@ -149,7 +149,7 @@ impl ToolsetDraft {
     fn add_groups(
         &mut self,
         server: &str,
-        grouping: Grouping<'_>,
+        grouping: &Grouping<'_>,
         all: &[&str],
         description: impl Fn(&str) -> String,
     ) {
@@ -192,8 +192,8 @@ impl ToolsetDraft {
         let toolsets = Doc::Map(vec![("toolsets".into(), Doc::List(sets.collect()))]);
         let yaml = Doc::Map(vec![("switchboard".into(), toolsets)]).to_yaml();
         let Some(comment) = &self.comment else { return yaml };
-        let comment: String = comment.lines().map(|line| format!("    # {line}\n")).collect();
-        yaml.replacen("  toolsets:\n", &format!("  toolsets:\n{comment}"), 1)
+        let lines: Vec<_> = comment.lines().map(|line| format!("    # {line}\n")).collect();
+        yaml.replacen("  toolsets:\n", &format!("  toolsets:\n{}", lines.concat()), 1)
     }
 }
 

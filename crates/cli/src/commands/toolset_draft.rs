@@ -42,10 +42,13 @@ pub(crate) async fn run(
             output.note(&format!("note: {note}"));
         }
         output.document(&draft.to_yaml());
-        output.note(&format!(
-            "Paste it into the configuration and edit it; `toolset: none` at the server `{}` hides its own set.",
-            wanted.server
-        ));
+        output.note(&match &draft.comment {
+            Some(_) => "Edit it, and paste it into the configuration.".to_owned(),
+            None => format!(
+                "Paste it into the configuration and edit it; `toolset: none` at the server `{}` hides its own set.",
+                wanted.server
+            ),
+        });
     }
     Ok(ExitCode::SUCCESS)
 }

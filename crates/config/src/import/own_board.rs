@@ -111,24 +111,24 @@ mod tests {
     #[test]
     fn an_entry_that_leads_to_a_board_is_known_by_its_program_or_its_address() {
         #[track_caller]
-        fn check(name: &str, entry: Json, expected: bool) {
+        fn check(name: &str, entry: &Json, expected: bool) {
             let boards = ["http://127.0.0.1:8420/mcp", "https://tools.example.com/ai/mcp"]
                 .map(|url| url.parse().unwrap());
-            assert_eq!(is_switchboard(name, &entry, &boards), expected, "{name}: {entry}");
+            assert_eq!(is_switchboard(name, entry, &boards), expected, "{name}: {entry}");
         }
         let program = |command: &str, args: &[&str]| json!({"command": command, "args": args});
-        check("x", program("/usr/bin/switchboard", &["--config", "x", "stdio"]), true);
-        check("x", program(r"C:\bin\switchboard.exe", &["stdio"]), true);
-        check("x", json!({"command": "switchboard stdio"}), true);
-        check("x", json!({"command": "RUST_LOG=1 /opt/switchboard --url http://h stdio"}), true);
-        check("x", program("env", &["A=1", "switchboard", "stdio"]), true);
-        check("x", program("sh", &["-c", "cd /srv && exec switchboard stdio"]), true);
-        check("x", program("switchboard", &["connect", "codex"]), true);
-        check("x", program("switchboard", &["demo-server", "--stdio"]), false);
-        check("x", program("npx", &["server", "/home/me/switchboard", "stdio"]), false);
-        check("x", program("sh", &["-c", "exec my-server stdio"]), false);
-        check("x", program("npx", &["-y", "mcp-remote", "http://localhost:8420/mcp"]), true);
-        check("x", program("npx", &["-y", "mcp-remote", "http://localhost:9000/mcp"]), false);
+        check("x", &program("/usr/bin/switchboard", &["--config", "x", "stdio"]), true);
+        check("x", &program(r"C:\bin\switchboard.exe", &["stdio"]), true);
+        check("x", &json!({"command": "switchboard stdio"}), true);
+        check("x", &json!({"command": "RUST_LOG=1 /opt/switchboard --url http://h stdio"}), true);
+        check("x", &program("env", &["A=1", "switchboard", "stdio"]), true);
+        check("x", &program("sh", &["-c", "cd /srv && exec switchboard stdio"]), true);
+        check("x", &program("switchboard", &["connect", "codex"]), true);
+        check("x", &program("switchboard", &["demo-server", "--stdio"]), false);
+        check("x", &program("npx", &["server", "/home/me/switchboard", "stdio"]), false);
+        check("x", &program("sh", &["-c", "exec my-server stdio"]), false);
+        check("x", &program("npx", &["-y", "mcp-remote", "http://localhost:8420/mcp"]), true);
+        check("x", &program("npx", &["-y", "mcp-remote", "http://localhost:9000/mcp"]), false);
         for (url, expected) in [
             ("http://127.0.0.1:8420/mcp", true),
             ("http://localhost:8420/mcp/", true),
@@ -142,12 +142,12 @@ mod tests {
             ("http://localhost:8420/mcp/x/issues", false),
             ("not an address", false),
         ] {
-            check("x", json!({"url": url}), expected);
-            check("x", json!({"httpUrl": url}), expected);
+            check("x", &json!({"url": url}), expected);
+            check("x", &json!({"httpUrl": url}), expected);
         }
-        check("switchboard", json!({"url": "https://gateway.example.com/mcp"}), true);
-        check("switchboard", json!({"url": "https://gateway.example.com/sse"}), false);
-        check("x", json!("text"), false);
-        check("x", json!({}), false);
+        check("switchboard", &json!({"url": "https://gateway.example.com/mcp"}), true);
+        check("switchboard", &json!({"url": "https://gateway.example.com/sse"}), false);
+        check("x", &json!("text"), false);
+        check("x", &json!({}), false);
     }
 }
