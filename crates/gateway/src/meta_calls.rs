@@ -39,10 +39,12 @@ impl Gateway {
                     switched.message.push_str(CALLABLE_AT_ONCE);
                     Ok(switched)
                 };
-                return self.switch(&asker, view, &arguments, enable).await;
+                // Who does not see the list change needs the definitions of what is new.
+                let definitions = (era == ListEra::Modern).then_some(era);
+                return self.switch(&asker, view, &arguments, definitions, enable).await;
             }
             MetaTool::DisableToolset => {
-                return self.switch(&asker, view, &arguments, View::disable).await;
+                return self.switch(&asker, view, &arguments, None, View::disable).await;
             }
             MetaTool::CallTool => return self.call_by_name(asker, text, request).await,
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
@@ -57,16 +59,16 @@ impl Gateway {
         Replying::Now(Vec::new(), structured(era, answer))
     }
 
-    /// Switches toolsets of the asker's session. Who has none gets the definitions and calls by name.
+    /// Switches toolsets of the asker's session, and names the tools concerned, or gives their definitions in this form.
     async fn switch(
         self: &Arc<Self>,
         asker: &Asker,
         view: &View,
         arguments: &Map<String, Value>,
+        definitions: Option<ListEra>,
         decide: impl Fn(&View, &Map<String, Value>) -> Result<Switched, String>,
     ) -> Replying {
         let era = asker.era();
-        let definitions = (era == ListEra::Modern).then_some(era);
         let Some(session) = &asker.session else {
             let answer = decide(view, arguments).map(|mut switched| {
                 switched.message =
