@@ -100,7 +100,8 @@ impl Gateway {
         if servers.values().all(Option::is_none) {
             return;
         }
-        let settled = self.board.attached_settled(&session.id);
+        let is_new = |name: &ServerName| servers.get(name.as_str()).is_some_and(Option::is_some);
+        let settled = self.board.attached_settled(&session.id, is_new);
         if !wait.is_zero() && tokio::time::timeout(wait, settled).await.is_err() {
             tracing::debug!("a server of a session takes long to connect");
         }
@@ -144,7 +145,7 @@ impl Gateway {
 
     /// Waits until the servers of a session have connected or failed, but not for long: they may do neither.
     async fn wait_for_servers(&self, session: &str) {
-        let settled = self.board.attached_settled(session);
+        let settled = self.board.attached_settled(session, |_| true);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
             tracing::debug!("servers of a session take long");
         }
