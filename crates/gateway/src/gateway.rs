@@ -266,22 +266,29 @@ impl Gateway {
         for client in clients {
             self.drop_client(client);
         }
+        self.release_session(session).await;
+        Ok(())
+    }
+
+    /// Ends what streams and servers keep for a session that has ended.
+    async fn release_session(&self, session: &Arc<Session>) {
         self.listeners.end_of(session);
         self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
         }
-        Ok(())
     }
 
     /// Ends a client that wants to end, with its session where that is its own.
     pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
         if client.session.kind == SessionKind::Client {
             self.sessions.end(&client.session, vec![client.id.to_string()]).await?;
+            self.drop_client(client);
+            self.release_session(&client.session).await;
         } else {
             self.sessions.keeper.delete_client(&client.id).await?;
+            self.drop_client(client);
         }
-        self.drop_client(client);
         Ok(())
     }
 
@@ -616,7 +623,9 @@ impl Gateway {
             if let Some(round) = &mut round {
                 round.touch_client(&client.id, unused);
             }
-            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
+            // What servers keep for a session ends with it: its end must be seen here.
+            let is_held = || self.board.serves_session(&client.session.id);
+            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() && !is_held() {
                 self.sessions.keeper.note_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             }

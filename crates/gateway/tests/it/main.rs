@@ -4,6 +4,7 @@
 mod coming_back;
 mod exactness;
 mod limits;
+mod own_connections;
 mod patience;
 mod queued;
 mod quiet_calls;

@@ -16,6 +16,7 @@ use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposu
 use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_model::Plan;
 use switchboard_runtime::{Board, BoardOptions, LocalTools, Memory, StartingBoard};
+use switchboard_sessions::{Change, OwnServer};
 use switchboard_store::Store;
 use switchboard_test_support::{ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -82,10 +83,15 @@ fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
 
 /// The same for servers at these addresses.
 fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
+    plan_saying(servers, gateway, "")
+}
+
+/// The same, with more in the entry of each server.
+fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     let entry = |(name, url): &(&str, String)| {
         let transport = if url.ends_with("/sse") { "sse" } else { "streamable_http" };
         format!(
-            "\n      - {{name: {name}, url: \"{url}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}"
+            "\n      - {{name: {name}, url: \"{url}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}{more}}}"
         )
     };
     let servers: String = servers.iter().map(entry).collect();
@@ -120,6 +126,15 @@ impl World {
         world
     }
 
+    /// The same with a connection to the server for each session; `more` is further in its entry.
+    pub(crate) async fn per_session(server: &ScriptedServer, gateway: &str, more: &str) -> Self {
+        let more = format!(", connection: per_session{more}");
+        let plan = plan_saying(&[("own", server.url())], gateway, &more);
+        let (world, starting) = Self::opening_with(plan).await;
+        starting.finish(|_| {}).await.unwrap();
+        world
+    }
+
     /// A gateway whose board has not finished its start; with no end of it, unless somebody finishes it.
     pub(crate) async fn opening(
         servers: &[(&str, &ScriptedServer)],
@@ -149,6 +164,23 @@ impl World {
         let rule = move |plan: &Plan| resolve_exposure(&silent, &silent, plan);
         let gateway = Gateway::start(board.clone(), Box::new(rule)).unwrap();
         (Self { board, gateway, principal: Principal::local() }, starting)
+    }
+
+    /// Gives a session servers of its own and waits for them; makes the session where there is none.
+    pub(crate) async fn attach(&self, session: &str, servers: &[(&str, String)], wait: Duration) {
+        let own = |url: &String| OwnServer {
+            url: url.clone(),
+            is_sse: false,
+            headers: std::collections::BTreeMap::new(),
+        };
+        let own_servers = servers.iter().map(|(name, url)| ((*name).into(), Some(own(url))));
+        let change = Change { own_servers: own_servers.collect(), ..Change::default() };
+        let owner = &self.principal.id;
+        if let Ok(session) = self.gateway.session(session, Some(owner)).await {
+            self.gateway.change_session(&session, None, change, wait).await.unwrap();
+        } else {
+            self.gateway.new_session(Some(session), owner, change, wait).await.unwrap();
+        }
     }
 
     /// The board did not start, or is told to stop.
@@ -256,6 +288,12 @@ impl Session<'_> {
 
     pub(crate) async fn reply(&self, id: &Value, result: Value) {
         let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
+        assert_eq!(taken.status(), 202);
+    }
+
+    pub(crate) async fn tell(&self, method: &str) {
+        let message = json!({"jsonrpc": "2.0", "method": method});
         let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
         assert_eq!(taken.status(), 202);
     }
