@@ -44,17 +44,17 @@ pub struct ServerView {
     /// The last of its error output, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// Where each session has a process of its own (`process: per_session`).
+    /// Where each session has a connection of its own (`connection: per_session`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_processes: Option<SessionProcesses>,
 }
 
-/// The processes that sessions have of a server.
+/// The connections that sessions have to a server: processes of a stdio server, MCP sessions of others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionProcesses {
     /// How many there are now, without the one that lists the tools.
     pub running: usize,
-    /// How many there may be (`max_processes`).
+    /// How many there may be (`max_connections`).
     pub most: u32,
 }
 

@@ -139,16 +139,24 @@ pub(crate) struct RawServer {
     pub(crate) env: Option<BTreeMap<String, String>>,
     /// The directory that the program starts in; relative to this file.
     pub(crate) cwd: Option<String>,
-    /// `shared`: one process of a `stdio` server serves everybody. `per_session`: each session has a process of its own,
-    /// started by its first call, with its own state, questions and roots.
+    /// `shared`: one connection serves everybody; for a `stdio` server that is one process. `per_session`: each session
+    /// has a connection of its own, opened by its first call, with its own state, questions and roots: a process of a
+    /// `stdio` server, an MCP session of one that is reached over HTTP.
     #[schemars(extend("default" = "shared"))]
-    pub(crate) process: Option<RawProcess>,
-    /// With `process: per_session`: how many sessions may have a process at the same time. Calls of further sessions are
-    /// refused.
-    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_PROCESSES))]
+    pub(crate) connection: Option<RawConnection>,
+    /// With `connection: per_session`: how many sessions may have a connection at the same time. For one more, the
+    /// connection that has been idle for longest is closed; while all are in use, calls of further sessions are refused.
+    #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_CONNECTIONS))]
+    pub(crate) max_connections: Option<u32>,
+    /// With `connection: per_session`: how long a connection is kept without a call. The next call opens another one.
+    #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECTION_IDLE)))]
+    pub(crate) connection_idle_timeout: Option<RawDuration>,
+    /// Another name of `connection`, for `stdio` servers.
+    pub(crate) process: Option<RawConnection>,
+    /// Another name of `max_connections`, for `stdio` servers.
+    #[schemars(range(min = 1, max = 4_294_967_295u32))]
     pub(crate) max_processes: Option<u32>,
-    /// With `process: per_session`: how long a process is kept without a call. The next call starts another one.
-    #[schemars(extend("default" = model::render_duration(model::DEFAULT_PROCESS_IDLE)))]
+    /// Another name of `connection_idle_timeout`, for `stdio` servers.
     pub(crate) process_idle_timeout: Option<RawDuration>,
     /// `strict`: every tool of the server must be in `toolbox.tools`. `dynamic`: other tools run under
     /// `default_tool_config`.
@@ -481,7 +489,7 @@ pub(crate) enum RawTransport {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(crate) enum RawProcess {
+pub(crate) enum RawConnection {
     Shared,
     PerSession,
 }

@@ -14,6 +14,7 @@ use crate::emit::Doc;
 use crate::place::Place;
 use crate::plan::At;
 use crate::plan::endpoint::redact_address;
+use crate::plan::server::CONNECTION_KEYS;
 use crate::source::Source;
 
 const REDACTED: &str = "***";
@@ -165,9 +166,11 @@ fn server_entry<'a>(
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
     put_endpoint(&mut fields, &spec.endpoint);
     if let Sharing::PerSession { most, idle } = spec.sharing {
-        fields.put("process", json!(spec.sharing.as_str()));
-        fields.put("max_processes", json!(most));
-        fields.put("process_idle_timeout", json!(render_duration(idle)));
+        let values = [json!(spec.sharing.as_str()), json!(most), json!(render_duration(idle))];
+        for ((key, older), value) in CONNECTION_KEYS.into_iter().zip(values) {
+            let is_older = fields.written(key).is_none() && fields.written(older).is_some();
+            fields.put(if is_older { older } else { key }, value);
+        }
     }
     fields.put("mode", json!(server.mode.as_str()));
     if let Some(limits) = server.default_limits.filter(|_| is_used) {

@@ -135,10 +135,12 @@ impl Gateway {
     pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
         if client.session.kind == SessionKind::Client {
             self.sessions().end(&client.session, vec![client.id.to_string()]).await?;
+            self.drop_client(client);
+            self.service.release_session(&client.session).await;
         } else {
             self.sessions().writes.delete_client(&client.id).await?;
+            self.drop_client(client);
         }
-        self.drop_client(client);
         Ok(())
     }
 
@@ -420,7 +422,9 @@ impl Gateway {
             if let Some(round) = &mut round {
                 round.touch_client(&client.id, unused);
             }
-            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() {
+            // What servers keep for a session ends with it: its end must be seen here.
+            let is_held = || self.board.serves_session(&client.session.id);
+            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() && !is_held() {
                 self.sessions().writes.note_client(snapshot_of(&client));
                 self.clients().remove(&client.id);
             }

@@ -40,8 +40,8 @@ pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complet
 pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
 const NOBODY_CALLS: &str = "nobody is calling this server at the moment, so nobody can answer";
 const SEVERAL_CALL: &str = "several clients use this server at the same time, and it cannot be told whose question this is; \
-    ask again when the other calls are done, reach the server over streamable HTTP, or give each session a process of its \
-    own with `process: per_session`";
+    ask again when the other calls are done, reach the server over streamable HTTP, or give each session a connection of \
+    its own with `connection: per_session`";
 const WENT_AWAY: &str = "the caller went away without an answer";
 
 /// How messages reach the server.

@@ -46,7 +46,7 @@ pub use provider::{
 };
 pub use secret::{Secret, redact_url};
 pub use server::{
-    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE,
+    ClientProof, DEFAULT_CONNECT_TIMEOUT, DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS,
     DEFAULT_STDIO_CONNECT_TIMEOUT, Endpoint, Era, EraChoice, OAuthGrant, OAuthSettings, OwnClient,
     ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,

@@ -34,14 +34,15 @@ pub struct ServerSpec {
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
     pub connect_timeout: Duration,
-    /// Whether sessions share its process.
+    /// Whether sessions share its connection.
     pub sharing: Sharing,
 }
 
-/// Whether the sessions of clients share the process of a server.
+/// Whether the sessions of clients share the connection to a server: the process of a stdio server, the MCP session of
+/// one that is reached over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// One process serves everybody.
+    /// One connection serves everybody.
     #[default]
     Shared,
     /// Each session has its own, which ends after `idle` without a request; at most `most` at the same time.
@@ -58,11 +59,11 @@ impl Sharing {
     }
 }
 
-/// How many sessions have a process of a server at the same time when the configuration does not say.
-pub const DEFAULT_MAX_PROCESSES: u32 = 16;
+/// How many sessions have a connection of their own to a server at the same time when the configuration does not say.
+pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
 
-/// How long the process of a session is kept without a request when the configuration does not say.
-pub const DEFAULT_PROCESS_IDLE: Duration = Duration::from_mins(10);
+/// How long the connection of a session is kept without a request when the configuration does not say.
+pub const DEFAULT_CONNECTION_IDLE: Duration = Duration::from_mins(10);
 
 /// Where a server is and what it takes to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -126,11 +126,14 @@ impl Board {
         own.map(|attached| (attached.spec.clone(), attached.server.status())).collect()
     }
 
-    /// Waits until the first attempt to connect each server of a session has ended, well or badly, and its tools are in
-    /// the published catalog.
-    pub async fn attached_settled(&self, owner: &str) {
+    /// Waits until the first attempt to connect each of these servers of a session has ended, well or badly, and its
+    /// tools are in the published catalog. Other servers of the session are not waited for.
+    pub async fn attached_settled(&self, owner: &str, is_meant: impl Fn(&ServerName) -> bool) {
         let snapshot = self.snapshot();
-        let own = snapshot.attached.iter().filter(|attached| &*attached.owner == owner);
+        let own = snapshot
+            .attached
+            .iter()
+            .filter(|attached| &*attached.owner == owner && is_meant(&attached.spec.name));
         join_all(own.map(|attached| attached.server.attempted())).await;
         let (reply, answer) = oneshot::channel();
         // An error, here and below, is a board that is shutting down: no tool comes any more.

@@ -23,9 +23,10 @@ use tracing::Instrument;
 use crate::arguments::check_arguments;
 use crate::board::Board;
 use crate::call_errors::{
-    described, fell_silent, ran_longest, stalled, timed_out, unavailable, unknown_tool, withdrawn,
+    described, fell_silent, ran_longest, reconnecting, stalled, timed_out, unavailable,
+    unknown_tool, withdrawn,
 };
-use crate::connection_pool::ClientProfile;
+use crate::connection_pool::{ClientProfile, NoConnection};
 use crate::ledger::Ledger;
 use crate::running::{Overdue, Running};
 use crate::slots::{Slot, Slots};
@@ -524,7 +525,10 @@ async fn run_upstream(
     events: Option<Ear>,
 ) -> Result<RawAnswer, CallFailed> {
     let connected = server.connection_for(client).await;
-    let (connection, _keeps_it_open) = connected.map_err(|reason| unavailable(tool, &reason))?;
+    let (connection, _keeps_it_open) = connected.map_err(|reason| match reason {
+        NoConnection::Reconnecting(reason) => reconnecting(tool, &reason),
+        NoConnection::OfSession(reason) => unavailable(tool, &reason),
+    })?;
     let ear = events.unwrap_or_else(Ear::deaf);
     let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &ear));
     let limits = &tool.limits;
@@ -547,7 +551,7 @@ async fn run_upstream(
         Ok(result) => read_answer(tool, result.0),
         Err(AskFailure::Unavailable(reason)) => {
             server.suspect();
-            Err(unavailable(tool, &reason).into())
+            Err(reconnecting(tool, &reason).into())
         }
         Err(failure) => {
             let message = format!("{} gave no result: {failure}", described(tool));

@@ -26,7 +26,12 @@ pub(crate) fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {
 
 pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     let message = format!("{} is unavailable: {reason}", described(tool));
-    CallError::new(CallErrorKind::Unavailable, message).with_hint(match tool.owner {
+    CallError::new(CallErrorKind::Unavailable, message)
+}
+
+/// The same where the server is lost.
+pub(crate) fn reconnecting(tool: &CatalogTool, reason: &str) -> CallError {
+    unavailable(tool, reason).with_hint(match tool.owner {
         None => "the server is being reconnected; `switchboard server list` shows how it is doing",
         Some(_) => "the server is being reconnected; the session shows how it is doing",
     })

@@ -1,8 +1,9 @@
 //! Further connections of a server beside the supervised one.
 //!
 //! The supervised connection lists tools and serves whoever needs nothing else. A request goes over another one where
-//! its client needs the other protocol era, or where each session has a process of its own. These connections are
+//! its client needs the other protocol era, or where each session has a connection of its own. These connections are
 //! opened by the first request that needs them, end after a while without use, and are opened again by the next one.
+//! Where sessions have as many as they may, the one that has been idle for longest is closed for the next one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,7 +44,41 @@ pub struct ClientProfile {
 }
 
 /// An open connection, and the token that keeps it open.
-pub(crate) type Held = (Arc<Connection>, TaskTrackerToken);
+pub(crate) type Held = (Arc<Connection>, UseToken);
+
+/// Keeps a connection open until it is dropped.
+#[derive(Debug)]
+pub(crate) struct UseToken {
+    _users: TaskTrackerToken,
+    /// Where the end of the use is noted.
+    last_used: Option<Arc<Mutex<Instant>>>,
+}
+
+impl From<TaskTrackerToken> for UseToken {
+    fn from(users: TaskTrackerToken) -> Self {
+        Self { _users: users, last_used: None }
+    }
+}
+
+impl Drop for UseToken {
+    fn drop(&mut self) {
+        // Before the connection counts as unused.
+        if let Some(last_used) = &self.last_used {
+            *last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+}
+
+/// Why a request has no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoConnection {
+    /// The supervised connection is lost and is being opened again.
+    #[error("{0}")]
+    Reconnecting(String),
+    /// The connection of the client's session cannot be opened; its next request tries again.
+    #[error("{0}")]
+    OfSession(String),
+}
 
 /// Which further connection is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,6 +92,11 @@ pub(crate) struct ConnectionKey {
 impl ConnectionKey {
     fn shared(era: Era) -> Self {
         Self { session: None, era: Some(era) }
+    }
+
+    /// The same for all clients, where it is one of a session in an era that is not for the server to say.
+    fn to_shared(&self) -> Option<Self> {
+        self.session.as_ref().and(self.era).map(Self::shared)
     }
 }
 
@@ -85,24 +125,39 @@ pub(crate) enum Progress {
 pub(crate) struct OpenConnection {
     pub(crate) connection: Arc<Connection>,
     pub(crate) users: TaskTracker,
-    last_used: Mutex<Instant>,
+    last_used: Arc<Mutex<Instant>>,
     /// From which level on the server was last told to log.
     log_level: Mutex<Option<Arc<str>>>,
 }
 
 impl OpenConnection {
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        let last_used = Mutex::new(Instant::now());
+        let last_used = Arc::new(Mutex::new(Instant::now()));
         Self { connection, users: TaskTracker::new(), last_used, log_level: Mutex::default() }
     }
 
     /// Keeps the connection open until the token is dropped; `None` when it is about to be closed.
     fn hold(&self) -> Option<Held> {
         // In this order: who closes it either waits for the token or is seen here.
-        let token = self.users.token();
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let token =
+            UseToken { _users: self.users.token(), last_used: Some(self.last_used.clone()) };
         let is_usable = !self.users.is_closed() && !self.connection.is_closed();
         is_usable.then(|| (self.connection.clone(), token))
+    }
+
+    fn last_used(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets no request begin any more, if none runs; says whether that is so.
+    fn close_if_unused(&self) -> bool {
+        // In this order: a request that begins meanwhile is either seen here or finds the connection closed.
+        self.users.close();
+        let is_unused = self.users.is_empty();
+        if !is_unused {
+            self.users.reopen();
+        }
+        is_unused
     }
 
     /// Waits until nobody has used the connection for this long.
@@ -151,6 +206,28 @@ impl ConnectionPool {
         self.entries().contains_key(key)
     }
 
+    fn has_session(&self, session: &str) -> bool {
+        self.entries().keys().any(|key| key.session.as_deref() == Some(session))
+    }
+
+    /// Whether the server could not be reached in this way a while ago.
+    fn has_failed(&self, key: &ConnectionKey) -> bool {
+        self.entries().get(key).is_some_and(|pooled| {
+            let progress = pooled.progress.borrow();
+            matches!(*progress, Progress::Failed { .. }) && !progress.is_stale()
+        })
+    }
+
+    /// Remembers for all sessions that the server does not speak the era of a connection that one of them asked for.
+    pub(crate) fn note_failure(&self, key: &ConnectionKey, error: &ConnectError) {
+        if let Some(key) = key.to_shared() {
+            let failed = Progress::Failed { error: error.clone(), at: Instant::now() };
+            let (_, progress) = watch::channel(failed);
+            let pooled = Pooled { progress, stop: CancellationToken::new() };
+            self.entries().entry(key).or_insert(pooled);
+        }
+    }
+
     /// Takes the entry out, if it still is this one.
     pub(crate) fn remove(&self, key: &ConnectionKey, progress: &watch::Sender<Progress>) {
         let mut entries = self.entries();
@@ -165,14 +242,14 @@ impl Server {
     pub(crate) async fn connection_for(
         self: &Arc<Self>,
         client: &ClientProfile,
-    ) -> Result<Held, String> {
-        if let Some(key) = self.own_key(client) {
-            // Boxed, here and below: it is large, and most requests take the supervised connection.
-            let opened = Box::pin(self.pooled(&key, client)).await;
-            return opened.map_err(|error| error.message);
-        }
+    ) -> Result<Held, NoConnection> {
         let supervised = self.connection();
         let era = supervised.as_ref().map(|(connection, _)| connection.era());
+        if let Some(key) = self.own_key(client, era) {
+            // Boxed, here and below: it is large, and most requests take the supervised connection.
+            let opened = Box::pin(self.pooled(&key, client)).await;
+            return opened.map_err(|error| NoConnection::OfSession(error.message));
+        }
         if let Some(key) = era.and_then(|era| self.other_era_for(client, era)) {
             match Box::pin(self.pooled(&key, client)).await {
                 Ok(held) => return Ok(held),
@@ -182,20 +259,31 @@ impl Server {
                 }
             }
         }
-        supervised.ok_or_else(|| {
+        let (connection, token) = supervised.ok_or_else(|| {
             let reason = self.status().error.map(|error| error.message);
-            reason.unwrap_or_else(|| "it is not connected".into())
-        })
+            NoConnection::Reconnecting(reason.unwrap_or_else(|| "it is not connected".into()))
+        })?;
+        Ok((connection, token.into()))
+    }
+
+    /// The client's session, where each session has a connection of its own.
+    fn own_session(&self, client: &ClientProfile) -> Option<Arc<str>> {
+        match self.spec().sharing {
+            Sharing::Shared => None,
+            Sharing::PerSession { .. } => client.session.clone(),
+        }
     }
 
     /// The connection of the client's own session, where each session has one.
-    fn own_key(&self, client: &ClientProfile) -> Option<ConnectionKey> {
-        match self.spec().sharing {
-            Sharing::Shared => None,
-            Sharing::PerSession { .. } => {
-                Some(ConnectionKey { session: Some(client.session.clone()?), era: None })
-            }
-        }
+    fn own_key(&self, client: &ClientProfile, supervised: Option<Era>) -> Option<ConnectionKey> {
+        // Over HTTP, a server of the stateless era keeps nothing for a connection.
+        let is_stateless = self.is_http() && supervised == Some(Era::Modern);
+        let session = self.own_session(client).filter(|_| !is_stateless)?;
+        Some(ConnectionKey { session: Some(session), era: None })
+    }
+
+    fn is_http(&self) -> bool {
+        matches!(self.spec().endpoint, Endpoint::StreamableHttp { .. })
     }
 
     /// Whether a client needs another era than that of the supervised connection.
@@ -207,11 +295,13 @@ impl Server {
             // Servers that speak both eras ask a client of the session era only over a session of that era. A child
             // speaks one era for its whole life, and was asked for this one first.
             Era::Modern => {
-                let is_http = matches!(self.spec().endpoint, Endpoint::StreamableHttp { .. });
                 let is_needed = client.era == Some(Era::Legacy)
                     && client.answers_requests
                     && !client.brings_input;
-                (is_http && is_needed).then(|| ConnectionKey::shared(Era::Legacy))
+                let session = self.own_session(client);
+                let key = ConnectionKey { session, era: Some(Era::Legacy) };
+                let is_refused = || key.to_shared().is_some_and(|key| self.pool().has_failed(&key));
+                (self.is_http() && is_needed && !is_refused()).then_some(key)
             }
             // An answer goes to where the question came from.
             Era::Legacy if client.brings_input => {
@@ -252,11 +342,10 @@ impl Server {
     ) -> Option<Result<RawResult, AskFailure>> {
         let supervised =
             self.connection().filter(|(connection, _)| connection.era() == Era::Modern);
-        let (connection, _keeps_it_open) = if let Some(held) = supervised {
-            held
+        let (connection, _keeps_it_open) = if let Some((connection, token)) = supervised {
+            (connection, token.into())
         } else {
-            let session = self.own_key(client).and_then(|key| key.session);
-            let key = ConnectionKey { session, era: Some(Era::Modern) };
+            let key = ConnectionKey { session: self.own_session(client), era: Some(Era::Modern) };
             self.pooled(&key, client).await.ok()?
         };
         Some(connection.ask_with(ask, Some(events.clone())).await)
@@ -300,15 +389,20 @@ impl Server {
     ) -> Result<watch::Receiver<Progress>, ConnectError> {
         let mut entries = self.pool().entries();
         if let Some(pooled) = entries.get(key) {
-            if !pooled.progress.borrow().is_stale() {
+            if !pooled.stop.is_cancelled() && !pooled.progress.borrow().is_stale() {
                 return Ok(pooled.progress.clone());
             }
             entries.remove(key);
         }
+        let mut replaces = None;
         if let (Sharing::PerSession { most, .. }, Some(_)) = (self.spec().sharing, &key.session)
             && entries.keys().filter(|key| key.session.is_some()).count() >= most as usize
         {
-            return Err(no_room(most));
+            replaces = Some(close_longest_idle(&mut entries).ok_or_else(|| no_room(most))?);
+            tracing::info!(
+                server = %self.spec().name,
+                "another session needs a connection; the one that has been idle for longest is closed"
+            );
         }
         let (sender, progress) = watch::channel(Progress::Opening);
         let stop = self.stop_token().child_token();
@@ -320,7 +414,7 @@ impl Server {
             events: client.events.clone(),
         };
         let (server, key) = (self.clone(), key.clone());
-        let task = ConnectionTask { server, key, client, progress: sender, stop };
+        let task = ConnectionTask { server, key, client, replaces, progress: sender, stop };
         self.around().tasks.spawn(task.run());
         Ok(progress)
     }
@@ -353,6 +447,11 @@ impl Server {
         }
     }
 
+    /// Whether a session has a connection of its own.
+    pub(crate) fn has_session(&self, session: &str) -> bool {
+        self.pool().has_session(session)
+    }
+
     /// Ends what belongs to a session that has ended.
     pub(crate) fn end_session(&self, session: &str) {
         for (key, pooled) in self.pool().entries().iter() {
@@ -362,25 +461,56 @@ impl Server {
         }
     }
 
-    /// Tells the session's own connection that the roots of its client have changed.
+    /// Tells the session's own connections that the roots of its client have changed.
     pub(crate) async fn roots_changed(&self, session: &Arc<str>) {
-        let key = ConnectionKey { session: Some(session.clone()), era: None };
-        let open = match self.pool().entries().get(&key).map(|it| it.progress.borrow().clone()) {
-            Some(Progress::Open(open)) => open,
-            Some(Progress::Opening | Progress::Failed { .. }) | None => return,
+        let open: Vec<_> = {
+            let entries = self.pool().entries();
+            let own = entries.iter().filter(|(key, _)| key.session.as_ref() == Some(session));
+            own.filter_map(|(_, pooled)| match &*pooled.progress.borrow() {
+                Progress::Open(open) => Some(open.clone()),
+                Progress::Opening | Progress::Failed { .. } => None,
+            })
+            .collect()
         };
-        if let Some((connection, _keeps_it_open)) = open.hold() {
-            connection.roots_changed().await;
+        for open in open {
+            if let Some((connection, _keeps_it_open)) = open.hold() {
+                connection.roots_changed().await;
+            }
         }
     }
+}
+
+/// Takes the connection of a session out that has ended, else the one that has been idle for longest, and closes it.
+/// Gives what tells when it is closed; `None` while requests run over all of them.
+fn close_longest_idle(
+    entries: &mut HashMap<ConnectionKey, Pooled>,
+) -> Option<watch::Receiver<Progress>> {
+    let mut idle: Vec<_> = entries
+        .iter()
+        .filter(|(key, _)| key.session.is_some())
+        .filter_map(|(key, pooled)| match &*pooled.progress.borrow() {
+            _ if pooled.stop.is_cancelled() => Some((None, key.clone())),
+            Progress::Open(open) => Some((Some((open.last_used(), open.clone())), key.clone())),
+            Progress::Opening | Progress::Failed { .. } => None,
+        })
+        .collect();
+    idle.sort_by_key(|(open, _)| open.as_ref().map(|(last_used, _)| *last_used));
+    let is_free = |open: &Option<(Instant, Arc<OpenConnection>)>| {
+        open.as_ref().is_none_or(|(_, open)| open.close_if_unused())
+    };
+    let (_, key) = idle.into_iter().find(|(open, _)| is_free(open))?;
+    let pooled = entries.remove(&key)?;
+    pooled.stop.cancel();
+    Some(pooled.progress)
 }
 
 fn no_room(most: u32) -> ConnectError {
     ConnectError {
         kind: Kind::Overloaded,
         message: format!(
-            "{most} sessions have a process of this server already, as many as its `max_processes` allows; \
-             try again when one has ended, or raise `max_processes` in the configuration"
+            "{most} sessions have a connection of their own to this server, as many as its `max_connections` allows, \
+             and all of them are in use; try again when a call has ended, or raise `max_connections` in the \
+             configuration"
         ),
         hint: None,
     }

@@ -22,6 +22,8 @@ pub(crate) struct ConnectionTask {
     pub(crate) key: ConnectionKey,
     /// What the client of its session declares, and where it is asked.
     pub(crate) client: ConnectionClient,
+    /// The connection that was closed to make room for this one; its channel closes when it is gone.
+    pub(crate) replaces: Option<watch::Receiver<Progress>>,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) stop: CancellationToken,
 }
@@ -36,8 +38,9 @@ impl ConnectionTask {
             Ok(connection) => connection,
             Err(error) => {
                 if self.key.session.is_some() {
-                    // The next call of the session tries anew.
+                    // The next call of the session tries anew, unless the server does not speak this era.
                     self.server.pool().remove(&self.key, &self.progress);
+                    self.server.pool().note_failure(&self.key, &error);
                 }
                 self.progress.send_replace(Progress::Failed { error, at: Instant::now() });
                 return;
@@ -56,6 +59,9 @@ impl ConnectionTask {
     }
 
     async fn open(&self) -> Result<Arc<Connection>, ConnectError> {
+        if let Some(mut closing) = self.replaces.clone() {
+            while closing.changed().await.is_ok() {}
+        }
         let mut spec = self.server.spec().clone();
         let mut options = ConnectOptions { known_era: None, ..self.around().options.clone() };
         if let Some(era) = self.key.era {

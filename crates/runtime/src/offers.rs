@@ -196,10 +196,15 @@ impl Board {
         .boxed()
     }
 
-    /// Whether each session has a process of this server to itself.
+    /// Whether each session has a connection of its own to this server.
     pub fn is_per_session(&self, server: &ServerName) -> bool {
         let published = self.published.load();
         published.servers.get(server).is_some_and(|it| it.spec().sharing != Sharing::Shared)
+    }
+
+    /// Whether a server keeps anything for a session.
+    pub fn serves_session(&self, session: &str) -> bool {
+        self.published.load().servers.values().any(|server| server.has_session(session))
     }
 
     /// Ends what servers keep for a session that has ended.
@@ -209,7 +214,7 @@ impl Board {
         }
     }
 
-    /// Tells the processes of a session that the roots of its client have changed.
+    /// Tells the connections of a session that the roots of its client have changed.
     pub fn roots_changed(&self, session: &Arc<str>) -> BoxFuture<'static, ()> {
         let servers: Vec<_> = self.published.load().servers.values().cloned().collect();
         let session = session.clone();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +72,8 @@ impl Board {
     }
 }
 
-/// Reloads on every change of the file and on SIGHUP, until `stop`. SIGHUP also has every list read again.
+/// Reloads on every change of the file and on SIGHUP, until `stop`. A change supersedes a reload that still waits for
+/// servers. SIGHUP also has every list read again.
 pub async fn watch_config(board: Arc<Board>, source: ConfigSource, stop: CancellationToken) {
     stop.run_until_cancelled(watch(&board, &source)).await;
 }
@@ -90,10 +92,12 @@ async fn watch(board: &Board, source: &ConfigSource) {
         // while the board started for one, is read below.
         let _watcher = source.path().and_then(|path| watch_file(path, changed.clone()));
         let seen = stamp(source);
-        // Any outcome has been logged; the next change gets its own chance.
-        let _logged = board.reload(source).await;
+        let mut reload = pin!(board.reload(source));
+        let mut is_reloading = true;
         loop {
             tokio::select! {
+                // Any outcome has been logged; the next change gets its own chance.
+                _logged = &mut reload, if is_reloading => is_reloading = false,
                 Some(()) = changes.recv() => {
                     if stamp(source) != seen {
                         break;
@@ -104,6 +108,12 @@ async fn watch(board: &Board, source: &ConfigSource) {
                     break;
                 }
             }
+        }
+        // What it waits for may never come, and may be just what the change takes out.
+        if is_reloading {
+            tracing::info!(
+                "the configuration is read again; the reload that was waiting for servers is given up"
+            );
         }
     }
 }

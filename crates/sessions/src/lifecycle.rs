@@ -90,13 +90,18 @@ impl SessionService {
     /// Ends a session; its clients are told. Where that cannot be stored, nothing has ended.
     pub async fn end_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         self.sessions.end(session, self.clients_of(session)).await?;
+        self.release_session(session).await;
+        Ok(())
+    }
+
+    /// Frees what faces and servers keep for a session that has ended.
+    pub async fn release_session(&self, session: &Arc<Session>) {
         self.session_ended(session);
         self.stateless_clients.forget(session);
         self.board.end_session(&session.id);
         if session.has_servers() {
             self.board.detach_all(&session.id).await;
         }
-        Ok(())
     }
 
     /// The servers that a session attached, and how they are doing.
@@ -114,7 +119,8 @@ impl SessionService {
         if servers.values().all(Option::is_none) {
             return;
         }
-        let settled = self.board.attached_settled(&session.id);
+        let is_new = |name: &ServerName| servers.get(name.as_str()).is_some_and(Option::is_some);
+        let settled = self.board.attached_settled(&session.id, is_new);
         if !wait.is_zero() && tokio::time::timeout(wait, settled).await.is_err() {
             tracing::debug!("a server of a session takes long to connect");
         }
@@ -158,7 +164,7 @@ impl SessionService {
 
     /// Waits until the servers of a session have connected or failed, but not for long: they may do neither.
     async fn wait_for_servers(&self, session: &str) {
-        let settled = self.board.attached_settled(session);
+        let settled = self.board.attached_settled(session, |_| true);
         if tokio::time::timeout(WAIT_FOR_SERVERS, settled).await.is_err() {
             tracing::debug!("servers of a session take long");
         }

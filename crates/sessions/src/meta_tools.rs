@@ -63,7 +63,11 @@ impl SessionService {
                 };
                 self.switch(caller, arguments, enable).await
             }
-            MetaTool::DisableToolset => self.switch(caller, arguments, View::disable).await,
+            // The tools are gone: their names are enough.
+            MetaTool::DisableToolset => {
+                let caller = MetaCaller { wants_definitions: false, ..caller };
+                self.switch(caller, arguments, View::disable).await
+            }
             MetaTool::ListToolsets => Ok(view.toolsets_text()),
             MetaTool::DescribeToolset => view.toolset_text(arguments),
             MetaTool::SearchTools => view.search_text(arguments),

@@ -327,6 +327,12 @@ impl ScriptedServer {
         self.shared.notify("notifications/message", &params, |_, _| true).await
     }
 
+    /// Asks for something outside of calls, such as `roots/list`. Gives the number of streams that were asked; the answers
+    /// are among the requests.
+    pub async fn ask_on_streams(&self, method: &str) -> usize {
+        self.shared.ask_on_streams(method).await
+    }
+
     /// The resources that somebody watches now.
     pub fn watched(&self) -> Vec<String> {
         self.shared.watched().into_iter().collect()

@@ -317,6 +317,17 @@ impl Shared {
         delivered
     }
 
+    /// Sends a request of the server on all streams, and says how many took it.
+    pub(crate) async fn ask_on_streams(&self, method: &str) -> usize {
+        let mut delivered = 0;
+        for stream in self.open_streams() {
+            let message =
+                json!({"jsonrpc": "2.0", "id": format!("asks {method}"), "method": method});
+            delivered += usize::from(stream.queue.send(message.into()).await.is_ok());
+        }
+        delivered
+    }
+
     /// Ends all streams as a server does that shuts down in good order.
     pub(crate) async fn end_streams(&self) {
         for stream in self.open_streams() {

@@ -142,7 +142,7 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Vec<Fi
             connection.close().await;
             let mut says = format!("{} tools, {era} era, connected in {took}", list.tools.len());
             if let Sharing::PerSession { most, .. } = server.spec.sharing {
-                says.push_str(", a process for each session, at most ");
+                says.push_str(", a connection for each session, at most ");
                 says.push_str(&most.to_string());
             }
             let mut findings = vec![Finding::well(subject, says)];

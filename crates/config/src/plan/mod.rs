@@ -9,7 +9,7 @@ mod names;
 mod oauth;
 mod provider;
 mod security;
-mod server;
+pub(crate) mod server;
 mod tool;
 mod toolset;
 mod warnings;

@@ -3,15 +3,22 @@
 use std::time::Duration;
 
 use switchboard_model::{
-    DEFAULT_MAX_PROCESSES, DEFAULT_PROCESS_IDLE, Era, EraChoice, LimitsOverlay, RequiredOrigin,
-    ServerName, ServerPlan, ServerSpec, Sharing,
+    DEFAULT_CONNECTION_IDLE, DEFAULT_MAX_CONNECTIONS, Era, EraChoice, LimitsOverlay,
+    RequiredOrigin, ServerName, ServerPlan, ServerSpec, Sharing,
 };
 
 use super::endpoint::{referenced, shown_place};
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
 use crate::place::Place;
 use crate::problem::Problem;
-use crate::raw::{RawEra, RawMode, RawProcess, RawServer, RawServerDefaults, RawToolDefaults};
+use crate::raw::{RawConnection, RawEra, RawMode, RawServer, RawServerDefaults, RawToolDefaults};
+
+/// The settings of connections of sessions, each with its other name for stdio servers.
+pub(crate) const CONNECTION_KEYS: [(&str, &str); 3] = [
+    ("connection", "process"),
+    ("max_connections", "max_processes"),
+    ("connection_idle_timeout", "process_idle_timeout"),
+];
 
 /// `toolbox.defaults`.
 #[derive(Debug, Default)]
@@ -89,18 +96,28 @@ impl Planner<'_> {
     }
 
     fn sharing(&mut self, at: &At<'_>, raw: &mut RawServer) -> Sharing {
-        let idle = self.duration(at, "process_idle_timeout", raw.process_idle_timeout.take());
-        match raw.process {
-            Some(RawProcess::PerSession) => Sharing::PerSession {
-                most: raw.max_processes.unwrap_or(DEFAULT_MAX_PROCESSES),
-                idle: idle.unwrap_or(DEFAULT_PROCESS_IDLE),
+        for (key, older) in CONNECTION_KEYS {
+            if let Some(older_at) = at.get(older).filter(|_| at.has(key)) {
+                let why = format!("says again what `{key}` says");
+                self.refuse(&older_at, &why, "both are names of one setting: remove one");
+            }
+        }
+        let idle = self
+            .duration(at, "connection_idle_timeout", raw.connection_idle_timeout.take())
+            .or(self.duration(at, "process_idle_timeout", raw.process_idle_timeout.take()));
+        match raw.connection.or(raw.process) {
+            Some(RawConnection::PerSession) => Sharing::PerSession {
+                most: raw.max_connections.or(raw.max_processes).unwrap_or(DEFAULT_MAX_CONNECTIONS),
+                idle: idle.unwrap_or(DEFAULT_CONNECTION_IDLE),
             },
-            Some(RawProcess::Shared) | None => {
-                for key in ["max_processes", "process_idle_timeout"] {
+            Some(RawConnection::Shared) | None => {
+                let [_, bounds @ ..] = CONNECTION_KEYS;
+                for key in bounds.into_iter().flat_map(|(key, older)| [key, older]) {
                     if let Some(at) = at.get(key) {
                         let help =
-                            "it belongs to `process: per_session`: add that, or remove this key";
-                        self.refuse(&at, "is of no use for a process that everybody shares", help);
+                            "it belongs to `connection: per_session`: add that, or remove this key";
+                        let why = "is of no use for a connection that everybody shares";
+                        self.refuse(&at, why, help);
                     }
                 }
                 Sharing::Shared

@@ -5,6 +5,7 @@ mod call_records;
 mod coming_back;
 mod exactness;
 mod limits;
+mod own_connections;
 mod patience;
 mod queued;
 mod quiet_calls;

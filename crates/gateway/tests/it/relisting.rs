@@ -132,3 +132,18 @@ async fn a_stateless_client_that_listens_lists_before_the_answer_too() {
     assert_eq!(list["tools"].as_array().unwrap().len(), 8);
     assert!(message(switching.await).await.contains("call_tool"));
 }
+
+#[tokio::test]
+async fn a_stateless_client_gets_the_definitions_of_new_tools_and_the_names_of_those_that_are_gone()
+{
+    let server = server().await;
+    let gateway = "{exposure: dynamic, stateless_state: principal}";
+    let world = World::with(&[("one", &server)], gateway).await;
+    for (tool, is_definition) in [("enable_toolset", true), ("disable_toolset", false)] {
+        let call = json!({"name": tool, "arguments": {"toolsetName": "one"}});
+        let result = world.modern("tools/call", call, json!({})).await.result().await;
+        let told = &result["structuredContent"]["tools"][0];
+        assert_eq!(told["inputSchema"].is_object(), is_definition, "{tool}: {result}");
+        assert!(told["name"] == "one__a" || told == "one__a", "{tool}: {result}");
+    }
+}

@@ -16,7 +16,7 @@ use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposu
 use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_model::Plan;
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
-use switchboard_sessions::SessionService;
+use switchboard_sessions::{Change, OwnServer, SessionService};
 use switchboard_store::Store;
 use switchboard_test_support::{ScriptedServer, wait_until};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -83,10 +83,15 @@ fn plan_with(servers: &[(&str, &ScriptedServer)], gateway: &str) -> Plan {
 
 /// The same for servers at these addresses.
 fn plan_at(servers: &[(&str, String)], gateway: &str) -> Plan {
+    plan_saying(servers, gateway, "")
+}
+
+/// The same, with more in the entry of each server.
+fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     let entry = |(name, url): &(&str, String)| {
         let transport = if url.ends_with("/sse") { "sse" } else { "streamable_http" };
         format!(
-            "\n      - {{name: {name}, url: \"{url}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}}}"
+            "\n      - {{name: {name}, url: \"{url}\", transport: {transport}, mode: dynamic, default_tool_config: {{max_instances: 100, timeout: 30s}}{more}}}"
         )
     };
     let servers: String = servers.iter().map(entry).collect();
@@ -122,6 +127,13 @@ impl World {
         let (world, starting) = Self::opening(servers, gateway).await;
         starting.finish(|_| {}).await.unwrap();
         world
+    }
+
+    /// The same with a connection to the server for each session; `more` is further in its entry.
+    pub(crate) async fn per_session(server: &ScriptedServer, gateway: &str, more: &str) -> Self {
+        let more = format!(", connection: per_session{more}");
+        let plan = plan_saying(&[("own", server.url())], gateway, &more);
+        Self::of_plan(plan).await
     }
 
     /// The same for this plan.
@@ -163,6 +175,23 @@ impl World {
         let sessions = SessionService::start(board.clone());
         let gateway = Gateway::start(sessions.clone());
         (Self { board, sessions, gateway, principal: Principal::local(), session: None }, starting)
+    }
+
+    /// Gives a session servers of its own and waits for them; makes the session where there is none.
+    pub(crate) async fn attach(&self, session: &str, servers: &[(&str, String)], wait: Duration) {
+        let own = |url: &String| OwnServer {
+            url: url.clone(),
+            is_sse: false,
+            headers: std::collections::BTreeMap::new(),
+        };
+        let own_servers = servers.iter().map(|(name, url)| ((*name).into(), Some(own(url))));
+        let change = Change { own_servers: own_servers.collect(), ..Change::default() };
+        let owner = &self.principal.id;
+        if let Ok(session) = self.sessions.session(session, Some(owner)).await {
+            self.sessions.change_session(&session, None, change, wait).await.unwrap();
+        } else {
+            self.sessions.new_session(Some(session), owner, change, wait).await.unwrap();
+        }
     }
 
     /// The board did not start, or is told to stop.
@@ -276,6 +305,12 @@ impl Session<'_> {
 
     pub(crate) async fn reply(&self, id: &Value, result: Value) {
         let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
+        assert_eq!(taken.status(), 202);
+    }
+
+    pub(crate) async fn tell(&self, method: &str) {
+        let message = json!({"jsonrpc": "2.0", "method": method});
         let taken = self.world.post(&[("mcp-session-id", &self.id)], &message).await;
         assert_eq!(taken.status(), 202);
     }

@@ -199,8 +199,8 @@ async fn a_question_beside_the_calls_needs_one_origin() {
     assert_eq!(
         several,
         "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
-         calls are done, reach the server over streamable HTTP, or give each session a process of its own with \
-         `process: per_session`"
+         calls are done, reach the server over streamable HTTP, or give each session a connection of its own with \
+         `connection: per_session`"
     );
 }
 
@@ -267,8 +267,8 @@ async fn what_a_child_asks_reaches_the_only_origin_and_no_other() {
     assert_eq!(
         message,
         "several clients use this server at the same time, and it cannot be told whose question this is; ask again when the other \
-         calls are done, reach the server over streamable HTTP, or give each session a process of its own with \
-         `process: per_session`"
+         calls are done, reach the server over streamable HTTP, or give each session a connection of its own with \
+         `connection: per_session`"
     );
     assert!(matches!(heard.next().await, Some(AskEvent::Progress(_))), "progress has a sign");
     assert!(heard.next().await.is_none());

@@ -18,8 +18,8 @@ use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, free_p
 use url::Url;
 
 use crate::support::{
-    Logs, board, board_on, dynamic, end, failure, names, plan, records, revision, server, text,
-    until, yaml,
+    Logs, PATIENCE, board, board_on, dynamic, end, failure, names, plan, records, revision, server,
+    text, until, yaml,
 };
 
 /// What an echoing tool makes of the arguments of `call_choice`.
@@ -413,6 +413,21 @@ async fn a_server_that_is_away_is_waited_for_and_one_that_is_lost_keeps_its_tool
     own.set_tools_and_notify([Tool::echo("t"), Tool::echo("u")]).await;
     until(|| owned(&board, "s1") == ["mine.t", "mine.u"]).await;
     assert_eq!(revision(&board), before + 2);
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_server_that_connects_does_not_wait_for_another_one_of_its_session() {
+    let good = server([Tool::echo("t")]).await;
+    let silent = ScriptedServer::builder().fault(Fault::Hang(Stage::Any)).start().await;
+    let board = board(&open(&[])).await;
+    board.attach_server("s1", spec("silent", &silent)).await.unwrap();
+    board.attach_server("s1", spec("good", &good)).await.unwrap();
+    let settled = board.attached_settled("s1", |name| name.as_str() == "good");
+    // The silent one is given up after its `connect_timeout` of 30 seconds.
+    tokio::time::timeout(PATIENCE, settled).await.expect("waits for no other server");
+    assert_eq!(owned(&board, "s1"), ["good.t"]);
+    assert_eq!(state(&board, "s1", "silent"), Some(ServerState::Connecting));
     end(&board).await;
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_model::{Caller, Era, Face};
 use switchboard_runtime::{Board, ClientProfile, Passing, RawCall};
 use switchboard_test_support::peers::stdio_peer;
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
 
 use crate::support::{PATIENCE, board, dynamic, end, plan, status, with, yaml};
 
@@ -117,15 +117,56 @@ async fn each_session_has_a_process_of_its_own() {
 }
 
 #[tokio::test]
-async fn processes_of_sessions_have_a_bound_that_is_named() {
-    let most = "process: per_session, max_processes: 1";
+async fn the_process_that_has_been_idle_for_longest_gives_way_to_that_of_another_session() {
+    let most = "process: per_session, max_processes: 2";
     let board = board(&yaml(&[], &[child(most)])).await;
-    assert_eq!(calls(&board, Some("a")).await, "1");
-    let refused = calls(&board, Some("b")).await;
-    assert!(refused.contains("as many as its `max_processes` allows"), "{refused}");
-    assert_eq!(calls(&board, Some("a")).await, "2", "the others go on");
+    for (session, expected) in
+        [("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("a", "3"), ("b", "1"), ("a", "4")]
+    {
+        assert_eq!(calls(&board, Some(session)).await, expected, "{session}");
+        assert!(status(&board, "own").session_processes <= 2);
+    }
+    // The place of a session that has ended is free at once.
     board.end_session("a");
-    wait_until(PATIENCE, async || (calls(&board, Some("b")).await == "1").then_some(())).await;
+    assert_eq!(calls(&board, Some("d")).await, "1");
+    assert_eq!(calls(&board, Some("b")).await, "2");
+    end(&board).await;
+}
+
+#[tokio::test]
+async fn a_session_is_refused_only_while_the_processes_of_all_others_are_busy() {
+    let server = ScriptedServer::builder().legacy();
+    let server = server.tools([Tool::echo("t"), Tool::new("hangs").replies(Reply::Hang)]);
+    let server = server.start().await;
+    let own = with(&dynamic("own", &server), "connection: per_session, max_connections: 1");
+    let board = board(&yaml(&[], &[own])).await;
+    let client = || of_era(Era::Legacy, true);
+    let mut busy = Box::pin(call(&board, "own.hangs", Some("a"), client()));
+    let is_running = async {
+        wait_until(PATIENCE, async || (server.stats().running_calls == 1).then_some(())).await;
+    };
+    tokio::select! {
+        said = &mut busy => panic!("{said}"),
+        () = is_running => {}
+    }
+    let request = RawCall {
+        tool: "own.t".to_owned().into(),
+        arguments: None,
+        caller: Arc::new(Caller::local(Face::Mcp).in_session("b".into(), "local".into())),
+        requested: None,
+        passing: Passing { client: client(), ..Passing::default() },
+        events: None,
+        check: None,
+    };
+    let refused = board.call_raw(request).await.result.unwrap_err().error;
+    assert!(refused.message.contains("as many as its `max_connections` allows"), "{refused}");
+    assert_eq!(refused.hint, None, "nothing is reconnected");
+    assert_eq!(call(&board, "own.t", Some("a"), client()).await, "{}", "the other goes on");
+    drop(busy);
+    wait_until(PATIENCE, async || {
+        (call(&board, "own.t", Some("b"), client()).await == "{}").then_some(())
+    })
+    .await;
     end(&board).await;
 }
 

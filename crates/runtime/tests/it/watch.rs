@@ -8,13 +8,13 @@ use std::sync::Arc;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_runtime::{Board, ConfigSource, watch_config};
-use switchboard_test_support::{ScriptedServer, TempConfig, Tool};
+use switchboard_test_support::{Fault, ScriptedServer, Stage, TempConfig, Tool};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
-use crate::support::{Logs, board, dynamic, end, names, revision, server, text, until, yaml};
+use crate::support::{Logs, board, dynamic, end, names, revision, server, text, until, with, yaml};
 
 /// A hangup reaches every watcher of the process, so only one of them lives at a time.
 static ALONE: Semaphore = Semaphore::const_new(1);
@@ -68,6 +68,22 @@ async fn a_file_that_is_replaced_or_written_in_place_is_taken_over() {
     std::fs::write(file.path(), with_local(&["multiply_numbers"], &crm)).unwrap();
     watched.until_names(&["local.multiply_numbers", "crm.a"]).await;
     assert_eq!(crm.stats().initialize_count, 1);
+    watched.end().await;
+}
+
+#[tokio::test]
+async fn a_change_supersedes_a_reload_that_waits_for_a_server() {
+    let crm = server([Tool::echo("a")]).await;
+    let hung = ScriptedServer::builder().fault(Fault::Hang(Stage::Any)).start().await;
+    let file = TempConfig::new(with_local(&[], &crm));
+    let watched = Watched::start(&file.path()).await;
+    // A server is required unless its entry says otherwise.
+    let waits = with(&dynamic("hung", &hung), "connect_timeout: 10m");
+    file.rewrite(yaml(&[], &[dynamic("crm", &crm), waits]));
+    until(|| !hung.stats().requests.is_empty()).await;
+    assert_eq!(names(&watched.board), ["crm.a"]);
+    file.rewrite(with_local(&["sum_numbers"], &crm));
+    watched.until_names(&["local.sum_numbers", "crm.a"]).await;
     watched.end().await;
 }
 
