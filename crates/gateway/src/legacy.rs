@@ -52,7 +52,7 @@ pub(crate) enum NotAdmitted {
 /// What is promised to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// Its session can be taken up again after a restart, so it is stored before it is told.
+    /// Its session can be taken up again after a restart, so it is stored before it is told where that is possible.
     Survives,
     /// Its session ends with its connection.
     EndsWithConnection,
@@ -90,10 +90,7 @@ impl Gateway {
         let client =
             Client::new(id, owner.clone(), version, info, capabilities, scope, session, seen, None);
         match promise {
-            Promise::Survives => {
-                let admitting = self.sessions().admit_client(snapshot_of(&client), &client.session);
-                admitting.await.map_err(NotAdmitted::Store)?;
-            }
+            Promise::Survives => self.admit_stored(&client).await.map_err(NotAdmitted::Store)?,
             Promise::EndsWithConnection => {
                 self.sessions().admit_unstored_client(snapshot_of(&client), &client.session);
             }
@@ -102,6 +99,33 @@ impl Gateway {
         // What changed while it was being made is told too.
         self.tell_client(&client);
         Ok((client, result.to_string()))
+    }
+
+    /// Stores a client before it is told of its session. While the store takes no writes the client is served all the
+    /// same, since it would have no tools for its whole life: its session is written when the store recovers. Should the
+    /// process end before that, the client is told so by 404 and initializes again, as the protocol asks of it.
+    async fn admit_stored(&self, client: &Arc<Client>) -> Result<(), SessionError> {
+        let admitted = match self.board.store().outage() {
+            Some(_) => Err(None),
+            None => {
+                let admitting = self.sessions().admit_client(snapshot_of(client), &client.session);
+                admitting.await.map_err(Some)
+            }
+        };
+        match admitted {
+            Err(Some(SessionError::Store(failure))) if !failure.is_outage => {
+                Err(SessionError::Store(failure))
+            }
+            Err(None | Some(SessionError::Store(_))) => {
+                tracing::warn!(
+                    "a client is served although the store takes no writes; its session does not survive a crash yet"
+                );
+                self.sessions().admit_unstored_client(snapshot_of(client), &client.session);
+                Ok(())
+            }
+            Err(Some(error)) => Err(error),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Makes place for one more client: the one that has been idle for longest goes to the store.

@@ -70,7 +70,7 @@ async fn nothing_is_acknowledged_that_is_not_stored() {
 
         let lock = fault.begin(&serve, &database).await;
         api_refuses(fault, &api, &kept, &doomed).await;
-        clients_are_refused(fault, &serve, &client, &leaving).await;
+        let mut new = clients_are_refused(fault, &serve, &client, &leaving).await;
         // What reads goes on, and nothing has changed.
         let after = (everything(&kept).await, client.list().await, api.sessions().await);
         assert_eq!(after, before, "{fault:?}");
@@ -100,6 +100,8 @@ async fn nothing_is_acknowledged_that_is_not_stored() {
         serve = board.home.serve().await;
         kept.moved_to(&serve);
         client.moved_to(&serve);
+        new.moved_to(&serve);
+        new.done("call_tool", json!({"name": "shop__find", "arguments": {"n": 1}})).await;
         assert_eq!(kept.view().await["title"], "found");
         let history = kept.get("/history").await;
         assert_eq!(history["messages"], json!([]), "{fault:?}");
@@ -141,19 +143,21 @@ async fn api_refuses(fault: Fault, api: &Api, kept: &Chat, doomed: &Chat) {
     }
 }
 
-/// Every method of MCP that writes says why it cannot.
-async fn clients_are_refused(fault: Fault, serve: &Serve, client: &Peer, leaving: &Peer) {
+/// Every method of MCP that writes says why it cannot; gives the client that came meanwhile.
+async fn clients_are_refused(fault: Fault, serve: &Serve, client: &Peer, leaving: &Peer) -> Peer {
     let (new, enabled, left) = tokio::join!(
         Peer::try_open(Era::Legacy, serve, "/mcp", &[]),
         client.refused("enable_toolset", json!({"toolsetName": "buy"})),
         leaving.delete(),
     );
-    let (status, body) = new.unwrap_err();
-    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{fault:?}: {body}");
-    let told = body["error"]["message"].as_str().unwrap();
-    assert!(told.contains(fault.reason()), "{fault:?}: {body}");
+    // A client that comes now is served, but what it wants to be kept is refused.
+    let new = new.unwrap();
+    new.done("call_tool", json!({"name": "shop__order", "arguments": {"n": 1}})).await;
+    let refused = new.refused("enable_toolset", json!({"toolsetName": "buy"})).await;
+    assert!(refused.contains(fault.reason()), "{fault:?}: {refused}");
     assert!(enabled.contains(fault.reason()), "{fault:?}: {enabled}");
     assert_eq!(left, StatusCode::SERVICE_UNAVAILABLE, "{fault:?}");
+    new
 }
 
 /// The id of a session that somebody made.
