@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use switchboard_auth::{GatekeeperOptions, JwksSource, JwtOptions};
 use switchboard_config::Loaded;
-use switchboard_mcp::SignIns;
+use switchboard_mcp_client::SignIns;
 use switchboard_model::{Plan, ServerPlan};
 use switchboard_runtime::{
     Board, BoardOptions, ConfigSource, ExposureRule, LocalTools, Memory, StartingBoard,

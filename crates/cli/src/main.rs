@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     };
     if let Command::Guard(guard) = &arguments.command {
         // The guard must stay small: no logging, no threads but its own.
-        return switchboard_mcp::run_guard(guard.parent, &guard.command, &guard.arguments);
+        return switchboard_mcp_client::run_guard(guard.parent, &guard.command, &guard.arguments);
     }
     let news = i8::from(arguments.command.tells_the_news());
     let verbosity = arguments.globals.verbosity().saturating_add(news);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
-use switchboard_gateway::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_http::{McpEndpoint, McpRequest, McpRoute};
+use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
 
 /// Joins the two: neither knows the other.
 #[derive(Debug)]

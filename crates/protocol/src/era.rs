@@ -21,11 +21,11 @@ pub const SUPPORTED_VERSIONS: [&str; 5] =
 /// old client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EraClaim {
-    Modern,
+    Stateless,
     /// `initialize` with a handshake in it.
     Handshake,
     /// Anything else: belongs to a session.
-    Legacy,
+    Session,
 }
 
 /// Classifies a message; `version` is the `MCP-Protocol-Version` header, where the transport has one.
@@ -45,7 +45,7 @@ pub fn claim(message: &Message<'_>, version: Option<&str>) -> EraClaim {
         || method == "subscriptions/listen"
         || (params.is_some_and(may_name_a_version)
             && read().object("_meta").is_some_and(|meta| meta.get(VERSION_KEY).is_some()));
-    if says_modern { EraClaim::Modern } else { EraClaim::Legacy }
+    if says_modern { EraClaim::Stateless } else { EraClaim::Session }
 }
 
 /// Whether it is worth reading: without an escape, a key stands there as it is spelled.
@@ -78,23 +78,23 @@ mod tests {
     #[test]
     fn a_claim_is_read_from_the_message_before_the_header() {
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-        check(list, None, EraClaim::Legacy);
-        check(list, Some("2025-11-25"), EraClaim::Legacy);
-        check(list, Some("2026-07-28"), EraClaim::Modern);
-        check(list, Some("2027-01-01"), EraClaim::Modern);
-        check(list, Some("nonsense"), EraClaim::Legacy);
+        check(list, None, EraClaim::Session);
+        check(list, Some("2025-11-25"), EraClaim::Session);
+        check(list, Some("2026-07-28"), EraClaim::Stateless);
+        check(list, Some("2027-01-01"), EraClaim::Stateless);
+        check(list, Some("nonsense"), EraClaim::Session);
         let modern = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}}"#;
-        check(modern, Some("2025-11-25"), EraClaim::Modern);
+        check(modern, Some("2025-11-25"), EraClaim::Stateless);
         let escaped = modern.replace("protocolVersion", r"protocol\u0056ersion");
-        check(&escaped, None, EraClaim::Modern);
+        check(&escaped, None, EraClaim::Stateless);
         let elsewhere = modern.replace("_meta", "meta");
-        check(&elsewhere, None, EraClaim::Legacy);
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, None, EraClaim::Modern);
+        check(&elsewhere, None, EraClaim::Session);
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, None, EraClaim::Stateless);
         let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28"}}"#;
         check(handshake, None, EraClaim::Handshake);
         check(handshake, Some("2026-07-28"), EraClaim::Handshake);
         let hollow = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-        check(hollow, None, EraClaim::Modern);
+        check(hollow, None, EraClaim::Stateless);
     }
 
     #[test]

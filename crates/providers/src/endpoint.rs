@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
+use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, ToolSchemaForm};
-use switchboard_near::Lines;
-use switchboard_wire::{Ask, Beat, Limits, Parser, WireRequest, demo, request};
+use switchboard_wire::{Beat, Limits, ModelRequest, Parser, WireRequest, demo, request};
 use tokio::time::timeout_at;
 use url::Url;
 
@@ -34,7 +34,7 @@ pub struct Endpoint {
     unreadable: Option<&'static str>,
     base_url: Option<Url>,
     /// The short way, where it is on this machine.
-    lines: Option<Arc<Lines>>,
+    lines: Option<Arc<LoopbackPool>>,
     clients: Arc<HttpClients>,
     project: Project,
     /// Whether the backend did not take `parametersJsonSchema`.
@@ -50,7 +50,7 @@ impl Endpoint {
         let base_url = plan.base_url.clone().or_else(own);
         Self {
             origin,
-            lines: base_url.as_ref().and_then(Lines::to),
+            lines: base_url.as_ref().and_then(LoopbackPool::to),
             base_url,
             plan: Arc::new(plan),
             missing,
@@ -114,7 +114,7 @@ impl Endpoint {
     }
 
     /// Sends one request, once. Dropping what this gives, or the future itself, ends the request.
-    pub async fn ask(&self, ask: &Ask<'_>) -> Result<ModelStream, ModelFault> {
+    pub async fn ask(&self, ask: &ModelRequest<'_>) -> Result<ModelStream, ModelFault> {
         let plan = self.plan();
         if plan.kind == ProviderKind::Demo {
             return Ok(self.play(ask));
@@ -124,7 +124,7 @@ impl Endpoint {
             (ProviderKind::CodeAssist, None) => Some(self.project().await?),
             _ => None,
         };
-        let ask = Ask { project: ask.project.or(project.as_deref()), ..ask.clone() };
+        let ask = ModelRequest { project: ask.project.or(project.as_deref()), ..ask.clone() };
         let parser = Parser::new(ask.source, Limits::default());
         self.open(request(&ask)?, Box::new(parser)).await
     }
@@ -207,7 +207,7 @@ impl Endpoint {
         credentials::scrubbed(self.plan(), fault)
     }
 
-    fn play(&self, ask: &Ask<'_>) -> ModelStream {
+    fn play(&self, ask: &ModelRequest<'_>) -> ModelStream {
         let turn = format!("{} {}", ask.session, ask.turn);
         let mut turns = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let known = turns.iter().position(|(known, _)| *known == turn);

@@ -8,7 +8,7 @@ use http::header::USER_AGENT;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use switchboard_chat::ModelFault;
-use switchboard_near::{LineRequest, Lines, Repeat, Rest, target};
+use switchboard_loopback::{LoopbackBody, LoopbackPool, LoopbackRequest, RetryPolicy, target};
 use url::Url;
 
 use crate::http_client::{self, HttpClients};
@@ -33,14 +33,14 @@ pub(crate) struct HttpAnswer {
 
 #[derive(Debug)]
 enum Body {
-    Near(Rest),
+    Near(LoopbackBody),
     Far(Box<reqwest::Response>),
 }
 
 impl HttpQuestion {
     pub(crate) async fn send(
         self,
-        lines: Option<&Arc<Lines>>,
+        lines: Option<&Arc<LoopbackPool>>,
         clients: &HttpClients,
     ) -> Result<HttpAnswer, ModelFault> {
         match (lines, target(&self.url)) {
@@ -52,20 +52,20 @@ impl HttpQuestion {
 
     async fn send_near(
         self,
-        lines: &Arc<Lines>,
+        lines: &Arc<LoopbackPool>,
         target: &PathAndQuery,
     ) -> Result<HttpAnswer, ModelFault> {
         let Self { method, url, mut headers, body } = self;
         let own = HeaderValue::from_static(http_client::USER_AGENT);
         headers.entry(USER_AGENT).or_insert(own);
-        let request = LineRequest {
+        let request = LoopbackRequest {
             method: &method,
             target,
             headers: &headers,
             more_headers: &[],
             body: &body,
             // To ask again is for whoever wants the answer.
-            repeat: Repeat::Never,
+            repeat: RetryPolicy::Never,
         };
         match lines.send(request).await {
             Ok((head, rest)) => {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use switchboard_chat::{FaultKind, ModelFault};
+use switchboard_loopback::{LONGEST_CONNECT, LoopbackError, RequestPhase};
 use switchboard_model::is_on_this_machine;
-use switchboard_near::{LONGEST_CONNECT, LineError, Stage};
 use url::Url;
 
 /// A peer that is gone without a word is noticed.
@@ -61,13 +61,13 @@ pub(crate) fn transport_fault(error: &reqwest::Error, url: &Url) -> ModelFault {
 }
 
 /// The same for a request that did not go through reqwest.
-pub(crate) fn line_fault(error: &LineError, url: &Url) -> ModelFault {
+pub(crate) fn line_fault(error: &LoopbackError, url: &Url) -> ModelFault {
     let is_late = error.cause.downcast_ref::<io::Error>();
     let is_late = is_late.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
     let how = match error.stage {
-        Stage::Connecting if is_late => Failed::TooLate,
-        Stage::Connecting => Failed::Unreachable,
-        Stage::Waiting | Stage::Reading => Failed::BrokeOff,
+        RequestPhase::Connecting if is_late => Failed::TooLate,
+        RequestPhase::Connecting => Failed::Unreachable,
+        RequestPhase::Waiting | RequestPhase::Reading => Failed::BrokeOff,
     };
     unanswered(how, url, &innermost(&*error.cause))
 }

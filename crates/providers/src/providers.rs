@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, redact_url};
-use switchboard_near::Lines;
 
 use crate::Endpoint;
 use crate::built_in::Environment;
@@ -100,7 +100,7 @@ impl Providers {
     /// Closes connections that nobody has used for long, again and again.
     pub async fn tidy(&self) {
         loop {
-            tokio::time::sleep(Lines::TIDY_EVERY).await;
+            tokio::time::sleep(LoopbackPool::TIDY_EVERY).await;
             self.endpoints.load().iter().for_each(|endpoint| endpoint.close_unused());
         }
     }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use switchboard_chat::{FaultKind, Message, ModelEvent, ModelFault, Reply, Source};
 use switchboard_model::{ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, Secret};
 use switchboard_render::{Provider, Rendering};
-use switchboard_wire::{Ask, Tools};
+use switchboard_wire::{ModelRequest, Tools};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use url::Url;
@@ -72,8 +72,8 @@ impl Question {
         }
     }
 
-    pub(crate) fn ask(&self) -> Ask<'_> {
-        Ask {
+    pub(crate) fn ask(&self) -> ModelRequest<'_> {
+        ModelRequest {
             source: &self.source,
             messages: &self.messages,
             replay: 0..self.messages.len(),

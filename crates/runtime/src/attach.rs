@@ -9,7 +9,7 @@ use switchboard_model::{AttachedServer, EgressPolicy, EgressRefusal, ServerName}
 use tokio::sync::oneshot;
 
 use crate::board::Board;
-use crate::conductor::{Attach, Detach, Order};
+use crate::catalog_reconciler::{Attach, Detach, ReconcilerOrder};
 use crate::supervisor::ServerStatus;
 
 /// How many servers one session may bring. `gateway.max_session_servers` is for all of them together.
@@ -102,7 +102,7 @@ impl Board {
     ) -> Result<ServerName, AttachError> {
         check(&spec, &self.plan().security.egress)?;
         let (reply, answer) = oneshot::channel();
-        let order = Order::Attach(Attach { owner: owner.into(), spec, reply });
+        let order = ReconcilerOrder::Attach(Attach { owner: owner.into(), spec, reply });
         let place = self.orders.reserve().await.map_err(|_| AttachError::ShuttingDown)?;
         place.send(order);
         answer.await.unwrap_or(Err(AttachError::ShuttingDown))
@@ -138,7 +138,7 @@ impl Board {
         let (reply, answer) = oneshot::channel();
         // An error, here and below, is a board that is shutting down: no tool comes any more.
         let Ok(place) = self.orders.reserve().await else { return };
-        place.send(Order::Reconcile(reply));
+        place.send(ReconcilerOrder::Reconcile(reply));
         let _shutting_down = answer.await;
     }
 
@@ -146,7 +146,7 @@ impl Board {
         let (reply, answer) = oneshot::channel();
         // An error, here and below, is a board that is shutting down: it takes everything away.
         let Ok(place) = self.orders.reserve().await else { return 0 };
-        place.send(Order::Detach(Detach { owner: Arc::from(owner), name, reply }));
+        place.send(ReconcilerOrder::Detach(Detach { owner: Arc::from(owner), name, reply }));
         answer.await.unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The servers that sessions brought, as the conductor keeps them.
+//! The servers that sessions brought, as the reconciler keeps them.
 //!
 //! They live beside those of the plan and outlive it: a reload changes nothing about them, unless it changes where
 //! they may be.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use switchboard_mcp::{ConnectOptions, HttpPool, ListBounds};
+use switchboard_mcp_client::{ConnectOptions, HttpPool, ListBounds};
 use switchboard_model::{
     AttachedServer, DEFAULT_CONNECT_TIMEOUT, EgressPolicy, EraChoice, ServerName, ServerSpec,
     ToolDescriptor,
@@ -14,7 +14,7 @@ use switchboard_model::{
 
 use crate::attach::{AttachError, MAX_SERVERS_PER_OWNER};
 use crate::board::Memory;
-use crate::supervisor::{Audience, Server, Surroundings};
+use crate::supervisor::{Audience, Server, ServerContext};
 
 /// Anybody may bring a server, so the memory that one may take is not what an operator's own may.
 const LIST_BOUNDS: ListBounds = ListBounds { items: 1_000, bytes: 4 * 1024 * 1024 };
@@ -30,14 +30,14 @@ pub(crate) struct Attached {
 /// All of them, in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Attachments {
-    around: Surroundings,
+    around: ServerContext,
     egress: EgressPolicy,
     all: IndexMap<ServerName, Arc<Attached>>,
 }
 
 impl Attachments {
-    pub(crate) fn new(around: &Surroundings, egress: EgressPolicy) -> Self {
-        let around = Surroundings {
+    pub(crate) fn new(around: &ServerContext, egress: EgressPolicy) -> Self {
+        let around = ServerContext {
             memory: Memory::ReadOnly,
             options: options(&egress),
             audience: Audience::Owner,

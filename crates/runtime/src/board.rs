@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use switchboard_mcp::{ConnectOptions, SignIns};
+use switchboard_mcp_client::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
 use switchboard_registry::{Catalog, Notice, Violation};
 use switchboard_store::Store;
@@ -15,18 +15,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attachments::Attachments;
+use crate::catalog_reconciler::{
+    Before, CatalogReconciler, Commit, ReconcilerOrder, Seen, Servers,
+};
 use crate::catalog_writer::CatalogWriter;
-use crate::conductor::{Before, Commit, Conductor, Order, Seen, Servers};
 use crate::exposure_rule::ExposureRule;
 use crate::first_attempts::{grace_of_reload, wait_for_all};
 use crate::local::LocalTools;
+use crate::max_instances::ConcurrencyTable;
 use crate::offers::Outgoing;
 use crate::records::Recorder;
-use crate::slots::SlotTable;
 use crate::snapshot::{PublishedSnapshot, Snapshot};
 use crate::start_error::{StartError, StartFailure};
 use crate::startup::{StartingBoard, Startup};
-use crate::supervisor::{Audience, Server, ServerStatus, Surroundings};
+use crate::supervisor::{Audience, Server, ServerContext, ServerStatus};
 use crate::tokens::StoredTokens;
 
 /// How long calls that were cut off may take to write their records.
@@ -68,22 +70,22 @@ pub enum StartEvent {
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.
 #[derive(Debug)]
 pub struct Board {
-    /// Written by the conductor alone.
+    /// Written by the reconciler alone.
     pub(crate) published: PublishedSnapshot,
-    pub(crate) slots: Arc<SlotTable>,
+    pub(crate) slots: Arc<ConcurrencyTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) local_tools: LocalTools,
     versions: watch::Receiver<u64>,
     /// The configuration of the start, for what only a start takes over.
     first_plan: Arc<Plan>,
-    /// To the conductor, one at a time; who comes meanwhile waits.
-    pub(crate) orders: mpsc::Sender<Order>,
+    /// To the reconciler, one at a time; who comes meanwhile waits.
+    pub(crate) orders: mpsc::Sender<ReconcilerOrder>,
     /// Bare names that somebody used although two tools have them.
     warned_names: Mutex<HashSet<String>>,
     /// One configuration change at a time.
     applying: Semaphore,
-    pub(crate) around: Surroundings,
+    pub(crate) around: ServerContext,
     pub(crate) startup: Startup,
     /// Calls that are waited for at the end.
     pub(crate) calls: TaskTracker,
@@ -110,7 +112,7 @@ impl Board {
             tracing::info!("exposure: {}", exposure.reason);
         }
         let remembered = options.store.remembered_tools().await?;
-        let around = Surroundings {
+        let around = ServerContext {
             store: options.store.clone(),
             memory: options.memory,
             options: ConnectOptions {
@@ -131,9 +133,9 @@ impl Board {
         let (versions_sender, versions) = watch::channel(0);
         let published = PublishedSnapshot::default();
         let plan = Arc::new(plan);
-        let slots = Arc::new(SlotTable::new(plan.max_concurrent));
+        let slots = Arc::new(ConcurrencyTable::new(plan.max_concurrent));
         let writer = CatalogWriter::of(&options.store, options.memory);
-        let conductor = Conductor {
+        let reconciler = CatalogReconciler {
             writer,
             local: options.local_tools.descriptors(),
             slots: slots.clone(),
@@ -149,7 +151,7 @@ impl Board {
             told: HashSet::new(),
         };
         // The configuration is in force before the first tool is: whoever comes early is judged by it.
-        conductor.show(Arc::default());
+        reconciler.show(Arc::default());
         let (orders, inbox) = mpsc::channel(1);
         let board = Arc::new(Self {
             published,
@@ -167,7 +169,7 @@ impl Board {
             calls: TaskTracker::new(),
             cut: CancellationToken::new(),
         });
-        Ok(StartingBoard { board, conductor, inbox, unless_started })
+        Ok(StartingBoard { board, reconciler, inbox, unless_started })
     }
 
     /// How far the start has come.
@@ -306,7 +308,7 @@ impl Board {
         let commit = Commit { plan: Arc::new(plan), servers, reply };
         // An error, here and below, is a board that is shutting down: there is nothing left to configure.
         let Ok(place) = self.orders.reserve().await else { return Ok(()) };
-        place.send(Order::Commit(commit));
+        place.send(ReconcilerOrder::Commit(commit));
         fresh.0.clear();
         let violations = answer.await.unwrap_or(Ok(())).err();
         violations.map_or(Ok(()), |violations| {
@@ -373,7 +375,7 @@ impl Drop for Candidates {
 fn start_servers<'a>(
     plans: impl IntoIterator<Item = &'a ServerPlan>,
     remembered: &HashMap<ServerName, Vec<ToolDescriptor>>,
-    around: &Surroundings,
+    around: &ServerContext,
 ) -> Servers {
     plans
         .into_iter()

@@ -138,7 +138,7 @@ impl CachedView {
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
-            hasher.update(self.view.list(ListEra::Legacy));
+            hasher.update(self.view.list(ListEra::Session));
             for entry in self.view.tools() {
                 hasher.update(entry.tool.name.as_str().as_bytes());
                 hasher.update(&[0]);

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use switchboard_mcp::{Ask, AskEvent, AskFailure, Ear, RpcError, ear};
+use switchboard_mcp_client::{
+    EventSender, RequestFailure, RpcError, UpstreamEvent, UpstreamRequest, event_channel,
+};
 use switchboard_model::{
     CallError, CallErrorKind, CallId, Caller, CanonicalName, ToolResult, render_duration,
 };
@@ -22,14 +24,14 @@ use tracing::Instrument;
 
 use crate::arguments::check_arguments;
 use crate::board::Board;
+use crate::call_accounting::CallAccounting;
 use crate::call_errors::{
     described, fell_silent, ran_longest, reconnecting, stalled, timed_out, unavailable,
     unknown_tool, withdrawn,
 };
 use crate::connection_pool::{ClientProfile, NoConnection};
-use crate::ledger::Ledger;
+use crate::max_instances::{ConcurrencyLimits, Slot};
 use crate::running::{Overdue, Running};
-use crate::slots::{Slot, Slots};
 use crate::snapshot::{CompiledTool, Snapshot};
 use crate::supervisor::Server;
 
@@ -87,9 +89,9 @@ pub struct RawCall {
     pub caller: Arc<Caller>,
     /// The name that the caller used, where that is not the one of `tool`. For the record.
     pub requested: Option<Arc<str>>,
-    pub passing: Passing,
+    pub passing: ForwardedContext,
     /// Where progress, log messages and questions of the server go.
-    pub events: Option<Ear>,
+    pub events: Option<EventSender>,
     /// What is checked again when the call has its slot, besides that the tool is still there.
     pub check: Option<CallCheck>,
 }
@@ -141,7 +143,7 @@ impl From<&CatalogTool> for ToolChoice {
 
 /// What a caller of the gateway sends along.
 #[derive(Debug, Clone, Default)]
-pub struct Passing {
+pub struct ForwardedContext {
     /// More members of `params`, as text without braces.
     pub params: String,
     /// Members of `_meta` that are passed on, as text without braces.
@@ -246,7 +248,7 @@ impl Board {
             arguments: Some(arguments.to_string()),
             caller: request.caller,
             requested: request.requested,
-            passing: Passing { wants_progress: true, ..Passing::default() },
+            passing: ForwardedContext { wants_progress: true, ..ForwardedContext::default() },
             events,
             check: request.check,
         };
@@ -277,13 +279,14 @@ impl Board {
         let arguments = call.arguments.as_deref().unwrap_or("{}");
         let revision = published.catalog().revision();
         let requested = call.requested.as_deref().unwrap_or_else(|| call.tool.name());
-        let mut ledger = Ledger::open(self, requested, arguments, call.caller.clone(), revision);
+        let mut accounting =
+            CallAccounting::open(self, requested, arguments, call.caller.clone(), revision);
         let result = if self.calls.is_closed() {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
             // Pinned where it is: a future that is handed on is copied, and this one holds the whole call.
-            let running = std::pin::pin!(self.run(&published, call, &mut ledger));
+            let running = std::pin::pin!(self.run(&published, call, &mut accounting));
             tokio::select! {
                 biased;
                 result = running => result,
@@ -293,14 +296,14 @@ impl Board {
                 }
             }
         };
-        ledger.close(result).await
+        accounting.close(result).await
     }
 
     async fn run(
         &self,
         published: &Snapshot,
         call: RawCall,
-        ledger: &mut Ledger<'_>,
+        accounting: &mut CallAccounting<'_>,
     ) -> Result<RawAnswer, CallFailed> {
         let tool = match &call.tool {
             ToolChoice::Named(name) => {
@@ -311,25 +314,25 @@ impl Board {
             ToolChoice::Owned { owner, name } => published.catalog().exactly_for(Some(owner), name),
         };
         let tool = tool.map_err(|unresolved| unknown_tool(call.tool.shown(), &unresolved))?;
-        ledger.tool = Some(tool.name.clone());
+        accounting.tool = Some(tool.name.clone());
         let Some(compiled) = published.compiled(tool) else {
             return Err(unavailable(tool, "it is no longer configured").into());
         };
-        ledger.meter = Some(compiled.meter.clone());
+        accounting.meter = Some(compiled.meter.clone());
         let text = call.arguments.unwrap_or_else(|| "{}".into());
         let arguments = check_arguments(compiled, tool, &text).map_err(|refused| {
-            ledger.refused_arguments = Some(refused.recorded);
+            accounting.refused_arguments = Some(refused.recorded);
             refused.error
         })?;
         // Held from here on: a reload while we wait for a slot must not close what we are about to use.
         let server = self.hold_server(published, tool);
 
-        ledger.wait_started = Some(Instant::now());
+        accounting.wait_started = Some(Instant::now());
         let _slots = self.take_slots(tool).await?;
         self.check_again(published, tool, call.check.as_ref())?;
-        ledger.run_started = Some(Instant::now());
+        accounting.run_started = Some(Instant::now());
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
-        ledger.span = span.clone();
+        accounting.span = span.clone();
         let answer = if tool.name.server().is_local() {
             // Boxed: what is in a future counts for every call, and local tools are few.
             Box::pin(self.run_local(tool, arguments).instrument(span)).await?
@@ -344,8 +347,8 @@ impl Board {
             let ask = ask_for(compiled, tool, &text, &arguments, passing);
             run_upstream(server, tool, &client, ask, call.events).instrument(span).await?
         };
-        ledger.run_ended = Some(Instant::now());
-        Ok(self.cap(tool, answer, ledger).await?)
+        accounting.run_ended = Some(Instant::now());
+        Ok(self.cap(tool, answer, accounting).await?)
     }
 
     /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
@@ -396,7 +399,7 @@ impl Board {
     async fn wait_for_slots(
         &self,
         tool: &CatalogTool,
-        own: Arc<Slots>,
+        own: Arc<ConcurrencyLimits>,
     ) -> Result<(Slot, Slot), CallError> {
         let global = self.slots.global();
         let mut has_own = false;
@@ -450,12 +453,12 @@ impl Board {
 /// Signs of life as the typed face wants them.
 fn listen_for_progress(
     listener: Option<mpsc::Sender<Progress>>,
-) -> (Option<Ear>, impl Future<Output = ()>) {
-    let (ear, mut heard) = ear(WAITING_EVENTS);
-    let ear = listener.is_some().then_some(ear);
+) -> (Option<EventSender>, impl Future<Output = ()>) {
+    let (event_channel, mut heard) = event_channel(WAITING_EVENTS);
+    let event_channel = listener.is_some().then_some(event_channel);
     let listening = async move {
         while let Some(event) = heard.next().await {
-            if let (Some(listener), AskEvent::Progress(params)) = (&listener, event)
+            if let (Some(listener), UpstreamEvent::Progress(params)) = (&listener, event)
                 && let Some(progress) = read_progress(&params.parse())
             {
                 // Signs of life may be missed; results never are.
@@ -463,7 +466,7 @@ fn listen_for_progress(
             }
         }
     };
-    (ear, listening)
+    (event_channel, listening)
 }
 
 fn read_progress(params: &Value) -> Option<Progress> {
@@ -492,8 +495,8 @@ fn ask_for(
     tool: &CatalogTool,
     text: &str,
     arguments: &Map<String, Value>,
-    passing: Passing,
-) -> Ask {
+    passing: ForwardedContext,
+) -> UpstreamRequest {
     let name = tool.name.tool();
     let mut params = String::with_capacity(text.len() + name.len() + passing.params.len() + 32);
     params.push_str("\"name\":");
@@ -504,7 +507,7 @@ fn ask_for(
         params.push(',');
         params.push_str(&passing.params);
     }
-    Ask {
+    UpstreamRequest {
         method: "tools/call",
         name: Some(name.to_owned()),
         params,
@@ -521,23 +524,23 @@ async fn run_upstream(
     server: &Arc<Server>,
     tool: &CatalogTool,
     client: &ClientProfile,
-    ask: Ask,
-    events: Option<Ear>,
+    ask: UpstreamRequest,
+    events: Option<EventSender>,
 ) -> Result<RawAnswer, CallFailed> {
     let connected = server.connection_for(client).await;
     let (connection, _keeps_it_open) = connected.map_err(|reason| match reason {
         NoConnection::Reconnecting(reason) => reconnecting(tool, &reason),
         NoConnection::OfSession(reason) => unavailable(tool, &reason),
     })?;
-    let ear = events.unwrap_or_else(Ear::deaf);
-    let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &ear));
+    let event_channel = events.unwrap_or_else(EventSender::deaf);
+    let call = std::pin::pin!(server.ask_over(&connection, client, &ask, &event_channel));
     let limits = &tool.limits;
     let running = Running {
         total: limits.timeout,
         longest: limits.max_timeout,
         silence: limits.inactivity_timeout,
     };
-    let answer = running.watch(call, &ear).await.map_err(|overdue| {
+    let answer = running.watch(call, &event_channel).await.map_err(|overdue| {
         // It may be the tool alone, or the whole server: a look at its list tells.
         server.suspect();
         match overdue {
@@ -549,15 +552,15 @@ async fn run_upstream(
     })?;
     match answer {
         Ok(result) => read_answer(tool, result.0),
-        Err(AskFailure::Unavailable(reason)) => {
+        Err(RequestFailure::Unavailable(reason)) => {
             server.suspect();
             Err(reconnecting(tool, &reason).into())
         }
         Err(failure) => {
             let message = format!("{} gave no result: {failure}", described(tool));
             let rpc = match failure {
-                AskFailure::Rpc(error) => Some(error),
-                AskFailure::Unavailable(_) | AskFailure::BadAnswer(_) => None,
+                RequestFailure::Rpc(error) => Some(error),
+                RequestFailure::Unavailable(_) | RequestFailure::BadAnswer(_) => None,
             };
             Err(CallFailed { error: CallError::new(CallErrorKind::Upstream, message), rpc })
         }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard_mcp::{
-    Ask, AskFailure, ConnectError, ConnectErrorKind as Kind, Connection, ConnectionClient, Ear,
-    RawResult,
+use switchboard_mcp_client::{
+    ConnectError, ConnectErrorKind as Kind, Connection, ConnectionClient, EventSender, RawResult,
+    RequestFailure, UpstreamRequest,
 };
 use switchboard_model::{Endpoint, Era, EraChoice, Sharing};
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub struct ClientProfile {
     /// What it declares, as JSON.
     pub capabilities: Option<Arc<str>>,
     /// Where requests of the server go that belong to no running call of the session.
-    pub events: Option<Ear>,
+    pub events: Option<EventSender>,
     /// The era that it speaks; `None` for a caller that is no MCP client.
     pub era: Option<Era>,
     /// Whether it answers requests of a server: elicitation, sampling or roots.
@@ -317,12 +317,12 @@ impl Server {
         self: &Arc<Self>,
         connection: &Connection,
         client: &ClientProfile,
-        ask: &Ask,
-        events: &Ear,
-    ) -> Result<RawResult, AskFailure> {
+        ask: &UpstreamRequest,
+        events: &EventSender,
+    ) -> Result<RawResult, RequestFailure> {
         let answer = connection.ask_with(ask, Some(events.clone())).await;
         match &answer {
-            Err(AskFailure::Rpc(error))
+            Err(RequestFailure::Rpc(error))
                 if connection.era() == Era::Legacy
                     && self.spec().era == EraChoice::Auto
                     && is_about_input_required(&error.message) =>
@@ -337,9 +337,9 @@ impl Server {
     async fn ask_in_stateless_era(
         self: &Arc<Self>,
         client: &ClientProfile,
-        ask: &Ask,
-        events: &Ear,
-    ) -> Option<Result<RawResult, AskFailure>> {
+        ask: &UpstreamRequest,
+        events: &EventSender,
+    ) -> Option<Result<RawResult, RequestFailure>> {
         let supervised =
             self.connection().filter(|(connection, _)| connection.era() == Era::Modern);
         let (connection, _keeps_it_open) = if let Some((connection, token)) = supervised {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_mcp::{ConnectError, ConnectOptions, Connection, ConnectionClient, News};
+use switchboard_mcp_client::{
+    ConnectError, ConnectOptions, Connection, ConnectionClient, UpstreamNews,
+};
 use switchboard_model::{EraChoice, Sharing};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -11,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection_pool::{ConnectionKey, OpenConnection, Progress};
 use crate::offers::ServerNews;
-use crate::supervisor::{Audience, Server, Surroundings};
+use crate::supervisor::{Audience, Server, ServerContext};
 
 /// How long a connection in the other era is kept without use.
 const IDLE: Duration = Duration::from_mins(10);
@@ -84,7 +86,7 @@ impl ConnectionTask {
         }
     }
 
-    fn around(&self) -> &Surroundings {
+    fn around(&self) -> &ServerContext {
         self.server.around()
     }
 
@@ -103,11 +105,13 @@ impl ConnectionTask {
         }
     }
 
-    fn hear(&self, said: News) {
+    fn hear(&self, said: UpstreamNews) {
         match said {
             // The lists are those of the supervised connection.
-            News::PromptsChanged | News::ResourcesChanged => self.server.suspect_offers(),
-            News::Log(params) => {
+            UpstreamNews::PromptsChanged | UpstreamNews::ResourcesChanged => {
+                self.server.suspect_offers()
+            }
+            UpstreamNews::Log(params) => {
                 // What a session's own process says is that session's, and is told there.
                 let is_shared = self.key.session.is_none();
                 if is_shared && self.around().audience == Audience::Everybody {
@@ -118,12 +122,12 @@ impl ConnectionTask {
                 }
             }
             // Nothing is subscribed to over this connection.
-            News::ResourceUpdated { .. } => {}
+            UpstreamNews::ResourceUpdated { .. } => {}
         }
     }
 }
 
-async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> Option<News> {
+async fn next_news(news: &mut Option<mpsc::Receiver<UpstreamNews>>) -> Option<UpstreamNews> {
     match news {
         Some(news) => news.recv().await,
         None => std::future::pending().await,

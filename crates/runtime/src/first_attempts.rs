@@ -11,7 +11,7 @@ use switchboard_model::{Plan, ServerName, render_duration};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::board::{Memory, StartEvent};
-use crate::conductor::Servers;
+use crate::catalog_reconciler::Servers;
 use crate::supervisor::Server;
 
 /// How long a board that serves waits for servers that are not required. They come later as any change does.

@@ -1,7 +1,7 @@
 //! The board at work: servers kept connected, one catalog, limited calls, records.
 //!
 //! What changes over time is either an immutable snapshot that is swapped whole ([`Board::snapshot`]), or the
-//! state of one task: each server has a supervisor, and one conductor turns what they report into snapshots.
+//! state of one task: each server has a supervisor, and one reconciler turns what they report into snapshots.
 
 mod arguments;
 mod attach;
@@ -9,18 +9,19 @@ mod attachments;
 mod board;
 mod cached_view;
 mod call;
+mod call_accounting;
 mod call_errors;
 mod call_log;
+mod catalog_reconciler;
 mod catalog_writer;
-mod conductor;
 mod config_source;
 mod connection_pool;
 mod connection_task;
 mod exposure_rule;
 mod first_attempts;
-mod ledger;
 mod list_again;
 mod local;
+mod max_instances;
 mod offers;
 mod prompts_resources;
 mod records;
@@ -29,7 +30,6 @@ mod reload;
 mod results;
 mod running;
 mod server_instructions;
-mod slots;
 mod snapshot;
 mod start_error;
 mod startup;
@@ -40,7 +40,7 @@ pub use attach::{AttachError, MAX_SERVERS_PER_OWNER};
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use cached_view::{CachedView, Comparison};
 pub use call::{
-    CallCheck, CallFailed, CallReport, CallRequest, Passing, Progress, RawAnswer, RawCall,
+    CallCheck, CallFailed, CallReport, CallRequest, ForwardedContext, Progress, RawAnswer, RawCall,
     RawReport, ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
@@ -57,7 +57,8 @@ pub use snapshot::{PublishedSnapshot, Snapshot};
 pub use start_error::{StartError, StartFailure};
 pub use startup::{StartingBoard, Startup, StartupStage};
 pub use supervisor::ServerStatus;
-pub use switchboard_mcp::{
-    Ask, AskEvent, AskFailure, Ear, Heard, Listed, RawResult, RpcError, ear,
+pub use switchboard_mcp_client::{
+    EventReceiver, EventSender, Listed, RawResult, RequestFailure, RpcError, UpstreamEvent,
+    UpstreamRequest, event_channel,
 };
 pub use tokens::StoredTokens;

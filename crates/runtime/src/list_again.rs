@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::board::Board;
-use crate::conductor::Order;
+use crate::catalog_reconciler::ReconcilerOrder;
 use crate::supervisor::Server;
 
 /// How long a caller waits for a list, and for the catalog that comes of it.
@@ -75,7 +75,7 @@ impl Board {
             let (reply, answer) = oneshot::channel();
             // An error is a board that is shutting down.
             let Ok(place) = self.orders.reserve().await else { return false };
-            place.send(Order::Reconcile(reply));
+            place.send(ReconcilerOrder::Reconcile(reply));
             answer.await.is_ok()
         };
         tokio::time::timeout(PATIENCE, listing).await.unwrap_or_default()

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use switchboard_mcp::{
-    Ask, AskFailure, ConnectError, ConnectErrorKind, Connection, Ear, Features, Listed,
-    ListedEntries, RawResult,
+use switchboard_mcp_client::{
+    ConnectError, ConnectErrorKind, Connection, EventSender, Features, Listed, ListedEntries,
+    RawResult, RequestFailure, UpstreamRequest,
 };
 use switchboard_model::{Era, JsonText, ServerName, Sharing};
 use tokio::sync::broadcast;
@@ -113,7 +113,7 @@ pub enum PassFailure {
     /// No such server, or it cannot be reached.
     Unavailable(String),
     Timeout(String),
-    Server(AskFailure),
+    Server(RequestFailure),
 }
 
 impl Board {
@@ -128,8 +128,8 @@ impl Board {
         &self,
         server: &ServerName,
         client: &ClientProfile,
-        ask: Ask,
-        events: Option<Ear>,
+        ask: UpstreamRequest,
+        events: Option<EventSender>,
     ) -> Result<RawResult, PassFailure> {
         let method = ask.method;
         let found = self.published.load().server_for(client.session.as_deref(), server);
@@ -143,13 +143,13 @@ impl Board {
                 let message = format!("MCP server '{server}' cannot be reached: {reason}");
                 PassFailure::Unavailable(message)
             })?;
-        let ear = events.unwrap_or_else(Ear::deaf);
-        let asking = std::pin::pin!(held.0.ask_over(&connection, client, &ask, &ear));
+        let event_channel = events.unwrap_or_else(EventSender::deaf);
+        let asking = std::pin::pin!(held.0.ask_over(&connection, client, &ask, &event_channel));
         let running = Running { total: REQUEST_LIMIT, longest: REQUEST_LIMIT, silence: None };
-        match running.watch(asking, &ear).await {
+        match running.watch(asking, &event_channel).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(failure)) => {
-                if matches!(failure, AskFailure::Unavailable(_)) {
+                if matches!(failure, RequestFailure::Unavailable(_)) {
                     held.0.suspect();
                 }
                 Err(PassFailure::Server(failure))
@@ -246,12 +246,12 @@ enum Wish {
 
 /// What a server was asked to report and has not confirmed.
 #[derive(Debug, Default)]
-pub(crate) struct Untold {
+pub(crate) struct UntoldWishes {
     updates: AtomicBool,
     logs: AtomicBool,
 }
 
-impl Untold {
+impl UntoldWishes {
     fn of(&self, wish: Wish) -> &AtomicBool {
         match wish {
             Wish::Updates => &self.updates,

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use switchboard_mcp::Listed;
+use switchboard_mcp_client::Listed;
 use switchboard_model::{CanonicalName, Naming, Plan, ServerName};
 use switchboard_protocol::{Members, push_string};
 use switchboard_view::{ListEra, Named, expose_names};
@@ -148,8 +148,8 @@ impl PromptsResources {
         let items: Vec<&str> = self.seen(kind, is_visible).map(|item| &*item.json).collect();
         let items = items.join(",");
         match era {
-            ListEra::Legacy => format!("{{\"{}\":[{items}]}}", kind.member()),
-            ListEra::Modern => format!(
+            ListEra::Session => format!("{{\"{}\":[{items}]}}", kind.member()),
+            ListEra::Stateless => format!(
                 "{{\"resultType\":\"complete\",\"{}\":[{items}],\"ttlMs\":0,\"cacheScope\":\"private\"}}",
                 kind.member()
             ),

@@ -6,7 +6,7 @@ use switchboard_model::{CallError, CallId, Caller};
 use switchboard_registry::CatalogTool;
 
 use crate::board::Board;
-use crate::ledger::Ledger;
+use crate::call_accounting::CallAccounting;
 
 /// A call that was refused before it came to the board.
 #[derive(Debug)]
@@ -30,14 +30,14 @@ impl Board {
         let RefusedCall { requested, tool, arguments, caller, error } = refused;
         let arguments = if arguments == "null" { "{}" } else { arguments };
         let revision = published.catalog().revision();
-        let mut ledger = Ledger::open(self, requested, arguments, caller, revision);
-        ledger.tool = tool.map(|tool| tool.name.clone());
+        let mut accounting = CallAccounting::open(self, requested, arguments, caller, revision);
+        accounting.tool = tool.map(|tool| tool.name.clone());
         // The caller may have seen an earlier one, whose schema is not the one to compile.
         let now = |tool: &CatalogTool| {
             published.catalog().exactly_for(tool.owner.as_deref(), &tool.name).ok()
         };
         let compiled = tool.and_then(now).and_then(|tool| published.compiled(tool));
-        ledger.meter = compiled.map(|compiled| compiled.meter.clone());
-        ledger.close(Err(error.clone().into())).await.id
+        accounting.meter = compiled.map(|compiled| compiled.meter.clone());
+        accounting.close(Err(error.clone().into())).await.id
     }
 }

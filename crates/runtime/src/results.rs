@@ -1,7 +1,7 @@
 //! Results that are too large to be answered: kept whole, answered with their beginning and a handle.
 
 use serde_json::{Map, Value, json};
-use switchboard_mcp::RawResult;
+use switchboard_mcp_client::RawResult;
 use switchboard_model::{CallError, CallErrorKind, CallId, CanonicalName, Face, ToolResult};
 use switchboard_protocol::{Members, ResultKind, params_text};
 use switchboard_registry::CatalogTool;
@@ -9,8 +9,8 @@ use switchboard_store::{NewResult, ResultBounds, Store, StoreError};
 
 use crate::board::Board;
 use crate::call::{RawAnswer, ResultHandle, typed};
+use crate::call_accounting::CallAccounting;
 use crate::call_errors::not_kept;
-use crate::ledger::Ledger;
 
 /// What is kept of all results, for a day. Who calls through one session takes at most a quarter of it from the others.
 pub(crate) const KEPT_RESULTS: ResultBounds =
@@ -25,16 +25,16 @@ impl Board {
         &self,
         tool: &CatalogTool,
         answer: RawAnswer,
-        ledger: &mut Ledger<'_>,
+        accounting: &mut CallAccounting<'_>,
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
-        ledger.result_bytes = answer.json.len() as u64;
+        accounting.result_bytes = answer.json.len() as u64;
         // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
-        if ledger.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
+        if accounting.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
             return Ok(answer);
         }
         // Boxed: writing to the store is large, and few results are.
-        Box::pin(self.offload(tool, &answer, ledger)).await
+        Box::pin(self.offload(tool, &answer, accounting)).await
     }
 
     /// Keeps a result that is too large, and answers with its beginning.
@@ -42,15 +42,15 @@ impl Board {
         &self,
         tool: &CatalogTool,
         answer: &RawAnswer,
-        ledger: &mut Ledger<'_>,
+        accounting: &mut CallAccounting<'_>,
     ) -> Result<RawAnswer, CallError> {
         let limit = tool.limits.max_result_bytes;
         let result = typed(answer)?;
-        let owner = owner_of(ledger.caller.session.as_deref(), ledger.caller.face);
-        let origin = Origin { handle: new_handle(), call: &ledger.id, owner: &owner };
+        let owner = owner_of(accounting.caller.session.as_deref(), accounting.caller.face);
+        let origin = Origin { handle: new_handle(), call: &accounting.id, owner: &owner };
         let kept = offload(&self.store, origin, &result, &answer.json, limit).await;
         let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
-        ledger.whole_result = Some(handle);
+        accounting.whole_result = Some(handle);
         Ok(RawAnswer::of(&capped))
     }
 

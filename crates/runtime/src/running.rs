@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use switchboard_mcp::{Ear, Signs};
+use switchboard_mcp_client::{Activity, EventSender};
 use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ impl Running {
     pub(crate) async fn watch<F: Future>(
         self,
         mut answering: Pin<&mut F>,
-        ear: &Ear,
+        event_channel: &EventSender,
     ) -> Result<F::Output, Overdue> {
         let start = Instant::now();
         // One timer for both limits, which looks for signs of life when it rings: to set it anew at each would cost
@@ -48,7 +48,7 @@ impl Running {
                 answer = &mut answering => return Ok(answer),
                 // A flood of messages uses up what the task may do at once; the time passes all the same.
                 () = unconstrained(timer.as_mut()) => {
-                    let next = self.next_look(start, Instant::now(), ear.signs())?;
+                    let next = self.next_look(start, Instant::now(), event_channel.signs())?;
                     timer.as_mut().reset(next);
                 }
             }
@@ -56,7 +56,7 @@ impl Running {
     }
 
     /// When a limit may be reached at the earliest, if none is.
-    fn next_look(&self, start: Instant, now: Instant, signs: Signs) -> Result<Instant, Overdue> {
+    fn next_look(&self, start: Instant, now: Instant, signs: Activity) -> Result<Instant, Overdue> {
         let waits = signs.waits_since.map_or(Duration::ZERO, |since| now - since);
         let may_go_on = self.longest > self.total && signs.progressed.is_some();
         let (limit, overdue) =
@@ -126,7 +126,7 @@ mod tests {
             Some(Message(last)) => (Some(last), None),
             Some(Progress(last)) => (Some(last), Some(last)),
         };
-        let signs = Signs {
+        let signs = Activity {
             last: last.map(at),
             waited: Duration::from_secs(waited),
             waits_since: waits_since.map(at),
@@ -183,16 +183,16 @@ mod tests {
         });
         let limit = Duration::from_millis(100);
         let running = Running { total: limit, longest: limit, silence: None };
-        assert_eq!(running.watch(flood, &Ear::deaf()).await, Err(Overdue::Total));
+        assert_eq!(running.watch(flood, &EventSender::deaf()).await, Err(Overdue::Total));
     }
 
     #[tokio::test]
     async fn an_answer_in_time_is_an_answer() {
         let (short, long) = (Duration::from_millis(10), Duration::from_mins(1));
-        let ear = Ear::deaf();
+        let event_channel = EventSender::deaf();
         let answering = std::pin::pin!(tokio::time::sleep(short));
         let running = Running { total: long, longest: long, silence: Some(long) };
-        assert_eq!(running.watch(answering, &ear).await, Ok(()));
+        assert_eq!(running.watch(answering, &event_channel).await, Ok(()));
         for (total, silence, expected) in [
             (short, None, Overdue::Total),
             (long, Some(short), Overdue::Silent(short)),
@@ -200,7 +200,7 @@ mod tests {
         ] {
             let answering = std::pin::pin!(tokio::time::sleep(long));
             let running = Running { total, longest: long, silence };
-            assert_eq!(running.watch(answering, &ear).await, Err(expected));
+            assert_eq!(running.watch(answering, &event_channel).await, Err(expected));
         }
     }
 }

@@ -13,7 +13,7 @@ use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets
 
 use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
-use crate::conductor::Servers;
+use crate::catalog_reconciler::Servers;
 use crate::offers::Offers;
 use crate::prompts_resources::{Kind, PromptsResources};
 use crate::supervisor::Server;
@@ -24,7 +24,7 @@ use compiled::CompiledTools;
 /// The configuration in force, the exposure, the catalog that was admitted under it, the prompts and resources, and the
 /// servers behind them.
 ///
-/// The conductor makes one for each change and publishes it in one step ([`PublishedSnapshot`]). A request that loads it
+/// The reconciler makes one for each change and publishes it in one step ([`PublishedSnapshot`]). A request that loads it
 /// once never sees the policy of one configuration with the tools of another, and a call that found its tool also finds
 /// its server.
 #[derive(Debug)]
@@ -299,7 +299,7 @@ impl Snapshot {
     }
 }
 
-/// The snapshot in force. Clones share it; the conductor alone replaces it.
+/// The snapshot in force. Clones share it; the reconciler alone replaces it.
 #[derive(Debug, Clone, Default)]
 pub struct PublishedSnapshot(Arc<ArcSwap<Snapshot>>);
 
@@ -323,7 +323,7 @@ impl PublishedSnapshot {
         self.0.store(Arc::new(snapshot));
     }
 
-    /// Puts other tools into force, as the conductor does it, where no board runs.
+    /// Puts other tools into force, as the reconciler does it, where no board runs.
     pub fn replace_catalog(&self, catalog: Arc<Catalog>) {
         let older = self.load_full();
         let (plan, exposure) = (older.plan().clone(), older.exposure().clone());

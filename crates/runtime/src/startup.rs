@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 
 use crate::board::{Board, StartEvent, failures, warn_of_absent};
-use crate::conductor::{Conductor, Order};
+use crate::catalog_reconciler::{CatalogReconciler, ReconcilerOrder};
 use crate::first_attempts::{grace_of_start, wait_for_all};
 use crate::start_error::StartError;
 
@@ -65,8 +65,8 @@ impl Startup {
 /// A board whose servers are being connected. Dropping it gives the start up and stops the servers.
 pub struct StartingBoard {
     pub(crate) board: Arc<Board>,
-    pub(crate) conductor: Conductor,
-    pub(crate) inbox: mpsc::Receiver<Order>,
+    pub(crate) reconciler: CatalogReconciler,
+    pub(crate) inbox: mpsc::Receiver<ReconcilerOrder>,
     pub(crate) unless_started: DropGuard,
 }
 
@@ -84,9 +84,9 @@ impl StartingBoard {
 
     /// Waits for the servers and admits their tools. An error lists every reason, and then nothing is left running.
     pub async fn finish(self, on_event: impl FnMut(StartEvent)) -> Result<Arc<Board>, StartError> {
-        let Self { board, mut conductor, inbox, unless_started } = self;
+        let Self { board, mut reconciler, inbox, unless_started } = self;
         let plan = board.plan();
-        let servers = conductor.servers.clone();
+        let servers = reconciler.servers.clone();
         let around = &board.around;
         {
             let mut connecting =
@@ -96,17 +96,17 @@ impl StartingBoard {
                 tokio::select! {
                     () = &mut connecting => break,
                     () = startup.early_wanted.notified(), if !startup.early.is_cancelled() => {
-                        conductor.publish_early().await;
+                        reconciler.publish_early().await;
                         startup.early.cancel();
                     }
                     () = around.dirty.notified(), if startup.early.is_cancelled() => {
-                        conductor.publish_early().await;
+                        reconciler.publish_early().await;
                     }
                 }
             }
         }
-        let weighed = conductor.weigh(&plan, &servers);
-        let failures = failures(&plan, &servers, weighed.violations());
+        let evaluation = reconciler.evaluate(&plan, &servers);
+        let failures = failures(&plan, &servers, evaluation.violations());
         if !failures.is_empty() {
             around.stop.cancel();
             around.tasks.close();
@@ -114,11 +114,11 @@ impl StartingBoard {
             return Err(StartError { failures });
         }
         warn_of_absent(&plan, &servers);
-        conductor.publish_first(weighed).await;
-        if let Some(writer) = &conductor.writer {
+        reconciler.publish_first(evaluation).await;
+        if let Some(writer) = &reconciler.writer {
             around.tasks.spawn(writer.clone().run(around.stop.clone()));
         }
-        around.tasks.spawn(conductor.run(inbox, around.dirty.clone(), around.stop.clone()));
+        around.tasks.spawn(reconciler.run(inbox, around.dirty.clone(), around.stop.clone()));
         unless_started.disarm();
         board.startup.finished.cancel();
         Ok(board)

@@ -1,7 +1,7 @@
 //! Keeps one server connected for as long as it is configured.
 //!
 //! The supervisor is the only one that opens and closes the server's connection. It reports by changing the
-//! [`Server`]'s state and waking the conductor; it never touches the catalog. A list that could not be read
+//! [`Server`]'s state and waking the reconciler; it never touches the catalog. A list that could not be read
 //! whole changes nothing: the last known one stays.
 
 use std::collections::BTreeSet;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use switchboard_mcp::{
-    ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection, News,
-    ServerInfo,
+use switchboard_mcp_client::{
+    ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection,
+    ServerInfo, UpstreamNews,
 };
 use switchboard_model::{
     Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList,
@@ -30,7 +30,7 @@ use crate::board::Memory;
 use crate::connection_pool::ConnectionPool;
 use crate::first_attempts::Waiting;
 use crate::list_again::{AskedByCaller, ListsRead};
-use crate::offers::{Offers, Outgoing, ServerNews, Untold, read_offers};
+use crate::offers::{Offers, Outgoing, ServerNews, UntoldWishes, read_offers};
 
 /// How often a server is asked again when neither it nor the configuration says.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
@@ -76,7 +76,7 @@ pub struct ServerStatus {
     pub waiting: Option<Waiting>,
 }
 
-/// What the conductor needs to know of a server.
+/// What the reconciler needs to know of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
     pub(crate) tools: Option<Arc<Vec<ToolDescriptor>>>,
@@ -126,12 +126,12 @@ pub(crate) struct Server {
     pub(crate) watched: Mutex<BTreeSet<String>>,
     pub(crate) log_level: Mutex<Option<Arc<str>>>,
     /// What it was not told of these two, and the turn to tell it.
-    pub(crate) untold: Untold,
+    pub(crate) untold: UntoldWishes,
     pub(crate) telling: Semaphore,
     /// What it offers beside tools may have changed.
     suspect_offers: Notify,
     pool: ConnectionPool,
-    around: Surroundings,
+    around: ServerContext,
 }
 
 /// An open connection and the calls that run over it.
@@ -152,7 +152,7 @@ pub(crate) enum Audience {
 
 /// What every supervisor needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct ServerContext {
     pub(crate) store: Store,
     pub(crate) memory: Memory,
     pub(crate) options: ConnectOptions,
@@ -171,7 +171,7 @@ impl Server {
         alias: Option<ServerName>,
         poll: Option<Duration>,
         remembered: Option<Vec<ToolDescriptor>>,
-        around: &Surroundings,
+        around: &ServerContext,
     ) -> Arc<Self> {
         let server = Arc::new(Self {
             spec,
@@ -201,7 +201,7 @@ impl Server {
             offers: ArcSwap::default(),
             watched: Mutex::default(),
             log_level: Mutex::default(),
-            untold: Untold::default(),
+            untold: UntoldWishes::default(),
             telling: Semaphore::new(1),
             suspect_offers: Notify::new(),
             pool: ConnectionPool::default(),
@@ -220,7 +220,7 @@ impl Server {
         &self.pool
     }
 
-    pub(crate) fn around(&self) -> &Surroundings {
+    pub(crate) fn around(&self) -> &ServerContext {
         &self.around
     }
 
@@ -383,7 +383,7 @@ fn listable(mut remembered: Vec<ToolDescriptor>) -> Vec<ToolDescriptor> {
     remembered
 }
 
-async fn supervise(server: Arc<Server>, around: Surroundings) {
+async fn supervise(server: Arc<Server>, around: ServerContext) {
     // One for each server and for as long as it is configured: on the heap it is moved once.
     let watching = Box::pin(keep_connected(&server, &around));
     server.stop.clone().run_until_cancelled(watching).await;
@@ -393,7 +393,7 @@ async fn supervise(server: Arc<Server>, around: Surroundings) {
     }
 }
 
-async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
+async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
     let mut backoff = fresh_backoff();
     loop {
         match connect(server, around).await {
@@ -438,7 +438,7 @@ async fn keep_connected(server: &Arc<Server>, around: &Surroundings) {
 }
 
 /// A server that wants a sign-in is left alone until there was one, or for a while; says whether it waited.
-async fn wait_for_sign_in(server: &Server, around: &Surroundings) -> bool {
+async fn wait_for_sign_in(server: &Server, around: &ServerContext) -> bool {
     let kind = server.condition().error.as_ref().map(|error| error.kind);
     let Some(sign_ins) = around.options.sign_ins.as_ref().filter(|_| kind == Some(Kind::SignIn))
     else {
@@ -450,7 +450,7 @@ async fn wait_for_sign_in(server: &Server, around: &Surroundings) -> bool {
 
 /// Closes the connection in the background. The server may be alive and merely broken: calls that still run
 /// over the connection end by themselves, one way or the other.
-fn give_up(server: &Arc<Server>, around: &Surroundings) {
+fn give_up(server: &Arc<Server>, around: &ServerContext) {
     let Some(open) = server.open.swap(None) else { return };
     let server = server.clone();
     around.tasks.spawn(async move {
@@ -460,7 +460,7 @@ fn give_up(server: &Arc<Server>, around: &Surroundings) {
     });
 }
 
-fn announce(server: &Server, around: &Surroundings, is_up: bool) {
+fn announce(server: &Server, around: &ServerContext, is_up: bool) {
     if around.audience == Audience::Everybody {
         switchboard_telemetry::server_state(server.spec.name.as_str(), is_up);
     }
@@ -477,7 +477,7 @@ fn fresh_backoff() -> ExponentialBackoff {
         .build()
 }
 
-async fn connect(server: &Server, around: &Surroundings) -> Result<Arc<Connection>, ConnectError> {
+async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connection>, ConnectError> {
     let (name, fingerprint) = (&server.spec.name, server.fingerprint());
     let now = jiff::Timestamp::now().as_millisecond();
     let known_era = match around.audience {
@@ -547,7 +547,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-async fn take_offers(server: &Server, connection: &Connection, around: &Surroundings) {
+async fn take_offers(server: &Server, connection: &Connection, around: &ServerContext) {
     if around.audience == Audience::Owner {
         return;
     }
@@ -563,7 +563,7 @@ async fn take_offers(server: &Server, connection: &Connection, around: &Surround
 async fn attend(
     server: &Server,
     connection: &Arc<Connection>,
-    around: &Surroundings,
+    around: &ServerContext,
 ) -> ConnectError {
     let mut news = connection.take_news();
     loop {
@@ -613,7 +613,7 @@ async fn attend(
     }
 }
 
-async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> Option<News> {
+async fn next_news(news: &mut Option<mpsc::Receiver<UpstreamNews>>) -> Option<UpstreamNews> {
     match news {
         Some(news) => news.recv().await,
         None => None,
@@ -624,9 +624,9 @@ async fn next_news(news: &mut Option<mpsc::Receiver<News>>) -> Option<News> {
 async fn hear(
     server: &Server,
     connection: &Connection,
-    around: &Surroundings,
-    said: News,
-    news: &mut Option<mpsc::Receiver<News>>,
+    around: &ServerContext,
+    said: UpstreamNews,
+    news: &mut Option<mpsc::Receiver<UpstreamNews>>,
 ) {
     if around.audience == Audience::Owner {
         return;
@@ -636,17 +636,17 @@ async fn hear(
     let mut next = Some(said);
     while let Some(said) = next.take() {
         match said {
-            News::PromptsChanged | News::ResourcesChanged => {
+            UpstreamNews::PromptsChanged | UpstreamNews::ResourcesChanged => {
                 if !std::mem::replace(&mut is_list_changed, true) {
                     tokio::time::sleep(SETTLE).await;
                 }
             }
             // Nobody may be listening.
-            News::ResourceUpdated { uri, params } => {
+            UpstreamNews::ResourceUpdated { uri, params } => {
                 let update = ServerNews::ResourceUpdated { server: name.clone(), uri, params };
                 let _unheard = around.outgoing.news.send(update);
             }
-            News::Log(params) => {
+            UpstreamNews::Log(params) => {
                 let log = ServerNews::Log { server: name.clone(), params };
                 let _unheard = around.outgoing.news.send(log);
             }

@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use switchboard_mcp::{Kept, TokenStore};
+use switchboard_mcp_client::{Kept, TokenStore};
 use switchboard_model::{Secret, ServerName};
 use switchboard_store::Store;
 

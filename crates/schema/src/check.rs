@@ -7,8 +7,8 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use switchboard_model::json_length;
 
+use crate::complexity::is_entangled;
 use crate::convertible::converted;
-use crate::entangled::is_entangled;
 
 /// A larger schema is not compiled: its server checks the arguments itself.
 pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;

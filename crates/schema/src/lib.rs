@@ -3,8 +3,8 @@
 
 mod arguments;
 mod check;
+mod complexity;
 mod convertible;
-mod entangled;
 mod json_kind;
 mod listed;
 

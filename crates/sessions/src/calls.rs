@@ -143,7 +143,7 @@ impl SessionService {
             scope: &session.scope,
             session: Some(session),
             view,
-            era: ListEra::Modern,
+            era: ListEra::Stateless,
             wants_definitions: true,
             lists_itself: false,
         };

@@ -35,7 +35,7 @@ pub use catalogue::demo_catalogue;
 pub use fault::{Fault, Stage};
 pub use malformed::{Fate, Malformed, malformed_tools};
 pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
-pub use office::{CODE, OWN_CLIENT, Office};
+pub use office::{CODE, FakeAuthServer, OWN_CLIENT};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;

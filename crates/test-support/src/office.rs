@@ -54,12 +54,12 @@ struct Desk {
 
 /// A running office.
 #[derive(Debug)]
-pub struct Office {
+pub struct FakeAuthServer {
     desk: Arc<Desk>,
     stop: CancellationToken,
 }
 
-impl Drop for Office {
+impl Drop for FakeAuthServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -69,7 +69,7 @@ fn locked<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Office {
+impl FakeAuthServer {
     /// Opens it on a free port.
     ///
     /// # Panics

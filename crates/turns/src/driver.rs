@@ -16,7 +16,7 @@ use switchboard_render::Provider;
 use switchboard_runtime::CachedView;
 use switchboard_sessions::{Session, SessionService};
 use switchboard_telemetry::{end_model_span, model_answered, model_span, turn_ended};
-use switchboard_wire::{Ask, Tools, refuses_json_schema};
+use switchboard_wire::{ModelRequest, Tools, refuses_json_schema};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -25,9 +25,9 @@ use tracing::{Instrument, Span};
 
 use crate::calling::{self, Called};
 use crate::conversation::Conversation;
-use crate::live::{LiveTurn, TurnEnd, Wishes};
+use crate::live::{LiveTurn, TurnEnd, TurnWishes};
 use crate::new_turn::Wanted;
-use crate::shown::{self, Stretch};
+use crate::tool_epoch::{self, ToolEpoch};
 use crate::{TurnError, turns};
 
 /// How many events of running calls wait to be told.
@@ -49,7 +49,7 @@ pub(crate) struct Driver {
     pub(crate) wanted: Wanted,
     /// How many messages there were before the turn.
     pub(crate) before: usize,
-    pub(crate) stretch: Option<Stretch>,
+    pub(crate) epoch: Option<ToolEpoch>,
     pub(crate) stop: CancellationToken,
     pub(crate) state: State,
 }
@@ -74,7 +74,7 @@ pub(crate) struct State {
 /// What is left of a turn that is over.
 pub(crate) struct Over {
     /// What the next turn needs.
-    pub(crate) stretch: Option<Stretch>,
+    pub(crate) epoch: Option<ToolEpoch>,
     /// What it came to, and the last event, which nobody has been told yet.
     pub(crate) end: Option<(TurnEnd, TurnEvent)>,
 }
@@ -102,7 +102,7 @@ impl Request {
         session: &str,
         turn: &str,
     ) -> Result<ModelStream, ModelFault> {
-        let ask = Ask {
+        let ask = ModelRequest {
             source: &self.source,
             messages: self.messages.as_deref().unwrap_or(stored),
             replay: self.replay.clone(),
@@ -130,13 +130,13 @@ impl Driver {
         let stop = self.stop.clone();
         let mut stopped = std::pin::pin!(stop.cancelled());
         let mut wished = std::pin::pin!(next_wish(self.live.wishes()));
-        let mut granted = Wishes::default();
+        let mut granted = TurnWishes::default();
         let mut calls: JoinSet<Called> = JoinSet::new();
         let (tell, mut news) = mpsc::channel(NEWS);
         loop {
             self.perform(&mut calls, &tell).await;
             if self.state.has_ended {
-                return Over { stretch: self.stretch, end: self.state.end };
+                return Over { epoch: self.epoch, end: self.state.end };
             }
             let waits = self.state.wait_until;
             tokio::select! {
@@ -259,7 +259,7 @@ impl Driver {
         self.state.asked = Some((endpoint.clone(), source.clone()));
         let settings = self.wanted.settings(endpoint.plan());
         let (seen, revision) = self.look();
-        let rendering = seen.rendering(shown::form_of(&endpoint, source.kind));
+        let rendering = seen.rendering(tool_epoch::form_of(&endpoint, source.kind));
         let stored = self.turn.messages();
         let mut view = (!self.overlay.is_empty()).then(|| self.overlay.lay_over(stored));
         if let Some(correction) = self.turn.correction() {
@@ -267,8 +267,14 @@ impl Driver {
         }
         let count = view.as_ref().map_or(stored.len(), Vec::len);
         let instructions = settings.instructions.as_deref();
-        let (tools, replay) =
-            shown::next(&mut self.stretch, &source, instructions, rendering, count, view.is_none());
+        let (tools, replay) = tool_epoch::next(
+            &mut self.epoch,
+            &source,
+            instructions,
+            rendering,
+            count,
+            view.is_none(),
+        );
         self.live.tell(&TurnEvent::Started {
             turn: self.live.id.clone(),
             provider: source.provider.clone(),
@@ -400,7 +406,11 @@ impl Driver {
     }
 
     /// Does what somebody outside wants.
-    fn grant(&mut self, wishes: &mut watch::Receiver<Wishes>, granted: Wishes) -> Wishes {
+    fn grant(
+        &mut self,
+        wishes: &mut watch::Receiver<TurnWishes>,
+        granted: TurnWishes,
+    ) -> TurnWishes {
         let wanted = *wishes.borrow_and_update();
         if wanted.cancel {
             self.turn.on(Input::Cancel);
@@ -414,7 +424,7 @@ impl Driver {
 }
 
 /// Waits until somebody wants something; for ever where nobody can any more.
-async fn next_wish(mut wishes: watch::Receiver<Wishes>) -> watch::Receiver<Wishes> {
+async fn next_wish(mut wishes: watch::Receiver<TurnWishes>) -> watch::Receiver<TurnWishes> {
     if wishes.changed().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -10,7 +10,7 @@ mod driver;
 mod error;
 mod live;
 mod new_turn;
-mod shown;
+mod tool_epoch;
 mod turn_view;
 mod turns;
 

@@ -21,7 +21,7 @@ pub struct Recorded {
 
 /// What the driver is told from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct TurnWishes {
     pub(crate) cancel: bool,
     /// How often somebody wanted new tools to be shown at once.
     pub(crate) apply_now: u64,
@@ -37,7 +37,7 @@ pub struct LiveTurn {
     end: OnceLock<TurnEnd>,
     /// How many events there are.
     told: watch::Sender<u64>,
-    wishes: watch::Sender<Wishes>,
+    wishes: watch::Sender<TurnWishes>,
 }
 
 /// What a turn came to.
@@ -71,7 +71,7 @@ impl LiveTurn {
             bytes: AtomicUsize::new(0),
             end: OnceLock::new(),
             told: watch::Sender::new(0),
-            wishes: watch::Sender::new(Wishes::default()),
+            wishes: watch::Sender::new(TurnWishes::default()),
         }
     }
 
@@ -139,7 +139,7 @@ impl LiveTurn {
     }
 
     /// What is wanted of it, with what was wanted before anybody listened.
-    pub(crate) fn wishes(&self) -> watch::Receiver<Wishes> {
+    pub(crate) fn wishes(&self) -> watch::Receiver<TurnWishes> {
         let mut wishes = self.wishes.subscribe();
         wishes.mark_changed();
         wishes

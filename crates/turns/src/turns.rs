@@ -23,7 +23,7 @@ use crate::conversation::{self, Conversation};
 use crate::driver::{Driver, State};
 use crate::live::{LiveTurn, TurnEnd};
 use crate::new_turn::{NewTurn, Wanted, Words};
-use crate::shown::Stretch;
+use crate::tool_epoch::ToolEpoch;
 
 /// How long, and how many of them, turns that have ended can be read again.
 const REMEMBER: Duration = Duration::from_mins(10);
@@ -53,7 +53,7 @@ struct Book {
     running: HashMap<String, Arc<LiveTurn>>,
     /// Oldest first, with the moment of their end.
     ended: VecDeque<(Instant, Arc<LiveTurn>)>,
-    stretches: HashMap<String, Stretch>,
+    epochs: HashMap<String, ToolEpoch>,
     /// The board is about to stop.
     is_closed: bool,
 }
@@ -176,8 +176,8 @@ impl Turns {
         let _caller_went_away = tell.send(Ok(()));
         slot.is_remembered = true;
         let over = driver.run().await;
-        if let Some(stretch) = over.stretch {
-            self.book().keep_stretch(&session.id, stretch);
+        if let Some(epoch) = over.epoch {
+            self.book().keep_stretch(&session.id, epoch);
         }
         let live = slot.live.clone();
         drop(slot);
@@ -209,11 +209,11 @@ impl Turns {
             return Err(TurnError::NothingSaid);
         }
         let mut overlay = Overlay::new(&messages, new.edits)?;
-        let mut stretch = self.book().stretches.remove(&*session.id);
+        let mut epoch = self.book().epochs.remove(&*session.id);
         if new.persist && !overlay.is_empty() {
             messages = std::mem::take(&mut overlay).lay_over(&messages);
             conversation.replace(&messages).await?;
-            (before, stretch) = (messages.len().saturating_sub(said), None);
+            (before, epoch) = (messages.len().saturating_sub(said), None);
         }
         // What the person said is stored before anybody is told that the turn began.
         conversation.keep(&messages).await?;
@@ -233,7 +233,7 @@ impl Turns {
             overlay,
             wanted,
             before,
-            stretch,
+            epoch,
             stop: self.stop.clone(),
             state: State::default(),
         })
@@ -279,7 +279,7 @@ impl Turns {
     /// Forgets the turns of a session that has ended.
     pub fn forget(&self, session: &str) {
         let mut book = self.book();
-        book.stretches.remove(session);
+        book.epochs.remove(session);
         book.ended.retain(|(_, turn)| turn.session != session);
     }
 
@@ -300,7 +300,7 @@ impl Turns {
         slot.is_import = true;
         let mut conversation = Conversation::unread(&self.store, &session.id).await?;
         conversation.replace(&history.messages).await?;
-        self.book().stretches.remove(&*session.id);
+        self.book().epochs.remove(&*session.id);
         Ok(())
     }
 
@@ -375,13 +375,13 @@ impl Book {
         }
     }
 
-    fn keep_stretch(&mut self, session: &str, stretch: Stretch) {
-        if self.stretches.len() >= STRETCHES {
+    fn keep_stretch(&mut self, session: &str, epoch: ToolEpoch) {
+        if self.epochs.len() >= STRETCHES {
             // Whichever: its session begins a new one, and only loses what its model thought before.
-            let some = self.stretches.keys().next().cloned();
-            some.and_then(|some| self.stretches.remove(&some));
+            let some = self.epochs.keys().next().cloned();
+            some.and_then(|some| self.epochs.remove(&some));
         }
-        self.stretches.insert(session.to_owned(), stretch);
+        self.epochs.insert(session.to_owned(), epoch);
     }
 }
 

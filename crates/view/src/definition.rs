@@ -6,10 +6,10 @@ use switchboard_protocol::{Members, push_string};
 /// For whom a list is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEra {
-    /// 2025-11-25 and older.
-    Legacy,
-    /// 2026-07-28.
-    Modern,
+    /// 2025-11-25 and older, where a client has a session.
+    Session,
+    /// 2026-07-28, where each request stands alone.
+    Stateless,
 }
 
 /// Appends the definition of a tool. What strict clients take is passed on byte for byte.
@@ -27,7 +27,8 @@ pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: Li
     json.push_str(tool.shown_schema().as_str());
     let output = tool.output_schema.as_ref().map(switchboard_model::JsonText::as_str);
     // Older clients take an output schema only for objects, and check every result against it.
-    if let Some(schema) = output.filter(|schema| era == ListEra::Modern || is_of_object(schema)) {
+    if let Some(schema) = output.filter(|schema| era == ListEra::Stateless || is_of_object(schema))
+    {
         push_key(json, "outputSchema");
         json.push_str(schema);
     }
@@ -79,9 +80,9 @@ mod tests {
             json
         };
         assert_eq!(
-            render(ListEra::Modern),
+            render(ListEra::Stateless),
             r#"{"name":"s__get","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"array"},"annotations":{"readOnlyHint":true},"icons":[{"src":"data:,"}]}"#
         );
-        assert!(!render(ListEra::Legacy).contains("outputSchema"));
+        assert!(!render(ListEra::Session).contains("outputSchema"));
     }
 }

@@ -146,13 +146,13 @@ fn a_tool_that_somebody_switched_off_is_shown_as_such_and_not_run() {
     for name in ["market__getSplits", "market.getSplits"] {
         assert_eq!(view.callable(name).unwrap_err(), told, "{name}");
         assert!(view.reach(name).is_ok(), "it can be switched on again: {name}");
-        let described = view.tool_text(&arguments(&json!({"name": name})), ListEra::Modern);
+        let described = view.tool_text(&arguments(&json!({"name": name})), ListEra::Stateless);
         let described: Value = serde_json::from_str(&described.unwrap()).unwrap();
         assert_eq!(described["switchedOff"], true, "{described}");
     }
     // A set that is off is no such switch.
     assert!(view.callable("market__getQuote").is_ok());
-    let other = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Modern);
+    let other = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Stateless);
     assert!(!other.unwrap().contains("switchedOff"));
     let found = view.search_text(&arguments(&json!({"query": "splits dividends"}))).unwrap();
     let found: Value = serde_json::from_str(&found).unwrap();
@@ -171,7 +171,7 @@ fn a_tool_that_somebody_switched_off_is_shown_as_such_and_not_run() {
     let view = View::new(view.index().clone(), &exposure, &ViewKey { selection, ..key });
     let come = view.enable(&named("calendar")).unwrap();
     assert_eq!(come.tools, ["market__listDividends"]);
-    assert!(!view.switched_text(&come, Some(ListEra::Modern)).contains("getSplits"));
+    assert!(!view.switched_text(&come, Some(ListEra::Stateless)).contains("getSplits"));
 }
 
 fn search_view() -> View {
@@ -247,12 +247,12 @@ fn toolsets_and_tools_are_described() {
     insta::assert_snapshot!(view.toolsets_text());
     insta::assert_snapshot!(view.toolset_text(&named("calendar")).unwrap());
     insta::assert_snapshot!(view.toolset_text(&named("quotes")).unwrap());
-    let told = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Legacy);
+    let told = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Session);
     insta::assert_snapshot!(told.unwrap());
-    let told = view.tool_text(&arguments(&json!({"name": "getQuot"})), ListEra::Legacy);
+    let told = view.tool_text(&arguments(&json!({"name": "getQuot"})), ListEra::Session);
     assert_eq!(told, Err("there is no tool 'getQuot' here; did you mean market__getQuote?".into()));
     assert_eq!(
-        view.tool_text(&Map::new(), ListEra::Legacy),
+        view.tool_text(&Map::new(), ListEra::Session),
         Err("say which tool in `name`".into())
     );
 }
@@ -262,5 +262,5 @@ fn what_switching_answers() {
     let view = dynamic(&index(|_| {}), &[]);
     let switched = view.enable(&named("quotes")).unwrap();
     insta::assert_snapshot!(view.switched_text(&switched, None));
-    insta::assert_snapshot!(view.switched_text(&switched, Some(ListEra::Modern)));
+    insta::assert_snapshot!(view.switched_text(&switched, Some(ListEra::Stateless)));
 }

@@ -323,8 +323,8 @@ impl View {
     /// The result of `tools/list`, written once.
     pub fn list(&self, era: ListEra) -> &Bytes {
         let cell = match era {
-            ListEra::Legacy => &self.legacy_list,
-            ListEra::Modern => &self.modern_list,
+            ListEra::Session => &self.legacy_list,
+            ListEra::Stateless => &self.modern_list,
         };
         cell.get_or_init(|| self.render(era).into())
     }
@@ -332,7 +332,7 @@ impl View {
     /// Tells two lists apart, also over restarts.
     pub fn digest(&self) -> u64 {
         *self.digest.get_or_init(|| {
-            let bytes = blake3::hash(self.list(ListEra::Legacy));
+            let bytes = blake3::hash(self.list(ListEra::Session));
             bytes.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
         })
     }
@@ -383,7 +383,7 @@ impl View {
     fn render(&self, era: ListEra) -> String {
         let mut json = String::with_capacity(4096);
         json.push('{');
-        if era == ListEra::Modern {
+        if era == ListEra::Stateless {
             json.push_str("\"resultType\":\"complete\",");
         }
         json.push_str("\"tools\":[");
@@ -401,7 +401,7 @@ impl View {
             }
         }
         json.push(']');
-        if era == ListEra::Modern {
+        if era == ListEra::Stateless {
             // Headers, credentials and toolsets all change the list, so nobody may share it.
             let ttl = if self.mode == ExposureMode::Dynamic { 0 } else { 10_000 };
             let _infallible = write!(json, ",\"ttlMs\":{ttl},\"cacheScope\":\"private\"");

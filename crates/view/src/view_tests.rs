@@ -171,7 +171,7 @@ fn unreachable(view: &View, canonical: &str, exposed: &str) {
         assert!(!nearest.contains(&exposed), "{nearest:?}");
         assert!(!view.reach(name).is_err_and(|nearest| nearest.contains(&exposed)));
         assert!(view.reach(name).is_err(), "{name} is reached");
-        assert!(view.tool_text(&arguments(&json!({ "name": name })), ListEra::Modern).is_err());
+        assert!(view.tool_text(&arguments(&json!({ "name": name })), ListEra::Stateless).is_err());
         let found = view.search_text(&arguments(&json!({"query": name, "limit": 50}))).unwrap();
         assert!(!found.contains(&format!("\"{exposed}\"")), "{found}");
     }
@@ -180,10 +180,10 @@ fn unreachable(view: &View, canonical: &str, exposed: &str) {
         assert!(!told.contains(exposed), "{told}");
         if let Ok(switched) = view.enable(&named(set)) {
             assert!(!switched.tools.iter().any(|tool| tool == exposed), "{switched:?}");
-            assert!(!view.switched_text(&switched, Some(ListEra::Modern)).contains(exposed));
+            assert!(!view.switched_text(&switched, Some(ListEra::Stateless)).contains(exposed));
         }
     }
-    for era in [ListEra::Legacy, ListEra::Modern] {
+    for era in [ListEra::Session, ListEra::Stateless] {
         let list = String::from_utf8(view.list(era).to_vec()).unwrap();
         assert!(!list.contains(&format!("\"{exposed}\"")), "{list}");
     }
@@ -614,14 +614,14 @@ fn lists_are_these_bytes() {
     let index = index(|_| {});
     let statics = exposure(ExposureMode::Static, &["company", "notes"]);
     let view = view_in(&index, &statics, Scope::default(), &[]);
-    insta::assert_snapshot!(text(&view, ListEra::Legacy));
-    insta::assert_snapshot!(text(&view, ListEra::Modern));
+    insta::assert_snapshot!(text(&view, ListEra::Session));
+    insta::assert_snapshot!(text(&view, ListEra::Stateless));
     let view = dynamic(&index, &["quotes"]);
-    insta::assert_snapshot!(text(&view, ListEra::Legacy));
-    insta::assert_snapshot!(text(&view, ListEra::Modern));
+    insta::assert_snapshot!(text(&view, ListEra::Session));
+    insta::assert_snapshot!(text(&view, ListEra::Stateless));
     let nothing = scoped(Scope { tools: vec![Vec::new()], ..Scope::default() });
-    assert_eq!(text(&nothing, ListEra::Legacy), r#"{"tools":[]}"#);
-    for list in [text(&view, ListEra::Legacy), text(&view, ListEra::Modern)] {
+    assert_eq!(text(&nothing, ListEra::Session), r#"{"tools":[]}"#);
+    for list in [text(&view, ListEra::Session), text(&view, ListEra::Stateless)] {
         let read: Value = serde_json::from_str(&list).unwrap();
         assert_eq!(read["tools"].as_array().unwrap().len(), 8);
     }
@@ -631,7 +631,7 @@ fn lists_are_these_bytes() {
 fn views_that_list_the_same_are_told_from_those_that_do_not() {
     let (one, other) = (index(|_| {}), index(|_| {}));
     let same = |a: &View, b: &View| {
-        let bytes = text(a, ListEra::Legacy) == text(b, ListEra::Legacy);
+        let bytes = text(a, ListEra::Session) == text(b, ListEra::Session);
         assert_eq!((a.lists_same(b), a.digest() == b.digest()), (bytes, bytes));
         bytes
     };
@@ -741,8 +741,8 @@ proptest! {
             if enabled.contains(&set) { (View::disable, View::enable) } else { (View::enable, View::disable) };
         let between = again(&before, &there(&before, &named(set)).unwrap().selection);
         let after = again(&before, &back(&between, &named(set)).unwrap().selection);
-        prop_assert_eq!(text(&before, ListEra::Legacy), text(&after, ListEra::Legacy));
-        prop_assert_eq!(text(&before, ListEra::Modern), text(&after, ListEra::Modern));
+        prop_assert_eq!(text(&before, ListEra::Session), text(&after, ListEra::Session));
+        prop_assert_eq!(text(&before, ListEra::Stateless), text(&after, ListEra::Stateless));
         prop_assert!(before.lists_same(&after));
     }
 }

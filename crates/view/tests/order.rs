@@ -158,7 +158,7 @@ proptest! {
             prop_assert!(view(moment, &restored).lists_same(&seen));
             // Looking again at the same thing shows the same bytes.
             let again = view(moment, seen.past());
-            prop_assert_eq!(again.list(ListEra::Legacy), seen.list(ListEra::Legacy));
+            prop_assert_eq!(again.list(ListEra::Session), seen.list(ListEra::Session));
             past = seen.past().clone();
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use switchboard_chat::{Message, Source};
 
-use crate::rounds;
+use crate::tool_results;
 
 /// The longest id that every provider takes.
 const MOST: usize = 64;
@@ -20,7 +20,7 @@ impl<'a> CallIds<'a> {
         let mut taken = HashSet::new();
         for message in messages {
             let Message::Assistant(reply) = message else { continue };
-            let is_own = rounds::is_own(reply, source);
+            let is_own = tool_results::is_own(reply, source);
             for call in reply.calls() {
                 let own = call.origin.as_ref().and_then(|origin| origin.id.as_deref());
                 let wanted = own.filter(|_| is_own).into_iter().chain([call.id.as_str()]);

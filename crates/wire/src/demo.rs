@@ -16,7 +16,7 @@ use switchboard_chat::{
 use switchboard_render::{RenderedTool, Rendering};
 
 use crate::outcome::pieces;
-use crate::{Ask, gather};
+use crate::{ModelRequest, accumulator};
 use order::{Order, orders};
 
 /// What the demo model does next.
@@ -39,7 +39,7 @@ const SOME_TOOLS: usize = 3;
 
 /// What the demo model answers. `failed_before` says how often it has failed in this turn, for `/flaky`. The last event is
 /// the end, as with every model.
-pub fn demo(ask: &Ask<'_>, failed_before: u32) -> std::vec::IntoIter<Beat> {
+pub fn demo(ask: &ModelRequest<'_>, failed_before: u32) -> std::vec::IntoIter<Beat> {
     let begin = ask.messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let text = match begin.and_then(|index| ask.messages.get(index)) {
         Some(Message::User(said)) => said_text(said),
@@ -163,7 +163,7 @@ impl Player {
         self.beats.push(Beat::Event(ModelEvent::CallBegun { index, name: tool.to_owned() }));
         let delta = if written.is_empty() { "{}".to_owned() } else { written.to_owned() };
         self.beats.push(Beat::Event(ModelEvent::CallArguments { index, delta }));
-        let (arguments, unreadable) = gather::arguments(written);
+        let (arguments, unreadable) = accumulator::arguments(written);
         self.content.push(Block::ToolCall(Box::new(ToolCall {
             // Who keeps the reply gives it.
             id: String::new(),
@@ -179,7 +179,11 @@ impl Player {
         self.beats.push(Beat::Pause(pause));
     }
 
-    fn end(mut self, ask: &Ask<'_>, fault: Option<ModelFault>) -> std::vec::IntoIter<Beat> {
+    fn end(
+        mut self,
+        ask: &ModelRequest<'_>,
+        fault: Option<ModelFault>,
+    ) -> std::vec::IntoIter<Beat> {
         let usage = Usage {
             input_tokens: ask.messages.iter().map(words_of).sum(),
             output_tokens: self.words.saturating_add(self.thoughts),

@@ -5,10 +5,10 @@ use switchboard_model::ProviderKind;
 
 use crate::parser::Wire;
 use crate::refusal::presentable;
-use crate::{Answer, Ask, Limits, Parser, WireRequest, anthropic, gemini, openai};
+use crate::{Answer, Limits, ModelRequest, Parser, WireRequest, anthropic, gemini, openai};
 
 /// What is sent to have a conversation answered.
-pub fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+pub fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     match ask.source.kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt => openai::responses_request(ask),
         ProviderKind::OpenAiChat => openai::chat_request(ask),

@@ -4,8 +4,8 @@
 //! [`request`] makes what is sent, [`Parser`] reads what comes back, in pieces of any size, and [`fault`] reads an answer
 //! that is no stream. One module for each wire format knows what its providers want; nobody else does.
 
+mod accumulator;
 mod anthropic;
-mod ask;
 mod attachment;
 mod borrowed;
 mod call_ids;
@@ -13,8 +13,8 @@ mod demo;
 mod dispatch;
 #[cfg(test)]
 mod dispatch_tests;
-mod gather;
 mod gemini;
+mod model_request;
 mod name;
 #[cfg(test)]
 mod official;
@@ -22,21 +22,21 @@ mod openai;
 mod outcome;
 mod parser;
 mod refusal;
-mod rounds;
-#[cfg(test)]
-mod rounds_tests;
 #[cfg(test)]
 mod samples;
 mod scan;
 mod secrets;
 mod sse;
+mod tool_results;
+#[cfg(test)]
+mod tool_results_tests;
 
 use switchboard_chat::{ModelFault, Source};
 use switchboard_model::ProviderKind;
 
-pub use ask::{Answer, Ask, ToolChange, Tools, WireRequest};
 pub use demo::{Beat, demo};
 pub use dispatch::{fault, request};
+pub use model_request::{Answer, ModelRequest, ToolChange, Tools, WireRequest};
 pub use parser::{Limits, Parser};
 
 /// Whether this model seals its thoughts to all that stands before them: whoever changes that must not give them back.

@@ -14,7 +14,7 @@ use switchboard_render::{Delta, Provider};
 use switchboard_test_support::peers;
 
 use crate::samples::{Asking, conversations, rendering, source};
-use crate::{Ask, ToolChange, Tools, WireRequest, anthropic, gemini};
+use crate::{ModelRequest, ToolChange, Tools, WireRequest, anthropic, gemini};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -56,7 +56,7 @@ fn settings() -> [ModelSettings; 2] {
     [ModelSettings::default(), all]
 }
 
-type Request = fn(&Ask<'_>) -> Result<WireRequest, ModelFault>;
+type Request = fn(&ModelRequest<'_>) -> Result<WireRequest, ModelFault>;
 
 /// Every conversation, with and without settings and tools.
 fn bodies(own: &Source, provider: Provider, kind: &str, request: Request) -> Vec<(String, Value)> {

@@ -10,7 +10,7 @@ use switchboard_chat::{
 use switchboard_model::{JsonText, ModelSettings, ProviderKind, ToolDescriptor};
 use switchboard_render::{Declared, Provider, Rendering};
 
-use crate::{Ask, Parser, Tools, WireRequest};
+use crate::{ModelRequest, Parser, Tools, WireRequest};
 
 pub(crate) fn source(kind: ProviderKind, model: &str) -> Source {
     Source { kind, provider: kind.as_str().into(), model: model.into() }
@@ -49,15 +49,15 @@ impl<'a> Asking<'a> {
 
     pub(crate) fn send(
         &self,
-        request: fn(&Ask<'_>) -> Result<WireRequest, ModelFault>,
+        request: fn(&ModelRequest<'_>) -> Result<WireRequest, ModelFault>,
     ) -> (WireRequest, Value) {
         let sent = request(&self.ask()).unwrap();
         let body = serde_json::from_slice(&sent.body).unwrap();
         (sent, body)
     }
 
-    pub(crate) fn ask(&self) -> Ask<'_> {
-        Ask {
+    pub(crate) fn ask(&self) -> ModelRequest<'_> {
+        ModelRequest {
             source: &self.source,
             messages: self.messages,
             replay: self.replay.clone(),

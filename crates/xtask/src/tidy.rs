@@ -17,11 +17,11 @@ pub struct Package {
 /// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
-    &["schema", "config", "registry", "protocol", "chat", "near"],
-    &["view", "render", "mcp", "store"],
+    &["schema", "config", "registry", "protocol", "chat", "loopback"],
+    &["view", "render", "mcp-client", "store"],
     &["auth", "runtime", "wire"],
     &["sessions", "providers"],
-    &["gateway", "turns"],
+    &["mcp-server", "turns"],
     &["http"],
     &["cli"],
 ];
@@ -67,8 +67,8 @@ fn broken_arrow(name: &str, own: usize, dependency: &str) -> Option<String> {
             None => Some(format!("{name} knows {ours}, which is not part of the product")),
         };
     }
-    if dependency == "rmcp" && name != "mcp" {
-        return Some(format!("{name} names rmcp; only mcp may"));
+    if dependency == "rmcp" && name != "mcp-client" {
+        return Some(format!("{name} names rmcp; only mcp-client may"));
     }
     let is_impure = PURE.contains(&name) && IMPURE_DEPENDENCIES.contains(&dependency);
     is_impure.then(|| format!("{name} is pure and must not use {dependency}"))

@@ -23,7 +23,7 @@ fn a_broken_arrow_is_named() {
         package("http", "rmcp"),
         package("cli", "switchboard-test-support"),
         package("fresh", "serde"),
-        package("runtime", "switchboard-mcp"),
+        package("runtime", "switchboard-mcp-client"),
     ]);
     assert_eq!(
         broken,

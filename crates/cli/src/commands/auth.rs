@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use switchboard_mcp::{ConnectError, HttpPool, Renewal, SignIn, SignInState, TokenStore};
+use switchboard_mcp_client::{ConnectError, HttpPool, Renewal, SignIn, SignInState, TokenStore};
 use switchboard_model::ServerPlan;
 use switchboard_runtime::StoredTokens;
 

@@ -9,7 +9,7 @@ use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_config::Loaded;
-use switchboard_mcp::{ConnectOptions, Connection};
+use switchboard_mcp_client::{ConnectOptions, Connection};
 use switchboard_model::{Plan, ProviderKind, ServerPlan, Sharing, ToolList, render_duration};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartFailure};

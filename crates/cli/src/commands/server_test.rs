@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::json;
-use switchboard_mcp::{ConnectOptions, Connection};
+use switchboard_mcp_client::{ConnectOptions, Connection};
 use switchboard_model::{QuarantinedTool, ServerPlan, render_duration};
 use switchboard_telemetry::escape_to_line;
 

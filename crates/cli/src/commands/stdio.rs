@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use switchboard_gateway::Gateway;
+use switchboard_mcp_server::Gateway;
 use switchboard_runtime::{Memory, watch_config};
 use switchboard_sessions::SessionService;
 use tokio_util::task::TaskTracker;

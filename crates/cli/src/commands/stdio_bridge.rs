@@ -16,7 +16,7 @@ use serde_json::Value;
 use sse_stream::SseStream;
 use switchboard_api::Problem;
 use switchboard_config::mcp_address;
-use switchboard_gateway::{Lines, WAITING_LINES, write_lines};
+use switchboard_mcp_server::{Lines, WAITING_LINES, write_lines};
 use switchboard_model::Secret;
 use switchboard_protocol::{
     EraClaim, ErrorBody, Headers, MODERN_VERSION, Members, Message, Meta, Mirrors, claim, code,
@@ -188,7 +188,8 @@ impl Bridge {
             }
             Message::Request { id, method, params } => {
                 let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
-                let headers = (era == EraClaim::Modern).then(|| modern_headers(&method, &params));
+                let headers =
+                    (era == EraClaim::Stateless).then(|| modern_headers(&method, &params));
                 if headers.is_none() {
                     self.told().hear(&method, &params, line);
                 }

@@ -78,15 +78,15 @@ pub(crate) fn session_of(outcome: &Outcome) -> String {
 pub(crate) struct Talking {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: Heard,
-    stderr: Heard,
+    stdout: EventReceiver,
+    stderr: EventReceiver,
 }
 
 /// What a stream has said so far, also of a line that has not ended.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<String>>);
+struct EventReceiver(Arc<Mutex<String>>);
 
-impl Heard {
+impl EventReceiver {
     fn of(mut stream: impl Read + Send + 'static) -> Self {
         let heard = Self::default();
         let text = heard.0.clone();
@@ -115,7 +115,7 @@ impl Talking {
     pub(crate) fn start(mut command: std::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let (stdout, stderr) = (Heard::of(stdout), Heard::of(stderr));
+        let (stdout, stderr) = (EventReceiver::of(stdout), EventReceiver::of(stderr));
         Self { stdin: child.stdin.take(), child, stdout, stderr }
     }
 
@@ -159,6 +159,6 @@ impl Talking {
     }
 }
 
-async fn until(heard: &Heard, text: &str) {
+async fn until(heard: &EventReceiver, text: &str) {
     wait_until(PATIENCE, async || heard.text().contains(text).then_some(())).await;
 }

@@ -2,15 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use switchboard_test_support::{CODE, OWN_CLIENT, Office, wait_until};
+use switchboard_test_support::{CODE, FakeAuthServer, OWN_CLIENT, wait_until};
 
 use crate::support::{Home, PATIENCE};
 
-fn home(office: &Office, more: &str) -> Home {
+fn home(office: &FakeAuthServer, more: &str) -> Home {
     with_oauth(office, "", more)
 }
 
-fn with_oauth(office: &Office, oauth: &str, more: &str) -> Home {
+fn with_oauth(office: &FakeAuthServer, oauth: &str, more: &str) -> Home {
     let url = office.url();
     Home::new(format!(
         "switchboard:\n  toolbox:\n    mcps:\n      - {{name: office, url: \"{url}\", mode: dynamic, \
@@ -40,7 +40,7 @@ fn state(home: &Home) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
-    let office = Office::open().await;
+    let office = FakeAuthServer::open().await;
     let home = home(&office, "");
     let refused = home.line("check --connect").expect(1);
     let expected = format!(
@@ -69,7 +69,7 @@ async fn a_required_server_keeps_the_start_until_somebody_signed_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_codes_nor_tokens_are_logged_however_much_is_asked_for() {
-    let office = Office::open().await;
+    let office = FakeAuthServer::open().await;
     let home = home(&office, "").with_variable("RUST_LOG", "trace");
     let mut said = login(&home, &["-vvv"]).await;
     office.revoke_access();
@@ -86,7 +86,7 @@ async fn neither_codes_nor_tokens_are_logged_however_much_is_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_board_connects_by_itself_after_a_sign_in() {
-    let office = Office::open().await;
+    let office = FakeAuthServer::open().await;
     let home = home(&office, ", required: false");
     let serving = home.serve().await;
     let list = || home.line(&format!("server list --url {}", serving.url));
@@ -115,7 +115,7 @@ fn what_cannot_be_signed_in_at_is_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_its_own_serves_at_once_and_tells_nobody_its_secret() {
-    let office = Office::open().await;
+    let office = FakeAuthServer::open().await;
     let (id, secret) = OWN_CLIENT;
     let own = format!("grant: client_credentials, client_id: {id}, client_secret: '${{SECRET}}'");
     let home = with_oauth(&office, &own, "").with_variable("SECRET", secret);

@@ -20,7 +20,7 @@ pub(crate) struct Talk {
 
 /// A turn as its events tell it.
 #[derive(Debug)]
-pub(crate) struct Heard(pub(crate) Vec<Event>);
+pub(crate) struct EventReceiver(pub(crate) Vec<Event>);
 
 impl Talk {
     /// A turn, waited for.
@@ -63,7 +63,7 @@ impl Talk {
     }
 
     /// A turn from its first event to its last.
-    pub(crate) async fn hear(&self, body: Value) -> Heard {
+    pub(crate) async fn hear(&self, body: Value) -> EventReceiver {
         heard_out(self.begin(body).await).await
     }
 
@@ -128,9 +128,9 @@ pub(crate) async fn until_event(events: &Events, name: &str) -> Event {
 }
 
 /// Waits for the end of the stream, which is the end of the turn.
-pub(crate) async fn heard_out(mut events: Events) -> Heard {
+pub(crate) async fn heard_out(mut events: Events) -> EventReceiver {
     events.ended().await;
-    let heard = Heard(events.heard());
+    let heard = EventReceiver(events.heard());
     heard.assert_whole();
     heard
 }
@@ -139,7 +139,7 @@ pub(crate) async fn until(what: impl AsyncFn() -> bool) {
     wait_until(PATIENCE, async || what().await.then_some(())).await;
 }
 
-impl Heard {
+impl EventReceiver {
     /// Ids are counted without a gap, `done` is the last event and the only one of its kind, and no key is shown.
     #[track_caller]
     pub(crate) fn assert_whole(&self) {

@@ -11,7 +11,7 @@ use switchboard_model::{
 use switchboard_providers::Providers;
 use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_test_support::model_backends::{Backend, FakeBackends};
-use switchboard_wire::{Ask, Tools};
+use switchboard_wire::{ModelRequest, Tools};
 use url::Url;
 
 const KEY: &str = "hunter2-s3cret";
@@ -56,7 +56,7 @@ async fn ask(
     let tools = Tools::only(Arc::new(Rendering::new(shape, declared)));
     let settings =
         ModelSettings { instructions: Some("Be brief".into()), ..ModelSettings::default() };
-    let ask = Ask {
+    let ask = ModelRequest {
         source: &source,
         messages,
         replay: 0..messages.len(),

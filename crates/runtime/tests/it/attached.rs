@@ -11,8 +11,8 @@ use switchboard_model::{
     ServerName, ServerState,
 };
 use switchboard_runtime::{
-    Ask, AttachError, Board, ClientProfile, MAX_SERVERS_PER_OWNER, PassFailure, Passing, RawCall,
-    RawReport, ToolChoice,
+    AttachError, Board, ClientProfile, ForwardedContext, MAX_SERVERS_PER_OWNER, PassFailure,
+    RawCall, RawReport, ToolChoice, UpstreamRequest,
 };
 use switchboard_test_support::{Fault, Reply, ScriptedServer, Stage, Tool, free_port};
 use url::Url;
@@ -76,7 +76,7 @@ async fn call_choice(board: &Board, tool: ToolChoice) -> RawReport {
         arguments: Some(r#"{"n":1}"#.into()),
         caller: Arc::new(Caller::local(Face::Mcp)),
         requested: None,
-        passing: Passing::default(),
+        passing: ForwardedContext::default(),
         events: None,
     };
     board.call_raw(call).await
@@ -140,7 +140,7 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
     }
     assert!(board.servers().iter().all(|(plan, _)| plan.spec.name.as_str() == "crm"));
     assert!(board.snapshot().offers().iter().all(|(server, _)| server.as_str() == "crm"));
-    let ping = || Ask { method: "ping", ..Ask::default() };
+    let ping = || UpstreamRequest { method: "ping", ..UpstreamRequest::default() };
     let of = |session: Option<&str>| ClientProfile {
         session: session.map(Into::into),
         ..ClientProfile::default()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use serde_json::Value;
 use switchboard_model::{Caller, Era, Face};
-use switchboard_runtime::{Board, ClientProfile, Passing, RawCall};
+use switchboard_runtime::{Board, ClientProfile, ForwardedContext, RawCall};
 use switchboard_test_support::peers::stdio_peer;
 use switchboard_test_support::{Reply, ScriptedServer, Tool, wait_until};
 
@@ -25,7 +25,7 @@ async fn call(
         arguments: None,
         caller: Arc::new(caller),
         requested: None,
-        passing: Passing { client, ..Passing::default() },
+        passing: ForwardedContext { client, ..ForwardedContext::default() },
         events: None,
         check: None,
     };
@@ -154,7 +154,7 @@ async fn a_session_is_refused_only_while_the_processes_of_all_others_are_busy() 
         arguments: None,
         caller: Arc::new(Caller::local(Face::Mcp).in_session("b".into(), "local".into())),
         requested: None,
-        passing: Passing { client: client(), ..Passing::default() },
+        passing: ForwardedContext { client: client(), ..ForwardedContext::default() },
         events: None,
         check: None,
     };

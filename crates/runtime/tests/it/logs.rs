@@ -151,7 +151,7 @@ async fn a_strict_server_that_offers_an_unconfigured_tool_later_is_one_error_and
         let so_far = vault.stats().list_count;
         vault.set_tools_and_notify([Tool::echo("known"), Tool::echo("rogue")]).await;
         until(|| vault.stats().list_count > so_far).await;
-        // A changed description makes the conductor look again.
+        // A changed description makes the reconciler look again.
         let changed = Tool::echo("known").description(format!("take {lists}"));
         vault.set_tools_and_notify([changed, Tool::echo("rogue")]).await;
         until(|| revision(&board) == before + lists).await;

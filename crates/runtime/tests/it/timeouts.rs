@@ -10,7 +10,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 use switchboard_model::{CallErrorKind, CallOutcome, Caller, Face, ToolDescriptor, ToolResult};
 use switchboard_runtime::{
-    Board, BoardOptions, CallRequest, LocalTool, LocalTools, Passing, RawCall, RawReport,
+    Board, BoardOptions, CallRequest, ForwardedContext, LocalTool, LocalTools, RawCall, RawReport,
     ToolChoice,
 };
 use switchboard_test_support::{Reply, ScriptedServer, Tool};
@@ -49,7 +49,7 @@ async fn call_quietly(board: &Board, tool: &str) -> RawReport {
         arguments: None,
         caller: Arc::new(Caller::local(Face::Mcp)),
         requested: None,
-        passing: Passing::default(),
+        passing: ForwardedContext::default(),
         events: None,
         check: None,
     };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::anthropic_model::ClaudeModel;
 use super::findings::Findings;
-use super::heard::{Heard, elements, is_plain_name, plain_text, text_of};
+use super::heard::{EventReceiver, elements, is_plain_name, plain_text, text_of};
 use super::seal::{self, SEAL};
 
 const LONGEST_NAME: usize = 128;
@@ -20,7 +20,7 @@ const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 /// Members whose content is data of the user, in which nothing is looked for.
 const DATA: [&str; 2] = ["input", "input_schema"];
 
-pub(crate) fn check(body: &Value, betas: &str, findings: &mut Findings) -> Heard {
+pub(crate) fn check(body: &Value, betas: &str, findings: &mut Findings) -> EventReceiver {
     let model = text_of(body, "model");
     let kind = ClaudeModel::named(model);
     check_head(body, &kind, findings);
@@ -51,7 +51,7 @@ pub(crate) fn check(body: &Value, betas: &str, findings: &mut Findings) -> Heard
         );
         findings.add("cache_control", words);
     }
-    Heard {
+    EventReceiver {
         model: model.to_owned(),
         tools: messages.tools.offered.into_iter().collect(),
         text: messages.text,
@@ -59,7 +59,7 @@ pub(crate) fn check(body: &Value, betas: &str, findings: &mut Findings) -> Heard
         streams: body["stream"] == true,
         prefix: seal::digest(&messages.prefix),
         dropped_blocks: messages.dropped_blocks,
-        ..Heard::default()
+        ..EventReceiver::default()
     }
 }
 

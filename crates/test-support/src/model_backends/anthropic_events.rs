@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::anthropic_check::{seal_redacted, seal_thinking};
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::state::Ids;
 use super::step::{Part, Step, Stop, Usage, pieces, sent_arguments};
 use super::stream::Event;
@@ -18,7 +18,7 @@ struct Block {
     whole: Value,
 }
 
-pub(crate) fn events(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
+pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event> {
     let mut events = Vec::new();
     let mut push = |name: &str, mut data: Value, count: usize| {
         data["type"] = json!(name);
@@ -49,7 +49,7 @@ pub(crate) fn events(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
     events
 }
 
-pub(crate) fn document(step: &Step, heard: &Heard, ids: &Ids) -> Value {
+pub(crate) fn document(step: &Step, heard: &EventReceiver, ids: &Ids) -> Value {
     let content: Vec<Value> =
         blocks(step, heard, ids).into_iter().map(|block| block.whole).collect();
     let usage = usage_of(step.counted().unwrap_or_default());
@@ -61,12 +61,12 @@ pub(crate) fn document(step: &Step, heard: &Heard, ids: &Ids) -> Value {
     message
 }
 
-fn transformations(heard: &Heard) -> Value {
+fn transformations(heard: &EventReceiver) -> Value {
     let dropped = heard.dropped_blocks.iter();
     dropped.map(|place| json!({"type": "thinking_block_dropped", "location": place})).collect()
 }
 
-fn message(heard: &Heard, ids: &Ids, content: &Value, usage: Option<Value>) -> Value {
+fn message(heard: &EventReceiver, ids: &Ids, content: &Value, usage: Option<Value>) -> Value {
     let usage = usage.unwrap_or_else(|| json!({"input_tokens": 0, "output_tokens": 0}));
     json!({
         "id": ids.next("msg"), "type": "message", "role": "assistant", "model": heard.model,
@@ -74,12 +74,12 @@ fn message(heard: &Heard, ids: &Ids, content: &Value, usage: Option<Value>) -> V
     })
 }
 
-fn blocks(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Block> {
+fn blocks(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Block> {
     let parts = step.parts.iter().enumerate();
     parts.map(|(place, part)| block(part, step.is_cut(place), heard, ids)).collect()
 }
 
-fn block(part: &Part, is_cut: bool, heard: &Heard, ids: &Ids) -> Block {
+fn block(part: &Part, is_cut: bool, heard: &EventReceiver, ids: &Ids) -> Block {
     match part {
         Part::Thinking(text) => {
             let signature = seal_thinking(&heard.model, text, &heard.prefix);

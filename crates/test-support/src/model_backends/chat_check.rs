@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::findings::Findings;
-use super::heard::{Heard, elements, kind_of, plain_text, text_of};
+use super::heard::{EventReceiver, elements, kind_of, plain_text, text_of};
 use super::openai_tools::{LONGEST_NAME, check_count, check_function, check_name, declare};
 
-pub(crate) fn check(body: &Value, findings: &mut Findings) -> Heard {
+pub(crate) fn check(body: &Value, findings: &mut Findings) -> EventReceiver {
     if text_of(body, "model").is_empty() {
         findings.add_at("model", "missing_model", "you must provide a model parameter");
     }
@@ -28,14 +28,14 @@ pub(crate) fn check(body: &Value, findings: &mut Findings) -> Heard {
         let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
         findings.add_at("stream_options", "invalid_value", message);
     }
-    Heard {
+    EventReceiver {
         model: text_of(body, "model").to_owned(),
         tools: declared.into_iter().collect(),
         text: messages.text,
         results: messages.results,
         streams: body["stream"] == true,
         includes_usage: options["include_usage"] == true,
-        ..Heard::default()
+        ..EventReceiver::default()
     }
 }
 

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::state::Ids;
 use super::step::{Part, Quirk, Step, Stop, Usage, pieces, sent_arguments};
 use super::stream::Event;
 
 const CREATED: u64 = 1_790_000_000;
 
-pub(crate) fn events(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
+pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event> {
     let id = ids.next("chatcmpl");
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
@@ -104,7 +104,7 @@ fn fragments(step: &Step, index: usize, id: &str, name: &str, arguments: &str) -
     fragments
 }
 
-pub(crate) fn document(step: &Step, heard: &Heard, ids: &Ids) -> Value {
+pub(crate) fn document(step: &Step, heard: &EventReceiver, ids: &Ids) -> Value {
     let mut message = json!({"role": "assistant", "content": null});
     let mut calls = Vec::new();
     let mut said = String::new();

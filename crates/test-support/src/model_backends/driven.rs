@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::backend::Backend;
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::offered::{ToolOutcome, offered_tools, tool_outcomes};
 use super::service::{BODY_LIMIT, Manner, Route, models_of, play, reply_json, route_of};
 use super::state::Shared;
@@ -126,7 +126,7 @@ async fn answer(driven: &Driven, backend: Backend, manner: Manner, body: Value) 
         Manner::Whole { model } => (model, false),
     };
     let tools = offered_tools(backend, &body);
-    let heard = Heard { model, streams, tools: tools.clone(), ..Heard::default() };
+    let heard = EventReceiver { model, streams, tools: tools.clone(), ..EventReceiver::default() };
     let step = if tools.is_empty() {
         Step::text("ok")
     } else {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::findings::Findings;
 use super::gemini_schema::fault_of;
-use super::heard::{Heard, elements, text_of};
+use super::heard::{EventReceiver, elements, text_of};
 use super::seal;
 
 /// The documented value for calls that Gemini did not make.
@@ -48,7 +48,7 @@ const PART: &[&str] = &[
     "mediaResolution",
 ];
 
-pub(crate) fn check(model: &str, body: &Value, findings: &mut Findings) -> Heard {
+pub(crate) fn check(model: &str, body: &Value, findings: &mut Findings) -> EventReceiver {
     check_keys("", body, REQUEST, findings);
     let declared = check_tools(body, findings);
     let contents = field(body, "contents");
@@ -67,12 +67,12 @@ pub(crate) fn check(model: &str, body: &Value, findings: &mut Findings) -> Heard
         check_signatures(model, all, findings);
     }
     let said = all.iter().rev().find(|content| begins_turn(content));
-    Heard {
+    EventReceiver {
         model: model.to_owned(),
         tools: declared.into_iter().collect(),
         text: said.map(text_in).unwrap_or_default(),
         results: turns.results,
-        ..Heard::default()
+        ..EventReceiver::default()
     }
 }
 

@@ -4,12 +4,17 @@ use serde_json::{Value, json};
 
 use super::backend::{Backend, google_error};
 use super::gemini_check::{sign_call, sign_text};
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::state::Ids;
 use super::step::{Part, Quirk, Step, Stop, Usage, pieces};
 use super::stream::Event;
 
-pub(crate) fn events(backend: Backend, step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
+pub(crate) fn events(
+    backend: Backend,
+    step: &Step,
+    heard: &EventReceiver,
+    ids: &Ids,
+) -> Vec<Event> {
     let id = ids.next("response");
     let chunk = |parts: Value, finish: Option<&Finish>| {
         enveloped(backend, response(&id, step, heard, &parts, finish))
@@ -30,7 +35,7 @@ pub(crate) fn events(backend: Backend, step: &Step, heard: &Heard, ids: &Ids) ->
     events
 }
 
-pub(crate) fn document(backend: Backend, step: &Step, heard: &Heard, ids: &Ids) -> Value {
+pub(crate) fn document(backend: Backend, step: &Step, heard: &EventReceiver, ids: &Ids) -> Value {
     let finish = finish_of(step, heard);
     let mut whole = Vec::new();
     for (part, count) in parts(step, heard, ids, &finish) {
@@ -47,7 +52,7 @@ struct Finish {
     is_fault: bool,
 }
 
-fn finish_of(step: &Step, heard: &Heard) -> Finish {
+fn finish_of(step: &Step, heard: &EventReceiver) -> Finish {
     let unknown = step.calls().find(|(name, _)| !heard.tools.iter().any(|tool| tool == name));
     if let Some((name, _)) = unknown {
         let message = Some(format!("Unexpected tool call: {name}"));
@@ -67,7 +72,7 @@ fn finish_of(step: &Step, heard: &Heard) -> Finish {
 }
 
 /// The parts in the order in which they are streamed, each with how often.
-fn parts(step: &Step, heard: &Heard, ids: &Ids, finish: &Finish) -> Vec<(Value, usize)> {
+fn parts(step: &Step, heard: &EventReceiver, ids: &Ids, finish: &Finish) -> Vec<(Value, usize)> {
     let mut parts = Vec::new();
     let mut is_first_call = true;
     let thinks = step.parts.iter().any(|part| matches!(part, Part::Thinking(_)));
@@ -111,7 +116,13 @@ fn parts(step: &Step, heard: &Heard, ids: &Ids, finish: &Finish) -> Vec<(Value, 
     parts
 }
 
-fn response(id: &str, step: &Step, heard: &Heard, parts: &Value, finish: Option<&Finish>) -> Value {
+fn response(
+    id: &str,
+    step: &Step,
+    heard: &EventReceiver,
+    parts: &Value,
+    finish: Option<&Finish>,
+) -> Value {
     let mut candidate = json!({"index": 0});
     if !parts.as_array().is_some_and(Vec::is_empty) {
         candidate["content"] = json!({"role": "model", "parts": parts});

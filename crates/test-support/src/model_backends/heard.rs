@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::step::Step;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Heard {
+pub(crate) struct EventReceiver {
     pub(crate) model: String,
     /// The names that the model may call at this point of the conversation.
     pub(crate) tools: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Heard {
 }
 
 /// The answer without a script.
-pub(crate) fn improvise(heard: &Heard) -> Step {
+pub(crate) fn improvise(heard: &EventReceiver) -> Step {
     let mut step = Step::new();
     let mut has_calls = false;
     for line in heard.text.lines() {

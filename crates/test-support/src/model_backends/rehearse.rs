@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use super::findings::{Findings, Violation};
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::service::events;
 use super::state::Shared;
 use super::step::Step;
@@ -31,13 +31,13 @@ pub fn violations_of(backend: Backend, model: &str, betas: &str, body: &Value) -
 
 /// The bytes that a backend streams for a step, its endings left aside. All tools that the step calls are known.
 pub fn stream_of(backend: Backend, step: &Step) -> Vec<u8> {
-    let heard = Heard {
+    let heard = EventReceiver {
         model: "model".to_owned(),
         tools: step.calls().map(|(name, _)| name.to_owned()).collect(),
         streams: true,
         gives_reasoning: true,
         includes_usage: true,
-        ..Heard::default()
+        ..EventReceiver::default()
     };
     let events = events(backend, step, &heard, &Shared::default());
     encoded(backend, events, &step.wire).flatten().collect()

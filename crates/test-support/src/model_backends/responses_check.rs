@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use super::findings::Findings;
-use super::heard::{Heard, elements, kind_of, plain_text, text_of};
+use super::heard::{EventReceiver, elements, kind_of, plain_text, text_of};
 use super::openai_tools::{check_name, check_tools};
 use super::seal;
 
@@ -41,7 +41,7 @@ pub(crate) fn check(
     body: &Value,
     account: &str,
     findings: &mut Findings,
-) -> Heard {
+) -> EventReceiver {
     if backend == Backend::ChatGpt {
         check_account_rules(body, findings);
     }
@@ -73,7 +73,7 @@ pub(crate) fn check(
     check_choice(body, &declared, findings);
     let includes =
         |wanted: &str| elements(&body["include"]).any(|(_, included)| included == wanted);
-    Heard {
+    EventReceiver {
         model: text_of(body, "model").to_owned(),
         tools: declared.into_iter().collect(),
         text: items.text,
@@ -81,7 +81,7 @@ pub(crate) fn check(
         streams: body["stream"] == true,
         account: account.to_owned(),
         gives_reasoning: includes("reasoning.encrypted_content"),
-        ..Heard::default()
+        ..EventReceiver::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::responses_check::seal_reasoning;
 use super::state::Ids;
 use super::step::{ErrorEvent, Part, Quirk, Step, Stop, Usage, pieces, sent_arguments};
@@ -11,7 +11,7 @@ use super::stream::Event;
 const CREATED_AT: u64 = 1_790_000_000;
 
 /// The stream of an answer.
-pub(crate) fn events(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
+pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event> {
     let mut writer = Writer::new(step, heard, ids);
     let opening = writer.response("in_progress");
     writer.push("response.created", json!({"response": opening}));
@@ -31,7 +31,7 @@ pub(crate) fn events(step: &Step, heard: &Heard, ids: &Ids) -> Vec<Event> {
 }
 
 /// The document of an answer that is not streamed.
-pub(crate) fn document(step: &Step, heard: &Heard, ids: &Ids) -> Value {
+pub(crate) fn document(step: &Step, heard: &EventReceiver, ids: &Ids) -> Value {
     let mut writer = Writer::new(step, heard, ids);
     for (place, part) in step.parts.iter().enumerate() {
         writer.part(place, part);
@@ -42,7 +42,7 @@ pub(crate) fn document(step: &Step, heard: &Heard, ids: &Ids) -> Value {
 
 struct Writer<'a> {
     step: &'a Step,
-    heard: &'a Heard,
+    heard: &'a EventReceiver,
     ids: &'a Ids,
     id: String,
     /// Finished items.
@@ -55,7 +55,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(step: &'a Step, heard: &'a Heard, ids: &'a Ids) -> Self {
+    fn new(step: &'a Step, heard: &'a EventReceiver, ids: &'a Ids) -> Self {
         let call_ids = step.parts.iter().map(|part| match part {
             Part::Call { id: Some(id), .. } => id.clone(),
             _ => ids.next("call"),

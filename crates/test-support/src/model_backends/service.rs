@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::backend::Backend;
 use super::code_assist;
 use super::findings::Findings;
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::script::Script;
 use super::state::{ModelRequest, Shared};
 use super::step::{Ending, Instead, Step};
@@ -184,7 +184,7 @@ fn heard(
     parts: &Parts,
     account: &str,
     findings: &mut Findings,
-) -> Heard {
+) -> EventReceiver {
     let mut heard = match backend {
         Backend::OpenAi | Backend::ChatGpt => {
             responses_check::check(backend, body, account, findings)
@@ -219,7 +219,7 @@ pub(crate) async fn play(
     shared: &Arc<Shared>,
     backend: Backend,
     step: &Step,
-    heard: &Heard,
+    heard: &EventReceiver,
 ) -> Response {
     let mut open = shared.open_stream();
     if !step.wire.delay.is_zero() {
@@ -250,7 +250,7 @@ pub(crate) async fn play(
 pub(crate) fn events(
     backend: Backend,
     step: &Step,
-    heard: &Heard,
+    heard: &EventReceiver,
     shared: &Shared,
 ) -> Vec<super::stream::Event> {
     match backend {
@@ -263,7 +263,7 @@ pub(crate) fn events(
     }
 }
 
-fn document(backend: Backend, step: &Step, heard: &Heard, shared: &Shared) -> Value {
+fn document(backend: Backend, step: &Step, heard: &EventReceiver, shared: &Shared) -> Value {
     match backend {
         Backend::OpenAi | Backend::ChatGpt => responses_events::document(step, heard, &shared.ids),
         Backend::Chat => chat_events::document(step, heard, &shared.ids),

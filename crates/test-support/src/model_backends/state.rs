@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use super::findings::{Findings, Violation};
-use super::heard::{Heard, improvise};
+use super::heard::{EventReceiver, improvise};
 use super::script::Script;
 use super::step::Step;
 
@@ -102,7 +102,7 @@ impl Shared {
     }
 
     /// The next step of the script, or what the conversation asks for.
-    pub(crate) fn next_step(&self, backend: Backend, heard: &Heard) -> Step {
+    pub(crate) fn next_step(&self, backend: Backend, heard: &EventReceiver) -> Step {
         let scripted = {
             let mut inner = self.lock();
             let next = inner.steps.get_mut(&backend).and_then(VecDeque::pop_front);

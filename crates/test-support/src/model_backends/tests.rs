@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::backend::Backend;
 use super::findings::Findings;
-use super::heard::Heard;
+use super::heard::EventReceiver;
 use super::step::{Step, pieces};
 use super::{
     anthropic_check, chat_check, code_assist, gemini_check, responses_check, responses_events,
@@ -46,7 +46,7 @@ fn without(mut body: Value, pointer: &str) -> Value {
 /// One row: a broken request, the rule, and a part of what the provider says.
 type Row = (Value, &'static str, &'static str);
 
-fn check_rows(check: impl Fn(&Value, &mut Findings) -> Heard, good: &Value, rows: &[Row]) {
+fn check_rows(check: impl Fn(&Value, &mut Findings) -> EventReceiver, good: &Value, rows: &[Row]) {
     let found = |body: &Value| {
         let mut findings = Findings::default();
         check(body, &mut findings);
@@ -231,11 +231,11 @@ fn the_chatgpt_backend_takes_less() {
 
 /// What the backend itself said, to be sent back.
 fn responses_history(step: &Step) -> (Vec<Value>, Vec<Value>) {
-    let heard = Heard {
+    let heard = EventReceiver {
         model: "gpt-5.5".to_owned(),
         account: ACCOUNT.to_owned(),
         gives_reasoning: true,
-        ..Heard::default()
+        ..EventReceiver::default()
     };
     let said = responses_events::document(step, &heard, &Ids::default());
     let items = said["output"].as_array().unwrap().clone();

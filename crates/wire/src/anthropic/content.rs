@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use switchboard_chat::{Part, Place, ToolReturn};
 
 use crate::attachment::{Attachment, File};
-use crate::{attachment, outcome, rounds};
+use crate::{attachment, outcome, tool_results};
 
 /// One entry of `messages`.
 #[derive(Debug, Serialize)]
@@ -132,7 +132,7 @@ impl<'a> Content<'a> {
     /// What came of a call. An error must say something, and only in words; all else may say nothing.
     pub(super) fn result(id: &'a str, result: Option<&'a ToolReturn>) -> Self {
         let Some(result) = result else {
-            let content = Some(Outcome::Text(rounds::UNKNOWN.into()));
+            let content = Some(Outcome::Text(tool_results::UNKNOWN.into()));
             return Self::ToolResult { tool_use_id: id, content, is_error: true };
         };
         let (text, media) = outcome::pieces(result);

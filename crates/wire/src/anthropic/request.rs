@@ -11,9 +11,9 @@ use switchboard_render::Apply;
 use super::content::{CacheControl, Content, Marked, Turn};
 use super::model::{self, Sampling, Thinking};
 use super::turns::{acts_without_thought, turns};
-use crate::ask::{declared, written};
 use crate::call_ids::CallIds;
-use crate::{Ask, WireRequest, rounds};
+use crate::model_request::{declared, written};
+use crate::{ModelRequest, WireRequest, tool_results};
 
 const VERSION: &str = "2023-06-01";
 /// The fewest tokens that a model can be given to think.
@@ -57,7 +57,7 @@ struct OutputConfig {
 }
 
 /// What is sent for a conversation.
-pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let model = ask.source.model.as_str();
     let settings = ask.settings;
     let ids = CallIds::new(ask.messages, ask.source);
@@ -69,7 +69,7 @@ pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
         thinking = None;
     }
     let (temperature, top_p) = sampling(model, settings, thinking.is_some());
-    let system = rounds::instructions(ask).map(|text| {
+    let system = tool_results::instructions(ask).map(|text| {
         let content = Content::Text { text: Cow::Owned(text) };
         [Marked { content, cache_control: Some(CacheControl::EPHEMERAL) }]
     });
@@ -141,7 +141,7 @@ fn word(effort: Effort) -> &'static str {
     }
 }
 
-fn betas(ask: &Ask<'_>) -> Option<String> {
+fn betas(ask: &ModelRequest<'_>) -> Option<String> {
     let mut all: Vec<&str> = Vec::new();
     for change in &ask.tools.changes {
         if let Apply::Append { betas, .. } = &change.delta.apply {

@@ -8,10 +8,10 @@ use switchboard_model::{Effort, ModelSettings, ProviderKind};
 use switchboard_render::{Delta, Provider};
 
 use super::request;
-use crate::rounds_tests::conversation;
 use crate::samples::{
     Asking, call, calls, conversations, media, rendering, reply, result, source, thought,
 };
+use crate::tool_results_tests::conversation;
 use crate::{ToolChange, Tools, takes_tool_changes};
 
 const NEW: &str = "claude-opus-5-5";

@@ -8,8 +8,8 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
+use crate::accumulator::{self, Full, Gathered};
 use crate::borrowed::{Text, read};
-use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
 use crate::scan::{self, Took};
 
@@ -316,7 +316,7 @@ impl MessagesWire {
         blocks.sort_by_key(|(at, _)| *at);
         let said = self.stop.unwrap_or_default();
         let content = blocks.into_iter().filter_map(|(_, block)| finished(block, said));
-        gather::reply(content.collect(), said, self.used())
+        accumulator::reply(content.collect(), said, self.used())
     }
 }
 
@@ -335,7 +335,7 @@ fn finished(block: Growing, stop: Stop) -> Option<Block> {
         }
         Growing::Call { is_whole: false, .. } | Growing::Ignored => None,
         Growing::Call { id, name, json, .. } => {
-            let (arguments, unreadable) = gather::arguments(&json);
+            let (arguments, unreadable) = accumulator::arguments(&json);
             // Whether it was cut before its first argument, or has none, cannot be told.
             let is_cut = stop == Stop::Length && (unreadable.is_some() || json.is_empty());
             let origin = Some(CallOrigin { id, ..CallOrigin::default() });

@@ -10,14 +10,14 @@ use switchboard_render::Apply;
 use super::content::{CacheControl, Content, Marked, Notice, Turn};
 use super::{binds_thoughts, takes_tool_changes};
 use crate::call_ids::CallIds;
-use crate::rounds::{self, OPENING};
-use crate::{Ask, ToolChange, attachment, name};
+use crate::tool_results::{self, OPENING};
+use crate::{ModelRequest, ToolChange, attachment, name};
 
 /// The `messages` of a request.
-pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>> {
+pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>> {
     let mut turns = Turns { ask, ids, all: Vec::new(), waiting: Vec::new() };
     let takes_system = takes_tool_changes(&ask.source.model);
-    let leading = rounds::leading(ask.messages);
+    let leading = tool_results::leading(ask.messages);
     for (index, message) in ask.messages.iter().enumerate() {
         turns.wait_for(|before| before == index);
         match message {
@@ -30,7 +30,7 @@ pub(super) fn turns<'a>(ask: &'a Ask<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>>
             Message::System(said) => {
                 let text = attachment::as_text(&said.content);
                 if !text.is_empty() {
-                    turns.user(Content::text(rounds::from_operator(&text)));
+                    turns.user(Content::text(tool_results::from_operator(&text)));
                 }
             }
             Message::User(said) => turns.user(said.content.iter().filter_map(Content::part)),
@@ -61,7 +61,7 @@ pub(super) fn acts_without_thought(turns: &[Turn<'_>]) -> bool {
 }
 
 struct Turns<'a> {
-    ask: &'a Ask<'a>,
+    ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     all: Vec<Turn<'a>>,
     /// What a system message will say at the next place where one may stand.
@@ -106,7 +106,7 @@ impl<'a> Turns<'a> {
             Some(Turn::Assistant { content }) => content.extend(new),
             _ => self.all.push(Turn::Assistant { content: new.collect() }),
         }
-        let answered = rounds::answered(self.ask.messages, index, reply);
+        let answered = tool_results::answered(self.ask.messages, index, reply);
         let ids = self.ids;
         let results =
             answered.into_iter().map(|(call, result)| Content::result(ids.of(&call.id), result));
@@ -114,7 +114,7 @@ impl<'a> Turns<'a> {
     }
 
     fn blocks(&self, index: usize, reply: &'a Reply) -> Vec<Content<'a>> {
-        let is_own = rounds::is_own(reply, self.ask.source);
+        let is_own = tool_results::is_own(reply, self.ask.source);
         let stands = !binds_thoughts(&self.ask.source.model) || self.ask.replay.contains(&index);
         let replays = is_own && stands;
         let blocks = reply.content.iter().filter_map(|block| match block {
@@ -125,7 +125,7 @@ impl<'a> Turns<'a> {
             Block::ToolCall(call) => Some(Content::ToolUse {
                 id: self.ids.of(&call.id),
                 name: name::legal(&call.name),
-                input: rounds::arguments(call, is_own, self.ask.tools),
+                input: tool_results::arguments(call, is_own, self.ask.tools),
             }),
         });
         let mut blocks: Vec<_> = blocks.collect();

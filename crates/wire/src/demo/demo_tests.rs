@@ -19,7 +19,7 @@ fn played(messages: &[Message], failed_before: u32) -> Vec<Beat> {
         descriptors.iter().map(|descriptor| Declared { name: &descriptor.name, descriptor });
     let tools = Tools::only(Arc::new(Rendering::new(Provider::OpenAiChat, declared)));
     let settings = ModelSettings::default();
-    let ask = Ask {
+    let ask = ModelRequest {
         source: &source,
         messages,
         replay: 0..messages.len(),

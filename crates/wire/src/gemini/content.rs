@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use switchboard_chat::{Part, Place, ToolCall, ToolReturn};
 
 use crate::attachment::{Attachment, File};
-use crate::{name, outcome, rounds};
+use crate::{name, outcome, tool_results};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,7 +118,7 @@ pub(super) fn answer<'a>(
 ) -> Vec<Piece<'a>> {
     let name = name::legal(&call.name);
     let Some(result) = result else {
-        let response = Map::from_iter([("error".into(), rounds::UNKNOWN.into())]);
+        let response = Map::from_iter([("error".into(), tool_results::UNKNOWN.into())]);
         return vec![Piece::FunctionResponse { id, name, response, parts: Vec::new() }];
     };
     let (text, media) = outcome::pieces(result);

@@ -7,15 +7,15 @@ use switchboard_chat::{Block, Message, Reply};
 use super::content::{Content, Piece, RawPart, Role, answer};
 use super::model;
 use crate::call_ids::CallIds;
-use crate::rounds::{self, OPENING};
-use crate::{Ask, attachment, name};
+use crate::tool_results::{self, OPENING};
+use crate::{ModelRequest, attachment, name};
 
 /// Lets a call pass that has no signature of its own.
 const BYPASS: &str = "skip_thought_signature_validator";
 
 /// The `contents` of a request to a model, whose name is bare.
 pub(super) fn contents<'a>(
-    ask: &'a Ask<'a>,
+    ask: &'a ModelRequest<'a>,
     model: &str,
     ids: &'a CallIds<'a>,
 ) -> Vec<Content<'a>> {
@@ -26,13 +26,13 @@ pub(super) fn contents<'a>(
         signed_from: model::wants_signatures(model).then(|| current_turn(ask.messages)),
         all: Vec::new(),
     };
-    let leading = rounds::leading(ask.messages);
+    let leading = tool_results::leading(ask.messages);
     for (index, message) in ask.messages.iter().enumerate().skip(leading) {
         match message {
             Message::System(said) => {
                 let text = attachment::as_text(&said.content);
                 if !text.is_empty() {
-                    contents.user(Piece::text(rounds::from_operator(&text)));
+                    contents.user(Piece::text(tool_results::from_operator(&text)));
                 }
             }
             Message::User(said) => contents.user(said.content.iter().filter_map(Piece::part)),
@@ -57,7 +57,7 @@ fn current_turn(messages: &[Message]) -> usize {
 }
 
 struct Contents<'a> {
-    ask: &'a Ask<'a>,
+    ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     nests_media: bool,
     /// From this message on the first call of each reply must be signed.
@@ -88,7 +88,7 @@ impl<'a> Contents<'a> {
         }
         self.push(Role::Model, parts);
         let (ids, nests_media) = (self.ids, self.nests_media);
-        let answered = rounds::answered(self.ask.messages, index, reply);
+        let answered = tool_results::answered(self.ask.messages, index, reply);
         let parts: Vec<_> = answered
             .into_iter()
             .flat_map(|(call, result)| answer(call, ids.of(&call.id), result, nests_media))
@@ -100,7 +100,7 @@ impl<'a> Contents<'a> {
     }
 
     fn parts(&self, index: usize, reply: &'a Reply) -> Vec<RawPart<'a>> {
-        let is_own = rounds::is_own(reply, self.ask.source);
+        let is_own = tool_results::is_own(reply, self.ask.source);
         let sealed = |opaque: &'a Option<Value>| {
             let signature = opaque.as_ref()?.get("thoughtSignature")?.as_str();
             signature.filter(|_| is_own)
@@ -119,7 +119,7 @@ impl<'a> Contents<'a> {
                 piece: Piece::FunctionCall {
                     id: self.ids.of(&call.id),
                     name: name::legal(&call.name),
-                    args: rounds::arguments(call, is_own, self.ask.tools),
+                    args: tool_results::arguments(call, is_own, self.ask.tools),
                 },
                 thought_signature: sealed(&call.opaque),
             }),

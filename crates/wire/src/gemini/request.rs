@@ -8,9 +8,9 @@ use switchboard_model::{ModelSettings, ProviderKind};
 use super::content::{Content, Piece, RawPart};
 use super::contents::contents;
 use super::model::{self, Thinking};
-use crate::ask::{declared, written};
 use crate::call_ids::CallIds;
-use crate::{Ask, WireRequest, rounds};
+use crate::model_request::{declared, written};
+use crate::{ModelRequest, WireRequest, tool_results};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -92,11 +92,11 @@ impl GenerationConfig {
 }
 
 /// What is sent for a conversation.
-pub(crate) fn request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let model = bare(&ask.source.model)?;
     let ids = CallIds::new(ask.messages, ask.source);
     let tools = ask.tools.base.json();
-    let system_instruction = rounds::instructions(ask)
+    let system_instruction = tool_results::instructions(ask)
         .map(|text| Instruction { parts: [Piece::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
     let request = Body {

@@ -7,8 +7,8 @@ use switchboard_render::Provider;
 
 use super::request;
 use crate::Tools;
-use crate::rounds_tests::conversation;
 use crate::samples::{Asking, call, calls, conversations, media, rendering, reply, result, source};
+use crate::tool_results_tests::conversation;
 
 const NEW: &str = "gemini-3-pro-preview";
 const OLD: &str = "gemini-2.5-pro";

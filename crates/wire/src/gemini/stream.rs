@@ -9,8 +9,8 @@ use switchboard_chat::{
 
 use super::fault::RawError;
 use crate::Limits;
+use crate::accumulator::{self, Full, Gathered};
 use crate::borrowed::{Few, First, Text, read};
-use crate::gather::{self, Full, Gathered};
 use crate::parser::{Wire, failed};
 use crate::scan::{self, Took};
 
@@ -406,7 +406,7 @@ impl Wire for GeminiWire {
     fn end(&mut self, out: &mut Events) {
         match self.stop {
             Some(stop) => {
-                let reply = gather::reply(std::mem::take(&mut self.blocks), stop, self.usage);
+                let reply = accumulator::reply(std::mem::take(&mut self.blocks), stop, self.usage);
                 out.push(ModelEvent::Finished(Box::new(reply)));
             }
             None => {

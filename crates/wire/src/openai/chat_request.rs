@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 use switchboard_chat::{Block, Message, ModelFault, Part, Reply, ToolReturn};
 
 use super::content::{address, fitted, nothing_to_answer, outcome};
-use crate::ask::{Ask, WireRequest, declared, written};
 use crate::attachment::{self, Attachment};
 use crate::call_ids::CallIds;
-use crate::{name, rounds};
+use crate::model_request::{ModelRequest, WireRequest, declared, written};
+use crate::{name, tool_results};
 
 /// The request to a server that speaks Chat Completions.
-pub(crate) fn chat_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+pub(crate) fn chat_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let ids = CallIds::new(ask.messages, ask.source);
     let mut lines = Lines { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
-    if let Some(instructions) = rounds::instructions(ask) {
+    if let Some(instructions) = tool_results::instructions(ask) {
         lines.said.push(Line::said("system", Said::Text(instructions.into())));
     }
     let before = lines.said.len();
-    for message in ask.messages.iter().skip(rounds::leading(ask.messages)) {
+    for message in ask.messages.iter().skip(tool_results::leading(ask.messages)) {
         lines.push(message);
     }
     lines.show();
@@ -135,7 +135,7 @@ impl<'a> From<&'a Part> for Content<'a> {
 }
 
 struct Lines<'a> {
-    ask: &'a Ask<'a>,
+    ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     said: Vec<Line<'a>>,
     /// Images of the results since the last reply. Nothing may come between those, so they come after.
@@ -168,7 +168,7 @@ impl<'a> Lines<'a> {
 
     fn push_reply(&mut self, reply: &'a Reply) {
         self.show();
-        let is_own = rounds::is_own(reply, self.ask.source);
+        let is_own = tool_results::is_own(reply, self.ask.source);
         let text = texts(reply);
         let calls = reply.calls().map(|call| Call {
             id: self.ids.of(&call.id),
@@ -177,7 +177,7 @@ impl<'a> Lines<'a> {
             // read has none here. Its result says what was wrong.
             function: Function {
                 name: name::legal(&call.name),
-                arguments: rounds::arguments(call, is_own, self.ask.tools).to_string(),
+                arguments: tool_results::arguments(call, is_own, self.ask.tools).to_string(),
             },
         });
         let tool_calls: Vec<Call<'a>> = calls.collect();

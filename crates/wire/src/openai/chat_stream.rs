@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
 use super::faults;
+use crate::accumulator::{self, Gathered};
 use crate::borrowed::{Text, read};
-use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
@@ -368,7 +368,7 @@ impl ChatWire {
         // A call that was cut off is none.
         let calls = calls.filter(|call| finish == Stop::End || call.is_whole());
         content.extend(calls.map(|call| Block::ToolCall(Box::new(call.into()))));
-        let reply = gather::reply(content, finish, self.usage);
+        let reply = accumulator::reply(content, finish, self.usage);
         out.push(ModelEvent::Finished(Box::new(reply)));
     }
 }
@@ -380,7 +380,7 @@ impl Call {
     }
 
     fn is_whole(&self) -> bool {
-        !self.arguments.trim().is_empty() && gather::arguments(&self.arguments).1.is_none()
+        !self.arguments.trim().is_empty() && accumulator::arguments(&self.arguments).1.is_none()
     }
 
     /// The same, for who asks with every fragment: long arguments are not read again and again.
@@ -391,7 +391,7 @@ impl Call {
 
 impl From<Call> for ToolCall {
     fn from(call: Call) -> Self {
-        let (arguments, unreadable) = gather::arguments(&call.arguments);
+        let (arguments, unreadable) = accumulator::arguments(&call.arguments);
         let id = (!call.id.is_empty()).then_some(call.id);
         Self {
             id: String::new(),

@@ -15,7 +15,7 @@ use switchboard_model::{Effort, JsonText, ModelSettings, ProviderKind, ToolDescr
 use switchboard_render::{Declared, Delta, Provider, Rendering};
 
 use super::{chat_request, responses_request};
-use crate::{Ask, ToolChange, Tools, WireRequest};
+use crate::{ModelRequest, ToolChange, Tools, WireRequest};
 
 const KINDS: [ProviderKind; 3] =
     [ProviderKind::OpenAi, ProviderKind::ChatGpt, ProviderKind::OpenAiChat];
@@ -60,8 +60,8 @@ impl Case {
         Self { kind, messages, tools, settings, session: "s-1".to_owned() }
     }
 
-    fn ask<'a>(&'a self, source: &'a Source) -> Ask<'a> {
-        Ask {
+    fn ask<'a>(&'a self, source: &'a Source) -> ModelRequest<'a> {
+        ModelRequest {
             source,
             messages: &self.messages,
             replay: 0..self.messages.len(),

@@ -13,10 +13,10 @@ use switchboard_model::ProviderKind;
 use switchboard_render::Apply;
 
 use super::content::{address, fitted, nothing_to_answer, outcome};
-use crate::ask::{Ask, WireRequest, declared, written};
 use crate::attachment::{Attachment, File};
 use crate::call_ids::CallIds;
-use crate::{name, rounds};
+use crate::model_request::{ModelRequest, WireRequest, declared, written};
+use crate::{name, tool_results};
 
 /// A ChatGPT account must be told something; this changes nothing.
 const PLAIN_INSTRUCTIONS: &str = "Answer the user. Use the tools where they help.";
@@ -26,7 +26,7 @@ const MOST_ITEM_ID: usize = 64;
 const MOST_KEY: usize = 64;
 
 /// The request to either of the two backends.
-pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault> {
+pub(crate) fn responses_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let is_account = ask.source.kind == ProviderKind::ChatGpt;
     let ids = CallIds::new(ask.messages, ask.source);
     let conversation = Conversation { ask, ids: &ids };
@@ -35,7 +35,7 @@ pub(crate) fn responses_request(ask: &Ask<'_>) -> Result<WireRequest, ModelFault
         return Err(nothing_to_answer());
     }
     let plain = || is_account.then(|| PLAIN_INSTRUCTIONS.to_owned());
-    let instructions = rounds::instructions(ask).or_else(plain);
+    let instructions = tool_results::instructions(ask).or_else(plain);
     let tools = ask.tools.base.json();
     let tools = declared(&tools)?;
     let has_tools = tools.is_some() || input.iter().any(|item| matches!(item, Item::Change(_)));
@@ -69,13 +69,13 @@ fn thinks(model: &str) -> bool {
 }
 
 /// A ChatGPT account is served faster where it is told which requests belong together.
-fn headers(ask: &Ask<'_>, is_account: bool) -> Vec<(&'static str, String)> {
+fn headers(ask: &ModelRequest<'_>, is_account: bool) -> Vec<(&'static str, String)> {
     let is_sendable = !ask.session.is_empty() && ask.session.bytes().all(|b| b.is_ascii_graphic());
     let names = ["session-id", "thread-id"].into_iter().filter(|_| is_account && is_sendable);
     names.map(|name| (name, ask.session.to_owned())).collect()
 }
 
-fn reasoning(ask: &Ask<'_>) -> Option<Reasoning> {
+fn reasoning(ask: &ModelRequest<'_>) -> Option<Reasoning> {
     if !thinks(&ask.source.model) {
         return None;
     }
@@ -263,14 +263,14 @@ fn file_name<'a>(name: Option<&'a str>, extension: &str) -> Cow<'a, str> {
 }
 
 struct Conversation<'a> {
-    ask: &'a Ask<'a>,
+    ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
 }
 
 impl<'a> Conversation<'a> {
     /// The items of all messages but the leading ones, with the changes of tools at their places.
     fn items(&self) -> Vec<Item<'a>> {
-        let leading = rounds::leading(self.ask.messages);
+        let leading = tool_results::leading(self.ask.messages);
         let mut items = Vec::with_capacity(self.ask.messages.len());
         let mut changes = self.ask.tools.changes.iter().peekable();
         for (index, message) in self.ask.messages.iter().enumerate() {
@@ -292,7 +292,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn push_reply(&self, reply: &'a Reply, items: &mut Vec<Item<'a>>) {
-        let is_own = rounds::is_own(reply, self.ask.source);
+        let is_own = tool_results::is_own(reply, self.ask.source);
         // A provider that is shown the id of an item misses the thoughts that came before that item.
         let has_ids = is_own && reply.content.iter().all(is_whole);
         // A thought that nothing follows is refused.
@@ -322,7 +322,7 @@ impl<'a> Conversation<'a> {
         let item = call.origin.as_ref().and_then(|origin| origin.item.as_deref());
         let arguments = match &call.unreadable {
             Some(text) if is_own => Cow::Borrowed(text.as_str()),
-            _ => Cow::Owned(rounds::arguments(call, is_own, self.ask.tools).to_string()),
+            _ => Cow::Owned(tool_results::arguments(call, is_own, self.ask.tools).to_string()),
         };
         Item::Call {
             r#type: "function_call",

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use switchboard_chat::{Block, CallOrigin, FaultKind, ModelEvent, Source, Stop, ToolCall, Usage};
 
 use super::faults;
+use crate::accumulator::{self, Gathered};
 use crate::borrowed::{Text, read};
-use crate::gather::{self, Gathered};
 use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
@@ -354,7 +354,7 @@ impl ResponsesWire {
         };
         let usage = response.usage.and_then(usage);
         out.extend(usage.map(ModelEvent::Usage));
-        let reply = gather::reply(content, stop, usage);
+        let reply = accumulator::reply(content, stop, usage);
         out.push(ModelEvent::Finished(Box::new(reply)));
         Ok(())
     }
@@ -461,7 +461,7 @@ fn call(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Done,
         let event = |index| ModelEvent::CallArguments { index, delta: text.to_owned() };
         out.extend(item.call.map(event));
     }
-    let (arguments, unreadable) = gather::arguments(text);
+    let (arguments, unreadable) = accumulator::arguments(text);
     let size = text.len() + raw.name.as_str().len() + raw.call_id.as_str().len();
     let origin = CallOrigin {
         id: raw.call_id.filled().map(str::to_owned),

@@ -7,7 +7,7 @@ use switchboard_chat::Message;
 use switchboard_model::{JsonText, ModelSettings, ToolDescriptor};
 use switchboard_render::{Declared, Provider, Rendering};
 use switchboard_test_support::model_backends::{Backend, violations_of};
-use switchboard_wire::{Ask, Tools, request};
+use switchboard_wire::{ModelRequest, Tools, request};
 
 use crate::{PROVIDERS, source};
 
@@ -34,7 +34,7 @@ pub(crate) fn check(messages: &[Message]) {
     for (kind, backend, model) in PROVIDERS {
         let source = source(kind, model);
         let tools = Tools::only(rendering(backend));
-        let ask = Ask {
+        let ask = ModelRequest {
             source: &source,
             messages,
             replay: 0..messages.len(),

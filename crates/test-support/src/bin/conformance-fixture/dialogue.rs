@@ -24,7 +24,7 @@ const SEAL: &str = "switchboard conformance fixture: state of a request";
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Done(Value),
-    Ask(InputRequiredResult),
+    UpstreamRequest(InputRequiredResult),
 }
 
 /// `None` when there is no such tool or prompt.
@@ -62,14 +62,17 @@ pub(crate) async fn hold(
         let (requests, next) = match step(&round) {
             Step::Unknown => return Ok(None),
             Step::Done(result) => return Ok(Some(Outcome::Done(result))),
-            Step::Ask { requests, state } => (typed::<InputRequests>(requests)?, state),
+            Step::UpstreamRequest { requests, state } => (typed::<InputRequests>(requests)?, state),
         };
         for request in requests.values() {
             require(request, &capabilities)?;
         }
         if is_modern(context) {
             let state = next.as_ref().map(sealed);
-            return Ok(Some(Outcome::Ask(InputRequiredResult::new(Some(requests), state))));
+            return Ok(Some(Outcome::UpstreamRequest(InputRequiredResult::new(
+                Some(requests),
+                state,
+            ))));
         }
         let asked = requests.into_iter().map(|(key, request)| ask(key, request, context));
         answers.extend(try_join_all(asked).await?);

@@ -255,7 +255,9 @@ impl ServerHandler for Fixture {
                 Ok(CallToolResponse::Task(self.world.tasks.begin(Job::ending_with(result))))
             }
             Some(Outcome::Done(result)) => Ok(CallToolResponse::Complete(complete(result)?)),
-            Some(Outcome::Ask(questions)) => Ok(CallToolResponse::InputRequired(questions)),
+            Some(Outcome::UpstreamRequest(questions)) => {
+                Ok(CallToolResponse::InputRequired(questions))
+            }
             None => Err(ErrorData::invalid_params("Unknown tool", None)),
         }
     }
@@ -313,7 +315,9 @@ impl ServerHandler for Fixture {
                 let messages = json!({"messages": [{"role": "user", "content": content}]});
                 Ok(GetPromptResponse::Complete(complete(messages)?))
             }
-            Some(Outcome::Ask(questions)) => Ok(GetPromptResponse::InputRequired(questions)),
+            Some(Outcome::UpstreamRequest(questions)) => {
+                Ok(GetPromptResponse::InputRequired(questions))
+            }
             None => Err(unknown()),
         }
     }

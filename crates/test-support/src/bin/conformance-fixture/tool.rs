@@ -24,7 +24,7 @@ pub(crate) enum Step {
     /// The result, as it goes over the wire.
     Done(Value),
     /// Requests by key, for the client to answer first.
-    Ask {
+    UpstreamRequest {
         requests: Value,
         state: Option<Value>,
     },
@@ -115,7 +115,7 @@ fn asking(round: &Round<'_>) -> Step {
 fn one(round: &Round<'_>, key: &str, request: &Value) -> Step {
     match round.answers.get(key).filter(|answer| answer.is_object()) {
         Some(answer) => said(format!("The client answered: {answer}")),
-        None => Step::Ask { requests: json!({ key: request }), state: None },
+        None => Step::UpstreamRequest { requests: json!({ key: request }), state: None },
     }
 }
 
@@ -125,7 +125,7 @@ fn confirmed(round: &Round<'_>) -> Step {
     if round.answers.contains_key("confirm") && round.state.as_ref() == Some(&expected) {
         return said("state-ok");
     }
-    Step::Ask {
+    Step::UpstreamRequest {
         requests: json!({"confirm": confirmation("Please confirm")}),
         state: Some(expected),
     }
@@ -145,7 +145,7 @@ fn all_kinds(round: &Round<'_>) -> Step {
     let answered = ["user_name", "greeting", "client_roots"].map(|key| round.answers.get(key));
     match answered {
         [Some(name), Some(greeting), Some(roots)] => said(format!("{greeting} {name} {roots}")),
-        _ => Step::Ask { requests, state: Some(json!({"waits_for": "all"})) },
+        _ => Step::UpstreamRequest { requests, state: Some(json!({"waits_for": "all"})) },
     }
 }
 
@@ -155,11 +155,17 @@ fn two_questions(round: &Round<'_>) -> Step {
         (Some(name), _, Some(color)) => said(format!("{name} likes {color}")),
         (None, Some(name), _) => {
             let question = form("Step 2: What is your favorite color?", &string_schema("color"));
-            Step::Ask { requests: json!({"step2": question}), state: Some(json!({"name": name})) }
+            Step::UpstreamRequest {
+                requests: json!({"step2": question}),
+                state: Some(json!({"name": name})),
+            }
         }
         _ => {
             let question = form("Step 1: What is your name?", &string_schema("name"));
-            Step::Ask { requests: json!({"step1": question}), state: Some(json!({"round": 1})) }
+            Step::UpstreamRequest {
+                requests: json!({"step1": question}),
+                state: Some(json!({"round": 1})),
+            }
         }
     }
 }

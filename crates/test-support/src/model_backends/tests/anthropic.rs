@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Findings, Heard, anthropic_check, check_rows, long, object, with, without};
+use super::{EventReceiver, Findings, anthropic_check, check_rows, long, object, with, without};
 
 const MODEL: &str = "claude-opus-5-5";
 const BETAS: &str = "mid-conversation-tool-changes-2026-07-01, inline-tools-2026-09-15";
@@ -30,7 +30,7 @@ fn request() -> Value {
     })
 }
 
-fn check(body: &Value, findings: &mut Findings) -> Heard {
+fn check(body: &Value, findings: &mut Findings) -> EventReceiver {
     anthropic_check::check(body, BETAS, findings)
 }
 

@@ -1,0 +1,96 @@
+//! What a connection that is being opened waits for, for messages and for people who wait, too.
+
+use std::sync::{Mutex, PoisonError};
+
+use switchboard_model::{Endpoint, ServerSpec};
+
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::redactor::Redactor;
+use crate::stdio::StderrTail;
+
+/// Bytes of one line of output that are shown.
+const MAX_SHOWN_LINE: usize = 200;
+
+/// Programs that download what they run.
+const LAUNCHERS: [&str; 13] = [
+    "bunx", "deno", "dnx", "docker", "go", "npm", "npx", "pipx", "pnpm", "podman", "uv", "uvx",
+    "yarn",
+];
+
+/// Shared between who opens a connection and who tells people how far it is.
+#[derive(Debug, Default)]
+pub struct ConnectProgress(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    step: Option<&'static str>,
+    stderr: Option<StderrTail>,
+    veil: Redactor,
+}
+
+impl ConnectProgress {
+    /// The message or event that is waited for.
+    pub fn step(&self) -> &'static str {
+        self.state(|state| state.step).unwrap_or("the connection")
+    }
+
+    /// The last line that a child wrote to its error output, without secrets.
+    pub fn last_output(&self) -> Option<String> {
+        let text = self.output();
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        let end = line.floor_char_boundary(MAX_SHOWN_LINE);
+        // It goes to terminals and logs, and is not ours.
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let shown: String = line.get(..end).unwrap_or_default().chars().map(plain).collect();
+        Some(if end < line.len() { format!("{shown}…") } else { shown })
+    }
+
+    /// Everything that is kept of a child's error output, without secrets.
+    pub(crate) fn output(&self) -> String {
+        self.state(|state| {
+            let text = state.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
+            state.veil.over_text(&text)
+        })
+    }
+
+    pub(crate) fn begin(&self, veil: Redactor) {
+        self.state(|state| *state = State { veil, ..State::default() });
+    }
+
+    pub(crate) fn set_step(&self, step: &'static str) {
+        self.state(|state| state.step = Some(step));
+    }
+
+    pub(crate) fn set_stderr(&self, stderr: StderrTail) {
+        self.state(|state| state.stderr = Some(stderr));
+    }
+
+    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The error of a server that was waited for in vain.
+    pub(crate) fn timed_out(&self, spec: &ServerSpec) -> ConnectError {
+        let limit = switchboard_model::render_duration(spec.connect_timeout);
+        let said = self.last_output();
+        let said = said.map(|line| format!("; the last that it wrote to its error output: {line}"));
+        let message =
+            format!("no answer to {} within {limit}{}", self.step(), said.unwrap_or_default());
+        ConnectError::new(ConnectErrorKind::Timeout, message).with_hint(timeout_hint(spec))
+    }
+}
+
+fn timeout_hint(spec: &ServerSpec) -> String {
+    let Endpoint::Stdio { command, .. } = &spec.endpoint else {
+        return "a server that needs longer to start wants a larger `connect_timeout`".into();
+    };
+    let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
+    let program = program.strip_suffix(".exe").or(program.strip_suffix(".cmd")).unwrap_or(program);
+    if LAUNCHERS.contains(&program) {
+        format!(
+            "`{program}` may have been downloading: run the command once by hand, which fills its cache, or set a larger `connect_timeout`"
+        )
+    } else {
+        "the process runs and does not answer: check that the command serves MCP on its standard output, or set a larger `connect_timeout` if it needs longer to start".into()
+    }
+}

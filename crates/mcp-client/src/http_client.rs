@@ -1,0 +1,444 @@
+//! The HTTP client under rmcp's streamable transport, with every body bounded.
+//!
+//! rmcp's own implementation for reqwest reads a JSON answer whole, however large it is; this one stops at
+//! [`MAX_MESSAGE_BYTES`]. It also keeps the last failure in plain words, because rmcp's worker reports a failed
+//! handshake only as a closed connection.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use reqwest::{Client, RequestBuilder, Response};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Error as SseError, Sse, SseStream};
+use switchboard_protocol::is_too_deep;
+use url::Url;
+
+use crate::bearer::BearerToken;
+use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
+use crate::envelope::too_deep;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::flow_limit::{slowed_bytes, slowed_events};
+use crate::http_faults::{
+    describe_answer, describe_failure, describe_non_rpc, too_large, with_oauth_hint,
+};
+use crate::http_pool::HttpPool;
+use crate::http_transport::{Session, SessionSlot, VERSION};
+use crate::oauth::Authorization;
+use crate::pending_requests::PendingRequests;
+
+pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
+const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
+
+/// What went wrong with one HTTP exchange.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub(crate) struct HttpFault(pub(crate) ConnectError);
+
+type PostResult = Result<StreamableHttpPostResponse, StreamableHttpError<HttpFault>>;
+
+/// A client for one server. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundedClient {
+    http: Client,
+    last_fault: Arc<Mutex<Option<ConnectError>>>,
+    handshaken: Arc<AtomicBool>,
+    desk: Arc<PendingRequests>,
+    session: Arc<SessionSlot>,
+    authorization: Option<Arc<Authorization>>,
+    bearer: Option<Arc<BearerToken>>,
+}
+
+impl BoundedClient {
+    /// The desk is told when rmcp replaces a lost session: the lists must be read anew.
+    pub(crate) fn new(
+        pool: &HttpPool,
+        url: &Url,
+        desk: Arc<PendingRequests>,
+        authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
+    ) -> Result<Self, ConnectError> {
+        Ok(Self {
+            authorization,
+            bearer,
+            http: pool.client_for(url)?,
+            last_fault: Arc::default(),
+            handshaken: Arc::default(),
+            desk,
+            session: Arc::default(),
+        })
+    }
+
+    /// Where the session is kept that rmcp holds.
+    pub(crate) fn session(&self) -> &Arc<SessionSlot> {
+        &self.session
+    }
+
+    /// Remembers the session once the server knows that we do.
+    fn learn_session(
+        &self,
+        session: Option<&Arc<str>>,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) {
+        let id = session.and_then(|id| HeaderValue::from_str(id).ok());
+        let version = headers.get(&VERSION).cloned();
+        self.session.set(Session { id, version });
+        if self.handshaken.swap(true, Ordering::Relaxed) {
+            self.desk.suspect_lists();
+        }
+    }
+
+    pub(crate) fn http(&self) -> &Client {
+        &self.http
+    }
+
+    /// The newest failure, once.
+    pub(crate) fn take_fault(&self) -> Option<ConnectError> {
+        self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn fault(&self, error: ConnectError) -> StreamableHttpError<HttpFault> {
+        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        StreamableHttpError::Client(HttpFault(error))
+    }
+
+    /// With the token of the moment, where a sign-in gave one.
+    async fn send(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Response, StreamableHttpError<HttpFault>> {
+        let sent = match (&self.authorization, &self.bearer) {
+            // Boxed: it is large, and few servers need it.
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
+        };
+        sent.map_err(|error| self.fault(error))
+    }
+
+    async fn post(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        bearer: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        max_event: usize,
+    ) -> PostResult {
+        let awaited = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let is_handshaken = matches!(&message, JsonRpcMessage::Notification(notification)
+            if matches!(notification.notification, ClientNotification::InitializedNotification(_)));
+        let learned = is_handshaken.then(|| (session.clone(), headers.clone()));
+        let has_session = session.is_some();
+        let request = self.http.post(&*uri).header(header::ACCEPT, ACCEPTED).json(&message);
+        let request = with_headers(request, session, bearer, headers);
+        let response = self.send(request).await?;
+        let status = response.status();
+        if let Some((session, headers)) = learned.filter(|_| status.is_success()) {
+            self.learn_session(session.as_ref(), &headers);
+        }
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let session = header_text(&response, HEADER_SESSION_ID);
+        if status.is_success() && content_type(&response).starts_with(EVENT_STREAM) {
+            let events = slowed_events(bounded_events(response.bytes_stream(), max_event));
+            let events = events.map(move |event| readable(event, awaited.as_ref())).boxed();
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
+        }
+        match self.read_answer(response, awaited.is_some()).await? {
+            Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            None => Ok(StreamableHttpPostResponse::Accepted),
+        }
+    }
+
+    /// The JSON-RPC message of an answer; `None` where nobody waits for one and there is none.
+    async fn read_answer(
+        &self,
+        response: Response,
+        wants_answer: bool,
+    ) -> Result<Option<ServerJsonRpcMessage>, StreamableHttpError<HttpFault>> {
+        let (status, kind) = (response.status(), content_type(&response));
+        let is_json = kind.starts_with("application/json");
+        let is_credential_fault =
+            matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if !wants_answer && status.is_success() && !is_json {
+            return Ok(None);
+        }
+        if is_credential_fault || !is_json {
+            let headers = response.headers().clone();
+            let body = read_bounded(response, QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
+            let described = describe_answer(status, &kind, &body);
+            return Err(self.fault(with_oauth_hint(described, &headers)));
+        }
+        let body = read_bounded(response, MAX_MESSAGE_BYTES)
+            .await
+            .map_err(|(error, _)| self.fault(error))?;
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            // An error that names no request would be dropped on the way, and its caller left waiting.
+            Ok(JsonRpcMessage::Error(error)) if error.id.is_none() && wants_answer => {
+                let message =
+                    format!("the server refused: {} (HTTP {status})", error.error.message);
+                Err(self.fault(ConnectError::new(ConnectErrorKind::Protocol, message)))
+            }
+            Ok(message @ JsonRpcMessage::Error(_)) => Ok(Some(message)),
+            Ok(message) if status.is_success() => Ok(Some(message)),
+            Err(_) if !wants_answer && status.is_success() => Ok(None),
+            Err(error) if status.is_success() => Err(self.fault(describe_non_rpc(&error, &body))),
+            Ok(_) | Err(_) => Err(self.fault(describe_answer(status, &kind, &body))),
+        }
+    }
+}
+
+impl StreamableHttpClient for BoundedClient {
+    type Error = HttpFault;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        bearer: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> PostResult {
+        self.post(uri, message, session, bearer, headers, MAX_MESSAGE_BYTES).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        bearer: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        max_event: usize,
+    ) -> PostResult {
+        self.post(uri, message, session, bearer, headers, max_event).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        bearer: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), StreamableHttpError<HttpFault>> {
+        // A server that is gone or keeps no sessions has nothing left to delete.
+        let request = with_headers(self.http.delete(&*uri), Some(session), bearer, headers);
+        self.send(request).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        bearer: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<HttpFault>> {
+        let mut request = self.http.get(&*uri).header(header::ACCEPT, EVENT_STREAM);
+        if let Some(last_event) = last_event {
+            request = request.header(HEADER_LAST_EVENT_ID, last_event);
+        }
+        let response = self.send(with_headers(request, session, bearer, headers)).await?;
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            StatusCode::NOT_FOUND => {
+                // rmcp only tries again with the same session. A look at the lists makes it begin a new one, with which
+                // it listens, and nothing that the server says meanwhile is missed for long.
+                self.desk.suspect_lists();
+                Err(StreamableHttpError::SessionExpired)
+            }
+            status if !status.is_success() => {
+                Err(self.fault(describe_answer(status, &content_type(&response), b"")))
+            }
+            _ if !content_type(&response).starts_with(EVENT_STREAM) => {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            _ => {
+                let (events, desk) =
+                    (bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES), self.desk.clone());
+                Ok(slowed_events(events).map(move |event| Ok(without_ours(&desk, event?))).boxed())
+            }
+        }
+    }
+}
+
+fn with_headers(
+    mut request: RequestBuilder,
+    session: Option<Arc<str>>,
+    bearer: Option<String>,
+    headers: HashMap<HeaderName, HeaderValue>,
+) -> RequestBuilder {
+    if let Some(session) = session {
+        request = request.header(HEADER_SESSION_ID, &*session);
+    }
+    if let Some(bearer) = bearer {
+        request = request.bearer_auth(bearer);
+    }
+    request.headers(headers.into_iter().collect())
+}
+
+/// The body, or what is wrong with it and how it begins.
+pub(crate) async fn read_bounded(
+    response: Response,
+    limit: usize,
+) -> Result<Vec<u8>, (ConnectError, Vec<u8>)> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        match chunk {
+            Ok(chunk) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
+            Ok(chunk) => {
+                body.extend(chunk.iter().take(limit.saturating_sub(body.len())));
+                return Err((too_large(limit), body));
+            }
+            Err(error) => return Err((describe_failure(&error), body)),
+        }
+    }
+    Ok(body)
+}
+
+/// Why a stream of events cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EventFault<E> {
+    #[error("{0}")]
+    Lost(#[source] E),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// An event that cannot be read becomes an error for the request that waits. rmcp would skip it, or fetch it
+/// again and again.
+fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result<Sse, SseError> {
+    let reason = match &event {
+        Err(SseError::Body(fault)) => fault
+            .downcast_ref::<EventFault<reqwest::Error>>()
+            .filter(|fault| matches!(fault, EventFault::TooLarge(_)))
+            .map(ToString::to_string),
+        Ok(event) => event
+            .data
+            .as_deref()
+            .filter(|data| is_too_deep(data.as_bytes()))
+            .map(|_| too_deep().message),
+        Err(_) => None,
+    };
+    let (Some(reason), Some(id)) = (reason, awaited) else { return event };
+    let error = ErrorData::new(UNREADABLE, reason, None);
+    let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+    Ok(Sse::default().data(serde_json::to_string(&message).unwrap_or_default()))
+}
+
+/// Takes out of rmcp's stream what is for our callers; the bookmark stays.
+fn without_ours(desk: &Arc<PendingRequests>, mut event: Sse) -> Sse {
+    if let Some(data) = event.data.take() {
+        let data = Bytes::from(data);
+        if !desk.take(&data) {
+            // It was text a moment ago.
+            event.data = String::from_utf8(data.into()).ok();
+        }
+    }
+    event
+}
+
+/// Server-sent events, none of which may be larger than `limit`.
+pub(crate) fn bounded_events<S, B, E>(
+    bytes: S,
+    limit: usize,
+) -> BoxStream<'static, Result<Sse, SseError>>
+where
+    S: Stream<Item = Result<B, E>> + Send + 'static,
+    B: AsRef<[u8]> + Into<Bytes> + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut since_event = 0usize;
+    let mut last_was_newline = false;
+    let bounded = slowed_bytes(bytes).map(move |chunk| {
+        let chunk = chunk.map_err(EventFault::Lost)?;
+        for byte in chunk.as_ref() {
+            since_event += 1;
+            // An empty line ends an event; a carriage return before it does not count as content.
+            match byte {
+                b'\n' if last_was_newline => since_event = 0,
+                b'\n' => last_was_newline = true,
+                b'\r' => {}
+                _ => last_was_newline = false,
+            }
+        }
+        if since_event > limit {
+            return Err(EventFault::TooLarge(limit));
+        }
+        Ok(chunk.into())
+    });
+    SseStream::from_bytes_stream(bounded).boxed()
+}
+
+pub(crate) fn content_type(response: &Response) -> String {
+    header_text(response, header::CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn header_text(response: &Response, name: &str) -> Option<String> {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn events(chunks: &[&str], limit: usize) -> Vec<Result<String, String>> {
+        let chunks: Vec<_> = chunks
+            .iter()
+            .map(|chunk| Ok::<_, std::io::Error>((*chunk).to_owned().into_bytes()))
+            .collect();
+        bounded_events(futures::stream::iter(chunks), limit)
+            .map(|event| match event {
+                Ok(event) => Ok(event.data.unwrap_or_default()),
+                Err(error) => Err(error.to_string()),
+            })
+            .collect()
+            .await
+    }
+
+    #[tokio::test]
+    async fn the_bound_is_for_one_event_and_not_for_the_stream() {
+        let small = ["data: 1234\n\n", "data: 12", "34\r\n\r\ndata: 1234\n", "\n"];
+        assert_eq!(events(&small, 20).await, vec![Ok("1234".to_owned()); 3]);
+        let large = ["data: 1\n\n", "data: 0123456789", "0123456789"];
+        let read = events(&large, 20).await;
+        assert_eq!(read.first(), Some(&Ok("1".to_owned())));
+        let error = read.get(1).and_then(|event| event.as_ref().err()).unwrap();
+        assert!(error.ends_with("the answer is larger than 20 bytes"), "{error}");
+    }
+
+    #[test]
+    fn an_unreadable_event_fails_the_request_that_waits_and_no_other() {
+        let deep = || Sse::default().data("[".repeat(500));
+        let replaced = readable(Ok(deep()), Some(&RequestId::Number(7))).unwrap();
+        let message: serde_json::Value =
+            serde_json::from_str(&replaced.data.unwrap_or_default()).unwrap();
+        assert_eq!((&message["id"], &message["error"]["code"]), (&7.into(), &UNREADABLE.0.into()));
+        assert_eq!(readable(Ok(deep()), None).unwrap(), deep());
+    }
+}

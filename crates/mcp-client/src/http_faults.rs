@@ -1,0 +1,277 @@
+//! What went wrong over HTTP, in plain words.
+
+use http::{HeaderMap, StatusCode, header};
+use rmcp::service::ServiceError;
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use sse_stream::Error as SseError;
+use switchboard_loopback::{LoopbackError, RequestPhase};
+
+use crate::bounds::QUOTED_BYTES;
+use crate::egress::EgressRefused;
+use crate::envelope::too_deep;
+use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+use crate::http_client::{EventFault, HttpFault};
+
+pub(crate) fn too_large(limit: usize) -> ConnectError {
+    let message = format!("the answer is larger than {limit} bytes");
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}
+
+/// What ended the events of an answer that was read past rmcp.
+pub(crate) fn event_fault(error: &SseError) -> ConnectError {
+    let fault = match error {
+        SseError::Body(fault) => fault.downcast_ref::<EventFault<HttpFault>>(),
+        _ => None,
+    };
+    match fault {
+        Some(EventFault::TooLarge(limit)) => too_large(*limit),
+        Some(EventFault::Lost(_)) | None => {
+            ConnectError::new(ConnectErrorKind::Unreachable, CLOSED)
+        }
+    }
+}
+
+/// A request that got no answer at all.
+pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
+    let kind =
+        if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
+    let what = match (error.is_connect(), error.is_body() || error.is_decode()) {
+        (true, _) => NO_CONNECTION,
+        (_, true) => BROKE_OFF,
+        _ => "no answer",
+    };
+    // The error itself is left out: it names the URL, which may hold credentials.
+    describe_causes(kind, what, std::error::Error::source(error))
+}
+
+/// The same for a request that did not go through reqwest.
+pub(crate) fn describe_plain(error: &LoopbackError) -> ConnectError {
+    let what = match error.stage {
+        RequestPhase::Connecting => NO_CONNECTION,
+        RequestPhase::Waiting => "no answer",
+        RequestPhase::Reading => BROKE_OFF,
+    };
+    let cause: &(dyn std::error::Error + 'static) = &*error.cause;
+    let causes = std::iter::successors(Some(cause), |cause| cause.source());
+    let mut io = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let is_late = io.any(|error| error.kind() == std::io::ErrorKind::TimedOut);
+    let kind = if is_late { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
+    describe_causes(kind, what, Some(cause))
+}
+
+const BROKE_OFF: &str = "the answer broke off";
+const NO_CONNECTION: &str = "cannot connect";
+
+/// The layers of the HTTP client are left out: what went wrong is below them.
+fn describe_causes(
+    kind: ConnectErrorKind,
+    what: &str,
+    mut cause: Option<&(dyn std::error::Error + 'static)>,
+) -> ConnectError {
+    let mut chain = String::new();
+    while let Some(inner) = cause {
+        if let Some(refused) = inner.downcast_ref::<EgressRefused>() {
+            return refused.into();
+        }
+        let message = inner.to_string();
+        let is_layer = LAYERS.iter().any(|layer| message.starts_with(layer));
+        if !is_layer && !chain.contains(&message) {
+            let separator = if chain.is_empty() { "" } else { ": " };
+            chain = format!("{chain}{separator}{message}");
+        }
+        cause = inner.source();
+    }
+    let message = if chain.is_empty() { what.to_owned() } else { format!("{what}: {chain}") };
+    let described = ConnectError::new(kind, message);
+    if what == NO_CONNECTION {
+        return described.with_hint("check host and port of `url`, and whether the server runs");
+    }
+    described
+}
+
+/// A failure that rmcp hands back, without the words that it puts around ours.
+pub(crate) fn describe_transport(error: &DynamicTransportError) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Timeout, Unreachable};
+    use StreamableHttpError as E;
+    let error = error.error.as_ref();
+    if let Some(HttpFault(fault)) = error.downcast_ref() {
+        return fault.clone();
+    }
+    match error.downcast_ref::<E<HttpFault>>() {
+        Some(E::Client(HttpFault(fault))) => fault.clone(),
+        Some(E::SessionExpired) => {
+            let message = "HTTP 404 Not Found within a session that the server had just opened";
+            ConnectError::new(Protocol, message)
+        }
+        Some(E::ReinitializationFailed(error)) => {
+            let message = format!("the session was lost, and a new one refused: {}", error.message);
+            ConnectError::new(Protocol, message)
+        }
+        Some(E::SessionRecoveryTimeout) => {
+            ConnectError::new(Timeout, "the session was lost, and no new one came in time")
+        }
+        Some(E::TransportChannelClosed | E::UnexpectedEndOfStream) => {
+            ConnectError::new(Unreachable, CLOSED)
+        }
+        _ if is_broken_pipe(error) => {
+            ConnectError::new(Unreachable, "the process no longer reads its input")
+        }
+        _ => ConnectError::new(Unreachable, error_chain(error)),
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// What is said when an answer did not come to its end and nobody knows more.
+pub(crate) const CLOSED: &str = "the connection closed before the answer was complete";
+
+/// How the messages of the HTTP client's layers begin.
+const LAYERS: [&str; 5] = [
+    "client error (",
+    "tcp connect error",
+    "error trying to connect",
+    "request or response body error",
+    "error reading a body from connection",
+];
+
+/// An answer whose status or type says that it is no MCP message.
+pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {
+    use ConnectErrorKind::{Overloaded, Protocol, Unauthorized};
+    let said = format!("HTTP {status}{}", quote(body, content_type));
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ConnectError::new(Unauthorized, said)
+            .with_hint("give the server's credentials in `auth.bearer` or `headers`"),
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => ConnectError::new(Protocol, said)
+            .with_hint("check the path of `url`; many servers answer at /mcp, older ones at /sse with `transport: sse`"),
+        status if status.is_redirection() => ConnectError::new(Protocol, said)
+            .with_hint("the server redirects elsewhere; put the final address into `url`"),
+        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            ConnectError::new(Overloaded, said)
+        }
+        status if status.is_success() && content_type.starts_with("text/html") => {
+            let message = format!("{said}: a web page instead of an MCP answer");
+            ConnectError::new(Protocol, message)
+                .with_hint("this looks like a login or start page; check `url` and the credentials")
+        }
+        status if status.is_success() => {
+            let quoted = quote(body, content_type);
+            let message = format!("HTTP {status} with content type {content_type:?} instead of an MCP answer{quoted}");
+            ConnectError::new(Protocol, message)
+        }
+        _ => ConnectError::new(Protocol, said),
+    }
+}
+
+/// A server that says where its OAuth metadata is wants a sign-in rather than a fixed token.
+pub(crate) fn with_oauth_hint(error: ConnectError, headers: &HeaderMap) -> ConnectError {
+    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let names_metadata = challenges
+        .filter_map(|challenge| challenge.to_str().ok())
+        .any(|challenge| challenge.to_ascii_lowercase().contains("resource_metadata="));
+    if error.kind != ConnectErrorKind::Unauthorized || !names_metadata {
+        return error;
+    }
+    error.with_hint(
+        "the server offers OAuth: write `auth: {oauth: {}}` in its entry, then run `switchboard auth login` with its name",
+    )
+}
+
+pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> ConnectError {
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return too_deep();
+    }
+    let message = format!("the answer is not a JSON-RPC message ({error}){}", quote(body, ""));
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}
+
+/// The beginning of a body for an error message; a web page says nothing that helps.
+fn quote(body: &[u8], content_type: &str) -> String {
+    let head: String = String::from_utf8_lossy(body.get(..QUOTED_BYTES).unwrap_or(body))
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let head = head.trim();
+    if head.is_empty() || content_type.starts_with("text/html") {
+        return String::new();
+    }
+    format!(": {head}")
+}
+
+/// A failure that is no answer, in words, without the names of rmcp's internals.
+pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
+    use ConnectErrorKind::{Protocol, Unreachable};
+    match error {
+        ServiceError::TransportSend(error) => describe_transport(error),
+        ServiceError::TransportClosed => ConnectError::new(Unreachable, CLOSED),
+        ServiceError::UnexpectedResponse => {
+            ConnectError::new(Protocol, "an answer of another kind than the request asks for")
+        }
+        other => ConnectError::new(Protocol, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_oauth_metadata_is_signed_in_at() {
+        let hint = |status: StatusCode, challenge: &'static str| {
+            let headers = HeaderMap::from_iter([(
+                header::WWW_AUTHENTICATE,
+                http::HeaderValue::from_static(challenge),
+            )]);
+            with_oauth_hint(describe_answer(status, "", b""), &headers).hint.unwrap_or_default()
+        };
+        let metadata =
+            r#"Bearer Resource_Metadata="https://h/.well-known/oauth-protected-resource""#;
+        assert!(hint(StatusCode::UNAUTHORIZED, metadata).contains("`auth: {oauth: {}}`"));
+        assert!(hint(StatusCode::UNAUTHORIZED, "Bearer").contains("`auth.bearer`"));
+        assert!(!hint(StatusCode::NOT_FOUND, metadata).contains("oauth"));
+    }
+
+    fn shown(error: &ConnectError) -> String {
+        let hint = error.hint.as_deref().map(|hint| format!(" -> {hint}")).unwrap_or_default();
+        format!("{:?}: {error}{hint}", error.kind)
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_described_by_its_status_and_type() {
+        let described = |status: u16, kind: &str, body: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            shown(&describe_answer(status, kind, body.as_bytes()))
+        };
+        let rows = [
+            (
+                described(400, "text/plain", "bad\r\nsession\u{1b}[0m"),
+                "Protocol: HTTP 400 Bad Request: bad  session [0m",
+            ),
+            (described(502, "text/html", "<html>"), "Overloaded: HTTP 502 Bad Gateway"),
+            (described(410, "", ""), "Protocol: HTTP 410 Gone"),
+            (
+                described(200, "text/plain", "hello"),
+                "Protocol: HTTP 200 OK with content type \"text/plain\" instead of an MCP answer: hello",
+            ),
+            (
+                described(403, "text/html; charset=utf-8", "<html>"),
+                "Unauthorized: HTTP 403 Forbidden -> give the server's credentials in `auth.bearer` or `headers`",
+            ),
+        ];
+        for (described, expected) in rows {
+            assert_eq!(described, expected);
+        }
+    }
+
+    #[test]
+    fn a_body_is_quoted_only_in_part_and_in_one_line() {
+        let quoted = quote("é".repeat(500).as_bytes(), "text/plain");
+        assert_eq!(quoted.chars().filter(|c| *c == 'é').count(), QUOTED_BYTES / 2);
+        assert_eq!(quote(b"  \n ", "text/plain"), "");
+        assert_eq!(quote(b"<html>", "text/html"), "");
+    }
+}

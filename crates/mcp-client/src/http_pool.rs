@@ -1,0 +1,74 @@
+//! The HTTP clients that all servers share.
+
+use std::sync::{Arc, OnceLock};
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, ClientBuilder};
+use switchboard_loopback::LONGEST_CONNECT;
+use switchboard_model::{EgressPolicy, is_on_this_machine};
+use url::Url;
+
+use crate::egress::EgressGuard;
+use crate::error::{ConnectError, ConnectErrorKind, error_chain};
+use crate::http_sender::HttpSender;
+
+pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
+
+/// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
+/// of a start. It keeps no cookies, and its connections are kept apart by host.
+#[derive(Debug, Clone, Default)]
+pub struct HttpPool {
+    far: Arc<OnceLock<Result<Client, ConnectError>>>,
+    /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
+    near: Arc<OnceLock<Result<Client, ConnectError>>>,
+    guard: Option<EgressGuard>,
+}
+
+impl HttpPool {
+    /// A pool for addresses that somebody gave who cannot write the configuration. It shares no connection with any
+    /// other pool: what is open already has not passed the check.
+    pub fn guarded(policy: EgressPolicy) -> Self {
+        Self::guarded_by(EgressGuard::new(policy))
+    }
+
+    pub(crate) fn guarded_by(guard: EgressGuard) -> Self {
+        Self { guard: Some(guard), ..Self::default() }
+    }
+
+    /// The way of requests past rmcp.
+    pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
+        Ok(HttpSender::new(self.client_for(url)?, url, self.guard.is_none()))
+    }
+
+    pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
+        if let Some(guard) = &self.guard {
+            guard.check_literal(url)?;
+            // A proxy would dial in our place, and nobody could say where.
+            let build = || build_http(Client::builder().no_proxy().dns_resolver(guard.clone()));
+            return self.far.get_or_init(build).clone();
+        }
+        if is_on_this_machine(url) {
+            self.near.get_or_init(|| build_http(Client::builder().no_proxy())).clone()
+        } else {
+            self.far.get_or_init(|| build_http(Client::builder())).clone()
+        }
+    }
+}
+
+/// No redirect takes credentials to another origin, and a dead host is not waited for.
+fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
+    builder
+        .connect_timeout(LONGEST_CONNECT)
+        .tcp_nodelay(true)
+        .redirect(Policy::custom(same_origin_only))
+        .user_agent(USER_AGENT)
+        .build()
+        .map_err(|error| ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error)))
+}
+
+/// Also what the check of addresses rests on: the host of a redirect is the one that was checked.
+fn same_origin_only(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let same =
+        attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+    if same && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
+}

@@ -1,0 +1,231 @@
+//! Sends one HTTP request and reads its answer in pieces: straight to what is on this machine, which costs a
+//! fraction of the time, and over reqwest, with its proxies and certificates, to everything else.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, BoxStream};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use reqwest::{Client, Response};
+use sse_stream::{Error as SseError, Sse};
+use switchboard_loopback::{LoopbackBody, LoopbackPool, LoopbackRequest, RetryPolicy, target};
+use url::Url;
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::error::ConnectError;
+use crate::flow_limit::slowed_events;
+use crate::http_client::{HttpFault, bounded_events};
+use crate::http_faults::{describe_failure, describe_plain, too_large};
+
+/// The way to one address.
+#[derive(Debug)]
+pub(crate) struct HttpSender {
+    plain: Option<Plain>,
+    full: Client,
+    url: Url,
+}
+
+/// The short way to what is on this machine.
+#[derive(Debug)]
+struct Plain {
+    lines: Arc<LoopbackPool>,
+    target: PathAndQuery,
+}
+
+impl Plain {
+    fn new(url: &Url) -> Option<Self> {
+        Some(Self { lines: LoopbackPool::to(url)?, target: target(url)? })
+    }
+}
+
+impl HttpSender {
+    /// `may_go_straight` says that nobody has to check where the connection leads.
+    pub(crate) fn new(full: Client, url: &Url, may_go_straight: bool) -> Self {
+        let plain = may_go_straight.then(|| Plain::new(url)).flatten();
+        Self { plain, full, url: url.clone() }
+    }
+
+    /// The connections that want to be looked after, where there are any.
+    pub(crate) fn lines(&self) -> Option<Arc<LoopbackPool>> {
+        self.plain.as_ref().map(|plain| plain.lines.clone())
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        headers: &Headers,
+        body: Bytes,
+        repeat: RetryPolicy,
+    ) -> Result<Answer, ConnectError> {
+        if let Some(plain) = &self.plain {
+            let request = LoopbackRequest {
+                method: &method,
+                target: &plain.target,
+                headers: &headers.shared,
+                more_headers: &headers.own,
+                body: &body,
+                repeat,
+            };
+            let sent = plain.lines.send(request).await;
+            let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
+            // Where a redirection may lead is for the other client to judge. Only these two say that nothing was done
+            // and that the same is to be asked elsewhere.
+            let is_sent_on = matches!(
+                head.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            if !is_sent_on {
+                let (status, headers) = (head.status, head.headers);
+                return Ok(Answer { status, headers, body: Body::Plain(rest) });
+            }
+        }
+        // Boxed: it is large, and what is near does not need it.
+        Box::pin(self.send_in_full(method, headers.all(), body)).await
+    }
+
+    async fn send_in_full(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let request = self.full.request(method, self.url.clone()).headers(headers).body(body);
+        let mut response = request.send().await.map_err(|error| describe_failure(&error))?;
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        Ok(Answer { status, headers, body: Body::Full(Box::new(response)) })
+    }
+}
+
+/// The headers of a request: those of its session, which are put together once, and its own. Where they are sent apart,
+/// none of its own is among the others.
+#[derive(Debug, Default)]
+pub(crate) struct Headers {
+    pub(crate) shared: Arc<HeaderMap>,
+    pub(crate) own: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Headers {
+    pub(crate) fn all(&self) -> HeaderMap {
+        let mut all = HeaderMap::clone(&self.shared);
+        for (name, value) in &self.own {
+            // `extend` would add a second value where one is set for all requests.
+            all.insert(name.clone(), value.clone());
+        }
+        all
+    }
+}
+
+impl From<HeaderMap> for Headers {
+    fn from(all: HeaderMap) -> Self {
+        Self { shared: Arc::new(all), own: Vec::new() }
+    }
+}
+
+/// An answer whose body has not been read yet.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Plain(LoopbackBody),
+    Full(Box<Response>),
+}
+
+impl Body {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ConnectError> {
+        match self {
+            Self::Full(response) => {
+                response.chunk().await.map_err(|error| describe_failure(&error))
+            }
+            Self::Plain(rest) => rest.chunk().await.map_err(|error| describe_plain(&error)),
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(crate) fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(crate) fn content_type(&self) -> String {
+        self.header(&header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase()
+    }
+
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.header(&header::CONTENT_TYPE)
+            .is_some_and(|kind| starts_with(kind, "text/event-stream"))
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.header(&header::CONTENT_TYPE).is_some_and(|kind| starts_with(kind, "application/json"))
+    }
+
+    /// The body, or what is wrong with it and how it begins. One piece is not copied.
+    pub(crate) async fn read(mut self, limit: usize) -> Result<Bytes, (ConnectError, Bytes)> {
+        let mut whole: Option<Bytes> = None;
+        let mut pieces = BytesMut::new();
+        loop {
+            let chunk = match self.body.chunk().await {
+                Ok(Some(chunk)) if chunk.is_empty() => continue,
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(whole.unwrap_or_else(|| pieces.freeze())),
+                Err(error) => return Err((error, whole.unwrap_or_else(|| pieces.freeze()))),
+            };
+            if let Some(first) = whole.take() {
+                pieces.extend_from_slice(&first);
+            }
+            if pieces.len() + chunk.len() > limit {
+                let room = limit.saturating_sub(pieces.len());
+                pieces.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+                return Err((too_large(limit), pieces.freeze()));
+            }
+            if pieces.is_empty() {
+                whole = Some(chunk);
+            } else {
+                pieces.extend_from_slice(&chunk);
+            }
+        }
+    }
+
+    /// The body as events.
+    pub(crate) fn events(self) -> BoxStream<'static, Result<Sse, SseError>> {
+        let chunks = stream::unfold(self.body, |mut body| async move {
+            let chunk = body.chunk().await.map_err(HttpFault).transpose()?;
+            Some((chunk, body))
+        });
+        slowed_events(bounded_events(chunks, MAX_MESSAGE_BYTES))
+    }
+}
+
+fn starts_with(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_itself_stands_above_what_is_set_for_all() {
+        let tenant = HeaderName::from_static("mcp-param-tenant");
+        let other = HeaderName::from_static("x-other");
+        let shared = HeaderMap::from_iter([
+            (tenant.clone(), HeaderValue::from_static("acme")),
+            (other.clone(), HeaderValue::from_static("kept")),
+        ]);
+        let own = vec![(tenant.clone(), HeaderValue::from_static("mirrored"))];
+        let all = Headers { shared: Arc::new(shared), own }.all();
+        let said: Vec<_> =
+            all.get_all(&tenant).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!((said, &all[other]), (vec!["mirrored"], &HeaderValue::from_static("kept")));
+    }
+}

@@ -1,0 +1,579 @@
+//! The way of a request to a streamable HTTP server and of its answer back, past rmcp.
+//!
+//! rmcp makes the handshake, keeps the stream of notifications and replaces a lost session. The session that it
+//! holds is learned from what passes through its HTTP client.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, PingRequest};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use sse_stream::{Error as SseError, Sse};
+use switchboard_loopback::RetryPolicy;
+use switchboard_model::Era;
+use switchboard_protocol::{encode_header, is_too_deep, quoted};
+use tokio::sync::Semaphore;
+
+use crate::bearer::BearerToken;
+use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
+use crate::envelope::{Message, Outcome, read_error, request_text, response_text, too_deep};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::events::EventSender;
+use crate::http_client::{ACCEPTED, EVENT_STREAM};
+use crate::http_faults::{
+    CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
+};
+use crate::http_pool::USER_AGENT;
+use crate::http_sender::{Answer, Headers, HttpSender};
+use crate::oauth::{Attempt, Authorization, Verdict};
+use crate::pending_requests::{
+    ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, PendingRequests, Question, is_question,
+    pass_on,
+};
+use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamRequest};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How often in a row an answer is asked for again that brings nothing new.
+const RESUMES: usize = 4;
+/// The pause before an answer is resumed, unless the server names one, and the longest that is waited.
+const RESUME_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_RESUME_PAUSE: Duration = Duration::from_secs(30);
+/// How long a new session may take.
+const LONGEST_HEALING: Duration = Duration::from_secs(30);
+/// How long the end of a stream may take whose answer is already there, so that its connection is used again.
+const DRAINING: Duration = Duration::from_millis(50);
+
+/// The session that rmcp holds at the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: Option<HeaderValue>,
+    pub(crate) version: Option<HeaderValue>,
+}
+
+/// Where rmcp's HTTP client leaves what it sees of sessions.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSlot(Mutex<Arc<Session>>);
+
+impl SessionSlot {
+    pub(crate) fn set(&self, session: Session) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(session);
+    }
+
+    fn get(&self) -> Arc<Session> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Everything that does not change from request to request, and the session.
+#[derive(Debug)]
+pub(crate) struct HttpWire {
+    era: Era,
+    sender: HttpSender,
+    fixed: HeaderMap,
+    /// Whose token each request carries, where a sign-in gives one.
+    authorization: Option<Arc<Authorization>>,
+    /// The token that each request carries, where it may be replaced.
+    bearer: Option<Arc<BearerToken>>,
+    session: Arc<SessionSlot>,
+    /// The headers of the session of the moment.
+    prepared: Mutex<Option<Prepared>>,
+    /// Who makes new sessions.
+    peer: OnceLock<Peer<RoleClient>>,
+    /// One at a time heals; the others find it done.
+    healing: Semaphore,
+}
+
+/// Headers that are cloned for each request. To put them together each time would cost more.
+#[derive(Debug, Clone)]
+struct Prepared {
+    session: Arc<Session>,
+    headers: Arc<HeaderMap>,
+}
+
+impl HttpWire {
+    /// `credentials` are the server's own headers, with its bearer token.
+    pub(crate) fn new(
+        era: Era,
+        sender: HttpSender,
+        credentials: HeaderMap,
+        authorization: Option<Arc<Authorization>>,
+        bearer: Option<Arc<BearerToken>>,
+        session: Arc<SessionSlot>,
+    ) -> Self {
+        let mut fixed = credentials;
+        fixed.insert(header::ACCEPT, HeaderValue::from_static(ACCEPTED));
+        fixed.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fixed.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        if era == Era::Modern {
+            fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
+            // Each request says its own.
+            fixed.remove(METHOD);
+            fixed.remove(NAME);
+        }
+        let (peer, healing) = (OnceLock::new(), Semaphore::new(1));
+        let prepared = Mutex::default();
+        Self { era, sender, fixed, authorization, bearer, session, prepared, peer, healing }
+    }
+
+    pub(crate) fn connect(&self, peer: Peer<RoleClient>) {
+        // There is one handshake per connection.
+        let _once = self.peer.set(peer);
+    }
+
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        desk: &Arc<PendingRequests>,
+        number: u64,
+        ask: &UpstreamRequest,
+        events: Option<EventSender>,
+        asker: RequestOrigin,
+    ) -> Outcome {
+        let id = desk.ids().id(number);
+        let body = Bytes::from(request_text(ask, &id, self.era));
+        // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
+        let seat = match self.era {
+            Era::Legacy => Some(desk.attend(number, ask, events.clone(), asker)?),
+            Era::Modern => None,
+        };
+        let outcome = async {
+            let answer = self.post_in_session(desk, ask, body).await?;
+            let reading = Reading { wire: self, desk, number, events: events.as_ref() };
+            reading.outcome(answer).await
+        };
+        let outcome = outcome.await;
+        if let Some(seat) = seat {
+            seat.leave();
+        }
+        outcome
+    }
+
+    /// Sends a message that has no answer of its own.
+    pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
+        let session = self.session.get();
+        let headers = Headers { shared: self.prepared(&session), own: Vec::new() };
+        let answer = self.dispatch(Method::POST, &headers, text.into(), RetryPolicy::Never).await?;
+        if answer.status.is_success() {
+            // Read to its end, so that the connection is used again; what it says interests nobody.
+            let _unread = answer.read(QUOTED_BYTES).await;
+            return Ok(());
+        }
+        Err(describe(answer).await)
+    }
+
+    /// The headers of a session.
+    fn prepared(&self, session: &Arc<Session>) -> Arc<HeaderMap> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(prepared) = prepared.as_ref().filter(|old| Arc::ptr_eq(&old.session, session)) {
+            return prepared.headers.clone();
+        }
+        let mut headers = self.fixed.clone();
+        if let Some(id) = &session.id {
+            headers.insert(SESSION, id.clone());
+        }
+        if let Some(version) = &session.version {
+            headers.insert(VERSION, version.clone());
+        }
+        let headers = Arc::new(headers);
+        *prepared = Some(Prepared { session: session.clone(), headers: headers.clone() });
+        headers
+    }
+
+    fn headers_for(&self, ask: &UpstreamRequest, session: &Arc<Session>) -> Headers {
+        let mut headers = Headers { shared: self.prepared(session), own: Vec::new() };
+        if self.era == Era::Modern {
+            headers.own.push((METHOD, HeaderValue::from_static(ask.method)));
+            headers.own.extend(ask.name.as_ref().map(|name| (NAME, encode_header(name))));
+            headers.own.extend(ask.mirrored.iter().cloned());
+            // What a request mirrors stands above what is set for all of them.
+            if ask.mirrored.iter().any(|(name, _)| headers.shared.contains_key(name)) {
+                return headers.all().into();
+            }
+        }
+        headers
+    }
+
+    async fn post(
+        &self,
+        ask: &UpstreamRequest,
+        session: &Arc<Session>,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let headers = self.headers_for(ask, session);
+        self.dispatch(Method::POST, &headers, body, repeat_of(ask.method)).await
+    }
+
+    async fn dispatch(
+        &self,
+        method: Method,
+        headers: &Headers,
+        body: Bytes,
+        repeat: RetryPolicy,
+    ) -> Result<Answer, ConnectError> {
+        match (&self.authorization, &self.bearer) {
+            (None, None) => self.sender.send(method, headers, body, repeat).await,
+            (None, Some(bearer)) => {
+                let headers = headers.all();
+                Box::pin(self.dispatch_with_token(bearer, method, headers, body, repeat)).await
+            }
+            // Boxed: it is large, and few servers need it.
+            (Some(authorization), _) => {
+                let headers = headers.all();
+                Box::pin(self.dispatch_signed_in(authorization, method, headers, body, repeat))
+                    .await
+            }
+        }
+    }
+
+    /// Sends with the token that was read last, and once more with another one if the server refuses it and there is one.
+    async fn dispatch_with_token(
+        &self,
+        bearer: &BearerToken,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+        repeat: RetryPolicy,
+    ) -> Result<Answer, ConnectError> {
+        let used = bearer.current();
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let first = headers.clone().into();
+        let answer = self.sender.send(method.clone(), &first, body.clone(), repeat).await?;
+        if answer.status != StatusCode::UNAUTHORIZED || !bearer.renew(&used).await {
+            return Ok(answer);
+        }
+        if let Some(value) = bearer.header() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        self.sender.send(method, &headers.into(), body, repeat).await
+    }
+
+    /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
+    /// be sent again, once.
+    async fn dispatch_signed_in(
+        &self,
+        authorization: &Arc<Authorization>,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+        repeat: RetryPolicy,
+    ) -> Result<Answer, ConnectError> {
+        let mut token = authorization.token().await?;
+        let mut attempt = Attempt::First;
+        loop {
+            if let Some(value) = token.as_ref().and_then(|token| token.header()) {
+                headers.insert(header::AUTHORIZATION, value);
+            }
+            let signed = headers.clone().into();
+            let answer = self.sender.send(method.clone(), &signed, body.clone(), repeat).await?;
+            let (status, said) = (answer.status, answer.headers());
+            match authorization.judge(token.as_ref(), status, said, attempt).await? {
+                Verdict::Fine => return Ok(answer),
+                Verdict::Again(other) => (token, attempt) = (Some(other), Attempt::Second),
+            }
+        }
+    }
+
+    /// A session that the server no longer knows is replaced, once: a 404 says that nothing was done.
+    async fn post_in_session(
+        self: &Arc<Self>,
+        desk: &Arc<PendingRequests>,
+        ask: &UpstreamRequest,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        let session = self.session.get();
+        let answer = self.post(ask, &session, body.clone()).await?;
+        if session.id.is_none() || answer.status != StatusCode::NOT_FOUND {
+            return Ok(answer);
+        }
+        drop(answer);
+        // Boxed: it is large, and sessions are rarely lost.
+        Box::pin(self.post_anew(desk, ask, &session, body)).await
+    }
+
+    async fn post_anew(
+        self: &Arc<Self>,
+        desk: &Arc<PendingRequests>,
+        ask: &UpstreamRequest,
+        lost: &Session,
+        body: Bytes,
+    ) -> Result<Answer, ConnectError> {
+        self.heal(desk, lost).await?;
+        let answer = self.post(ask, &self.session.get(), body).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            let message = "HTTP 404 Not Found within a session that the server had just opened";
+            return Err(ConnectError::new(ConnectErrorKind::Protocol, message));
+        }
+        Ok(answer)
+    }
+
+    /// Makes rmcp notice that the session is lost and open a new one.
+    async fn heal(
+        self: &Arc<Self>,
+        desk: &Arc<PendingRequests>,
+        lost: &Session,
+    ) -> Result<(), ConnectError> {
+        let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        let _turn = self.healing.acquire().await.map_err(|_| closed())?;
+        if self.session.get().id != lost.id {
+            return Ok(());
+        }
+        let peer = self.peer.get().ok_or_else(closed)?;
+        let ping = async {
+            let request = ClientRequest::PingRequest(PingRequest::default());
+            let options = PeerRequestOptions::no_options();
+            peer.send_request_with_option(request, options).await?.await_response().await
+        };
+        let late = "the session was lost, and no new one came in time";
+        let answered = tokio::time::timeout(LONGEST_HEALING, ping)
+            .await
+            .map_err(|_| ConnectError::new(ConnectErrorKind::Timeout, late))?;
+        match answered {
+            // A server need not know `ping` to have opened a session for it.
+            Ok(_) | Err(ServiceError::McpError(_)) => {}
+            Err(error) => return Err(describe_service_error(&error)),
+        }
+        if self.session.get().id != lost.id {
+            let stop = desk.stop().clone();
+            desk.tasks().spawn(stop.run_until_cancelled_owned(tell_again(desk.clone())));
+        }
+        Ok(())
+    }
+
+    /// Asks for the rest of an answer.
+    async fn resume(&self, last_event: &str) -> Result<Events, ConnectError> {
+        let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        let mut headers = HeaderMap::clone(&self.prepared(&self.session.get()));
+        headers.remove(header::CONTENT_TYPE);
+        headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+        headers.insert(LAST_EVENT, HeaderValue::from_str(last_event).map_err(|_| closed())?);
+        let headers = headers.into();
+        let answer =
+            self.dispatch(Method::GET, &headers, Bytes::new(), RetryPolicy::IfLost).await?;
+        if answer.status.is_success() && answer.is_event_stream() {
+            return Ok(answer.events());
+        }
+        Err(closed())
+    }
+}
+
+/// Our own questions change nothing, so they may be asked twice. What somebody has done is never repeated.
+fn repeat_of(method: &str) -> RetryPolicy {
+    match method {
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+            RetryPolicy::IfLost
+        }
+        _ => RetryPolicy::Never,
+    }
+}
+
+/// A new session knows nothing of what the old one was told.
+fn tell_again(desk: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
+    async move {
+        let kept = desk.kept(|kept| kept.clone());
+        let level = kept.log_level.map(|level| ("logging/setLevel", "level", level));
+        let watched = kept.watched.into_iter().map(|uri| ("resources/subscribe", "uri", uri));
+        for (method, key, value) in level.into_iter().chain(watched) {
+            let params = format!(r#""{key}":{}"#, quoted(&value));
+            let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
+            // A server that takes it no longer keeps quiet; its callers lose nothing but news.
+            let _refused = desk.ask(&ask, None, RequestOrigin::Us).await;
+        }
+    }
+    .boxed()
+}
+
+/// An answer that is no MCP message, in words.
+async fn describe(answer: Answer) -> ConnectError {
+    let (status, kind) = (answer.status, answer.content_type());
+    let headers = answer.headers().clone();
+    let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
+    with_oauth_hint(describe_answer(status, &kind, &body), &headers)
+}
+
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// One answer while it comes in.
+struct Reading<'a> {
+    wire: &'a HttpWire,
+    desk: &'a Arc<PendingRequests>,
+    number: u64,
+    events: Option<&'a EventSender>,
+}
+
+/// What one message on the stream leads to.
+enum Step<'a> {
+    On,
+    Reply(BoxFuture<'a, ()>),
+    Done(Outcome),
+}
+
+impl<'a> Reading<'a> {
+    async fn outcome(self, answer: Answer) -> Outcome {
+        if answer.status.is_success() && answer.is_event_stream() {
+            // Boxed: it is large, and most servers answer in one piece.
+            return Box::pin(self.follow(answer.events())).await;
+        }
+        self.read_json(answer).await
+    }
+
+    async fn read_json(self, answer: Answer) -> Outcome {
+        let status = answer.status;
+        let is_credential_fault =
+            matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_credential_fault || !answer.is_json() {
+            return Err(Box::pin(describe(answer)).await.into());
+        }
+        let body = answer.read(MAX_MESSAGE_BYTES).await.map_err(|(error, _)| error)?;
+        let message = match Message::read(&body) {
+            Ok(message) => message,
+            Err(error) if status.is_success() => return Err(describe_non_rpc(&error, &body).into()),
+            Err(_) => return Err(describe_answer(status, "application/json", &body).into()),
+        };
+        // What merely has a member of that name, as web frameworks write it, is no error of JSON-RPC.
+        let error = message.error.filter(|error| error.get().starts_with('{'));
+        match (message.answers(self.desk.ids()), error) {
+            (Some(number), error)
+                if number == self.number && (error.is_some() || status.is_success()) =>
+            {
+                message.outcome(&body)
+            }
+            (None, Some(error)) if message.id.is_none() => {
+                let said = read_error(error).message;
+                let message = format!("the server refused: {said} (HTTP {status})");
+                Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
+            }
+            _ if status.is_success() => {
+                let message = "the server answered another request than ours";
+                Err(ConnectError::new(ConnectErrorKind::Protocol, message).into())
+            }
+            _ => Err(describe_answer(status, "application/json", &body).into()),
+        }
+    }
+
+    /// Reads events until the answer is among them. An answer that breaks off is resumed where the server gave it
+    /// a bookmark.
+    async fn follow(self, mut events: Events) -> Outcome {
+        let mut replies = FuturesUnordered::new();
+        let (mut last_event, mut pause, mut in_vain) = (None, RESUME_PAUSE, 0);
+        loop {
+            let next = tokio::select! {
+                biased;
+                Some(()) = replies.next(), if !replies.is_empty() => continue,
+                next = events.next() => next,
+            };
+            let lost = match next {
+                Some(Ok(event)) => {
+                    if let Some(id) = event.id.filter(|id| !id.is_empty()) {
+                        (last_event, in_vain) = (Some(id), 0);
+                    }
+                    if let Some(named) = event.retry.map(Duration::from_millis) {
+                        pause = named.min(LONGEST_RESUME_PAUSE);
+                    }
+                    match event.data.map_or(Step::On, |data| self.step(data, replies.len())) {
+                        Step::On => {}
+                        Step::Reply(reply) => replies.push(reply),
+                        Step::Done(outcome) => {
+                            self.drain(events);
+                            return outcome;
+                        }
+                    }
+                    continue;
+                }
+                Some(Err(error)) => event_fault(&error),
+                None => ConnectError::new(ConnectErrorKind::Unreachable, CLOSED),
+            };
+            let (Some(from), true) = (&last_event, in_vain < RESUMES && self.may_resume(&lost))
+            else {
+                return Err(lost.into());
+            };
+            in_vain += 1;
+            tokio::time::sleep(pause).await;
+            events = self.wire.resume(from).await?;
+        }
+    }
+
+    fn may_resume(&self, lost: &ConnectError) -> bool {
+        self.wire.era == Era::Legacy && lost.kind == ConnectErrorKind::Unreachable
+    }
+
+    fn step(&self, data: String, open_replies: usize) -> Step<'a> {
+        if is_too_deep(data.as_bytes()) {
+            return Step::Done(Err(too_deep().into()));
+        }
+        let whole = Bytes::from(data);
+        // Keep-alives and other noise.
+        let Ok(message) = Message::read(&whole) else { return Step::On };
+        if message.answers(self.desk.ids()) == Some(self.number) {
+            return Step::Done(message.outcome(&whole));
+        }
+        match (message.id, message.method.as_deref()) {
+            (None, Some("notifications/progress")) => {
+                pass_on(self.events, message.kept_params().map(UpstreamEvent::Progress));
+            }
+            (None, Some("notifications/message")) => {
+                pass_on(self.events, message.kept_params().map(UpstreamEvent::Log));
+            }
+            (None, Some(ELICITATION_COMPLETE)) => {
+                let params = message.kept_params();
+                pass_on(self.events, params.map(UpstreamEvent::ElicitationComplete));
+            }
+            (None, Some(_)) => {
+                self.desk.hear(&message);
+            }
+            (Some(id), Some(method)) if open_replies < OPEN_QUESTIONS => {
+                return Step::Reply(self.reply(id.get(), method, &message));
+            }
+            _ => {}
+        }
+        Step::On
+    }
+
+    fn reply(&self, id: &str, method: &str, message: &Message<'_>) -> BoxFuture<'a, ()> {
+        let wire = self.wire;
+        if is_question(method)
+            && let Some(question) =
+                Question::put(self.desk, self.events.ok_or(NOBODY_ANSWERS), message)
+        {
+            return async move {
+                if let Some(answer) = question.answer().await {
+                    // A server that is gone waits for no answer.
+                    let _gone = wire.send(answer).await;
+                }
+            }
+            .boxed();
+        }
+        let reply = match method {
+            "ping" => Ok(switchboard_model::JsonText::from(&serde_json::json!({}))),
+            _ => Err(RpcError { code: -32601, message: "Method not found".into(), data: None }),
+        };
+        let text = response_text(id, &reply);
+        async move {
+            let _gone = wire.send(text).await;
+        }
+        .boxed()
+    }
+
+    /// The rest of a stream that has served its purpose. A connection is used again only when its answer was read
+    /// to the end.
+    fn drain(&self, mut events: Events) {
+        if matches!(events.next().now_or_never(), Some(None)) {
+            return;
+        }
+        self.desk.tasks().spawn(async move {
+            let rest = async { while let Some(Ok(_)) = events.next().await {} };
+            let _still_open = tokio::time::timeout(DRAINING, rest).await;
+        });
+    }
+}

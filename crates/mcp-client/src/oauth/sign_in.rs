@@ -1,0 +1,419 @@
+//! A sign-in: an address for a browser, the way back to a port of this machine, and the tokens.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Html;
+use axum::routing::get;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use rmcp::transport::auth::{AuthorizationManager, OAuthClientConfig};
+use switchboard_model::{
+    Endpoint, OAuthGrant, OAuthSettings, Secret, ServerName, ServerSpec, SignInClient,
+};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::discovery::{Discovered, describe, discover};
+use super::grant::{Grant, TokenStore, Wanted, union};
+use super::{bearer_challenge, scopes, unkept, unusable};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_pool::HttpPool;
+use crate::probe::discover_request;
+use crate::redactor::Redactor;
+
+const CALLBACK: &str = "/callback";
+const OUR_NAME: &str = "Switchboard";
+/// How long a page may take to be delivered after the sign-in is over.
+const LAST_PAGE: Duration = Duration::from_secs(2);
+/// How long a server may take to say where to sign in.
+const LONGEST_QUESTION: Duration = Duration::from_secs(30);
+
+/// What is known of the sign-in at a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInState {
+    /// Somebody signed in, for this address.
+    pub is_signed_in: bool,
+    /// The server asked for a sign-in since.
+    pub is_wanted: bool,
+    pub issuer: Option<String>,
+    pub scopes: Vec<String>,
+    /// Scopes that the server asked for since.
+    pub wanted_scopes: Vec<String>,
+    pub expires_at_ms: Option<i64>,
+    pub renewal: Renewal,
+}
+
+/// Where the next token comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// From a person who signs in.
+    SignIn,
+    /// From the last sign-in.
+    Refresh,
+    /// From the authorization server, which knows us. No person is needed at all.
+    OwnClient,
+}
+
+impl SignInState {
+    /// Reads what is kept.
+    pub async fn read(spec: &ServerSpec, tokens: &dyn TokenStore) -> Result<Self, ConnectError> {
+        let (url, settings) = wants_oauth(spec)?;
+        let kept = tokens.load(&spec.name, None).await.map_err(|error| unkept(&error))?;
+        let grant = kept.as_ref().and_then(Grant::read);
+        let grant = grant.filter(|grant| grant.is_for(url, settings));
+        let wanted = tokens.wanted(&spec.name).await.map_err(|error| unkept(&error))?;
+        let scopes = wanted.as_deref().and_then(Wanted::read).unwrap_or_default().scopes;
+        let refreshes = grant.as_ref().is_some_and(|grant| grant.refresh_token.is_some());
+        let renewal = match &settings.grant {
+            OAuthGrant::ClientCredentials(_) => Renewal::OwnClient,
+            OAuthGrant::SignIn(_) if refreshes => Renewal::Refresh,
+            OAuthGrant::SignIn(_) => Renewal::SignIn,
+        };
+        Ok(Self {
+            is_signed_in: grant.is_some(),
+            is_wanted: wanted.is_some(),
+            issuer: grant.as_ref().map(|grant| grant.issuer.clone()),
+            scopes: grant.as_ref().map(|grant| grant.granted.clone()).unwrap_or_default(),
+            wanted_scopes: scopes,
+            expires_at_ms: grant.as_ref().and_then(|grant| grant.expires_at_ms),
+            renewal,
+        })
+    }
+}
+
+/// What a sign-in gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    pub issuer: String,
+    pub scopes: Vec<String>,
+}
+
+/// A sign-in that waits for somebody's browser. Dropping it gives it up.
+pub struct SignIn {
+    server: ServerName,
+    tokens: Arc<dyn TokenStore>,
+    manager: AuthorizationManager,
+    listener: TcpListener,
+    url: String,
+    /// What the sign-in will be kept as; without tokens yet.
+    grant: Grant,
+    veil: Redactor,
+}
+
+impl std::fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignIn").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl SignIn {
+    /// Finds out where to sign in, and as whom.
+    pub async fn begin(
+        spec: &ServerSpec,
+        http: &HttpPool,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Result<Self, ConnectError> {
+        let begun = Self::prepare(spec, http, tokens).await;
+        begun.map_err(|error| Redactor::of(spec, None).over(error))
+    }
+
+    async fn prepare(
+        spec: &ServerSpec,
+        http: &HttpPool,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Result<Self, ConnectError> {
+        let (url, settings) = wants_oauth(spec)?;
+        let name = &spec.name;
+        let OAuthGrant::SignIn(ours) = &settings.grant else {
+            let message = format!("nobody signs in at '{name}': the program does it by itself");
+            return Err(ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(
+                "its entry says `grant: client_credentials`; `switchboard server test` tries it",
+            ));
+        };
+        let wanted = tokens.wanted(name).await.map_err(|error| unkept(&error))?;
+        let wanted = wanted.as_deref().and_then(Wanted::read).unwrap_or_default();
+        let challenge = ask_for_challenge(&spec.endpoint, url, http).await?;
+        let challenge = challenge.or(wanted.challenge);
+        let mut found = discover(url, challenge.as_deref()).await?;
+        let before =
+            tokens.load(name, Some(&found.issuer)).await.map_err(|error| unkept(&error))?;
+        let before = before.as_ref().and_then(Grant::read);
+        let before = before.filter(|grant| grant.is_for(url, settings));
+
+        let listener = listen(ours.redirect_port).await?;
+        let port = listener.local_addr().map_err(|error| no_port(None, &error))?.port();
+        let redirect_uri = format!("http://127.0.0.1:{port}{CALLBACK}");
+        let earlier = before.as_ref().map(|grant| grant.asked.as_slice()).unwrap_or_default();
+        let mut scopes = scopes(&found, settings, &union(earlier, &wanted.scopes)).await;
+        ask_to_stay(&found, &mut scopes);
+        let known = before.as_ref().filter(|grant| grant.redirect_uri == redirect_uri);
+        let client = client(&mut found, ours, known, &redirect_uri, &scopes).await?;
+        let grant = Grant {
+            server_url: url.as_str().to_owned(),
+            issuer: found.issuer,
+            client_id: client.client_id.clone(),
+            client_secret: client.client_secret.clone(),
+            redirect_uri,
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at_ms: None,
+            asked: scopes.clone(),
+            granted: scopes.clone(),
+            is_own: false,
+            since: Vec::new(),
+        };
+        let mut manager = found.manager;
+        manager.configure_client(client).map_err(|error| describe(&error))?;
+        let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+        let url = manager.get_authorization_url(&scopes).await.map_err(|error| describe(&error))?;
+        let veil = Redactor::of(spec, None);
+        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, veil })
+    }
+
+    /// The page to open.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Waits for the browser to come back, and keeps the tokens.
+    pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
+        let veil = std::mem::take(&mut self.veil);
+        self.take_tokens().await.map_err(|error| veil.over(error))
+    }
+
+    async fn take_tokens(self) -> Result<SignedIn, ConnectError> {
+        let state = parameter(&self.url, "state");
+        let callback = wait_for_browser(self.listener, &state).await?;
+        let answer = self
+            .manager
+            .exchange_code_for_token_with_issuer(&callback.code, &state, callback.issuer.as_deref())
+            .await
+            .map_err(|error| describe(&error))?;
+        let mut grant = self.grant;
+        let answer = serde_json::to_value(&answer).unwrap_or_default();
+        grant.take(&answer, self.tokens.now_ms()).map_err(|why| unusable(&why))?;
+        let kept = self.tokens.save(&self.server, &grant.issuer, grant.write()).await;
+        kept.map_err(|error| unkept(&error))?;
+        let noted = self.tokens.want(&self.server, None).await;
+        noted.map_err(|error| unkept(&error))?;
+        Ok(SignedIn { issuer: grant.issuer, scopes: grant.granted })
+    }
+}
+
+fn wants_oauth(spec: &ServerSpec) -> Result<(&Url, &OAuthSettings), ConnectError> {
+    spec.endpoint.oauth().ok_or_else(|| {
+        let message = format!("the server '{}' is not configured to sign in", spec.name);
+        ConnectError::new(ConnectErrorKind::Protocol, message)
+            .with_hint("`auth: {oauth: {}}` in its entry makes it so")
+    })
+}
+
+/// What the server says to a stranger.
+async fn ask_for_challenge(
+    endpoint: &Endpoint,
+    url: &Url,
+    http: &HttpPool,
+) -> Result<Option<String>, ConnectError> {
+    let (Endpoint::StreamableHttp { headers, .. } | Endpoint::Sse { headers, .. }) = endpoint
+    else {
+        return Ok(None);
+    };
+    let client = http.client_for(url)?;
+    let request = match endpoint {
+        Endpoint::Sse { .. } => client.get(url.clone()).header("accept", "text/event-stream"),
+        Endpoint::StreamableHttp { .. } | Endpoint::Stdio { .. } => {
+            discover_request(client.post(url.clone()))
+        }
+    };
+    let request = request.headers(plain_headers(headers)).timeout(LONGEST_QUESTION);
+    let response =
+        request.send().await.map_err(|error| crate::http_faults::describe_failure(&error))?;
+    let is_refused = response.status() == StatusCode::UNAUTHORIZED;
+    Ok(bearer_challenge(response.headers()).filter(|_| is_refused))
+}
+
+fn plain_headers(headers: &BTreeMap<String, Secret>) -> HeaderMap {
+    let legal = headers.iter().filter_map(|(name, value)| {
+        let mut value = HeaderValue::try_from(value.expose()).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name.as_str()).ok()?, value))
+    });
+    legal.collect()
+}
+
+/// A sign-in lasts longer where that is offered.
+fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
+    let offline = "offline_access";
+    let supported = found.metadata.scopes_supported.as_deref().unwrap_or_default();
+    let is_offered = supported.iter().any(|scope| scope == offline);
+    if is_offered && !scopes.is_empty() && !scopes.iter().any(|scope| scope == offline) {
+        scopes.push(offline.to_owned());
+    }
+}
+
+/// Who we are there: as configured, by our document, as before, or newly registered.
+async fn client(
+    found: &mut Discovered,
+    ours: &SignInClient,
+    before: Option<&Grant>,
+    redirect_uri: &str,
+    scopes: &[String],
+) -> Result<OAuthClientConfig, ConnectError> {
+    if let Some(id) = &ours.id {
+        let config = OAuthClientConfig::new(id, redirect_uri);
+        return Ok(match &ours.secret {
+            Some(secret) => config.with_client_secret(secret.expose()),
+            None => config,
+        });
+    }
+    let reads_documents = found
+        .metadata
+        .additional_fields
+        .get("client_id_metadata_document_supported")
+        .is_some_and(|value| value == true);
+    if let Some(document) = ours.metadata_url.as_ref().filter(|_| reads_documents) {
+        return Ok(OAuthClientConfig::new(document.as_str(), redirect_uri));
+    }
+    if let Some(before) = before {
+        return Ok(super::client(before));
+    }
+    let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+    let registered = found.manager.register_client(OUR_NAME, redirect_uri, &scopes).await;
+    registered.map_err(|error| {
+        let hint = "register a client there by hand and give its `client_id` in `auth.oauth`";
+        let described = describe(&error);
+        if found.metadata.registration_endpoint.is_none() {
+            let message = format!("{} lets nobody register by themselves", found.issuer);
+            return ConnectError::new(ConnectErrorKind::Protocol, message).with_hint(hint);
+        }
+        described.with_hint(hint)
+    })
+}
+
+async fn listen(port: Option<u16>) -> Result<TcpListener, ConnectError> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+    TcpListener::bind(address).await.map_err(|error| no_port(port, &error))
+}
+
+fn no_port(port: Option<u16>, error: &std::io::Error) -> ConnectError {
+    let port = port.map(|port| format!(" {port}")).unwrap_or_default();
+    let message = format!("the browser cannot come back: port{port} of 127.0.0.1: {error}");
+    ConnectError::new(ConnectErrorKind::Process, message)
+        .with_hint("end what uses the port, or choose another `redirect_port`")
+}
+
+fn parameter(url: &str, name: &str) -> String {
+    let url = Url::parse(url).ok();
+    let found = url.and_then(|url| query_value(url.query().unwrap_or_default(), name));
+    found.unwrap_or_default()
+}
+
+fn query_value(query: &str, name: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// What the browser brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Callback {
+    code: String,
+    issuer: Option<String>,
+}
+
+type Brought = Result<Callback, ConnectError>;
+
+#[derive(Debug, Clone)]
+struct Door {
+    state: Arc<str>,
+    /// One answer is enough; later ones are told so.
+    brought: mpsc::Sender<Brought>,
+}
+
+/// Serves one page. Whoever comes without the word that only our address held is sent away.
+async fn wait_for_browser(listener: TcpListener, state: &str) -> Brought {
+    let (brought, mut answers) = mpsc::channel(1);
+    let done = CancellationToken::new();
+    let door = Door { state: state.into(), brought };
+    let router = Router::new().route(CALLBACK, get(come_back)).with_state(door);
+    let serving = axum::serve(listener, router)
+        .with_graceful_shutdown(done.clone().cancelled_owned())
+        .into_future();
+    let mut serving = std::pin::pin!(serving);
+    let answer = tokio::select! {
+        answer = answers.recv() => answer,
+        _ended = &mut serving => None,
+    };
+    done.cancel();
+    let _undelivered = tokio::time::timeout(LAST_PAGE, serving).await;
+    answer.unwrap_or_else(|| Err(unusable("the browser did not come back")))
+}
+
+async fn come_back(
+    State(door): State<Door>,
+    RawQuery(query): RawQuery,
+) -> (StatusCode, Html<&'static str>) {
+    let query = query.unwrap_or_default();
+    if query_value(&query, "state").as_deref() != Some(&*door.state) {
+        let page = "<!doctype html><title>Switchboard</title>This is not the answer to a sign-in that is under way.";
+        return (StatusCode::BAD_REQUEST, Html(page));
+    }
+    // A second answer to the same question changes nothing.
+    let _second = door.brought.try_send(read_callback(&query));
+    let page = "<!doctype html><title>Switchboard</title>Switchboard has the answer. You can close this page; \
+                the terminal says how it went.";
+    (StatusCode::OK, Html(page))
+}
+
+fn read_callback(query: &str) -> Brought {
+    let value = |name: &str| query_value(query, name);
+    if let Some(error) = value("error") {
+        let why = value("error_description").map(|why| format!(": {why}")).unwrap_or_default();
+        let message: String = format!("the authorization server refused the sign-in: {error}{why}")
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(500)
+            .collect();
+        return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message));
+    }
+    let code = value("code").filter(|code| !code.is_empty());
+    let code = code.ok_or_else(|| unusable("the browser came back without a code"))?;
+    Ok(Callback { code, issuer: value("iss") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_is_read_with_its_issuer_and_its_refusal() {
+        let read = read_callback("code=a%20b&state=s&iss=https%3A%2F%2Fas").unwrap();
+        assert_eq!(read, Callback { code: "a b".into(), issuer: Some("https://as".into()) });
+        let refused = read_callback("error=access_denied&error_description=no%0Away&state=s");
+        assert_eq!(
+            refused.unwrap_err().message,
+            "the authorization server refused the sign-in: access_denied: no way"
+        );
+        assert!(read_callback("state=s").is_err());
+    }
+
+    #[tokio::test]
+    async fn only_the_answer_with_our_word_counts() {
+        let listener = listen(None).await.unwrap();
+        let address = format!("http://{}{CALLBACK}", listener.local_addr().unwrap());
+        let browser = async {
+            for query in ["", "?code=forged", "?code=forged&state=guess"] {
+                let page = reqwest::get(format!("{address}{query}")).await.unwrap();
+                assert_eq!(page.status(), 400, "{query}");
+            }
+            reqwest::get(format!("{address}?code=real&state=word")).await.unwrap().status()
+        };
+        let (brought, status) = tokio::join!(wait_for_browser(listener, "word"), browser);
+        assert_eq!((brought.unwrap().code.as_str(), status.as_u16()), ("real", 200));
+    }
+}

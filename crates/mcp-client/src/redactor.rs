@@ -1,0 +1,212 @@
+//! What must not be told: the secrets with which a server is reached, in what it says when it fails.
+//!
+//! Servers quote what they were sent, above all to say that it was not enough. What they answer goes to callers and into
+//! logs, and neither may know our credentials there.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+use url::Url;
+
+use crate::bearer::BearerToken;
+use crate::envelope::Failure;
+use crate::error::ConnectError;
+use crate::oauth::Authorization;
+use crate::redaction::{SHORTEST, percent_decoded, redact};
+use crate::request::RpcError;
+
+/// The secrets of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Redactor {
+    /// Longest first: one may be a part of another.
+    secrets: Vec<Secret>,
+    /// Where the token of the moment is, if somebody signs in.
+    authorization: Option<Arc<Authorization>>,
+    /// The token that was read last.
+    bearer: Option<Arc<BearerToken>>,
+}
+
+impl Redactor {
+    pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
+        let mut secrets = spec.referenced.clone();
+        match &spec.endpoint {
+            Endpoint::StreamableHttp { url, headers, auth }
+            | Endpoint::Sse { url, headers, auth } => {
+                let own = match auth {
+                    UpstreamAuth::None => None,
+                    UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => {
+                        Some(token)
+                    }
+                    UpstreamAuth::OAuth(settings) => settings.grant.secret(),
+                };
+                secrets.extend(headers.values().chain(own).cloned());
+                // A server may quote the token without its `Bearer`.
+                let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
+                secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
+                secrets.extend(of_address(url));
+            }
+            Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
+        }
+        secrets.retain(|secret| secret.expose().len() >= SHORTEST);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        Self { secrets, authorization, ..Self::default() }
+    }
+
+    /// Hides this token, too, whatever it is by then.
+    pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
+        Self { bearer, ..self }
+    }
+
+    /// Why a server could not be reached or listed.
+    pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
+        let ConnectError { kind, message, hint } = error;
+        let hint = hint.map(|hint| self.over_text(&hint));
+        ConnectError { kind, message: self.over_text(&message), hint }
+    }
+
+    /// Why a request has no result.
+    pub(crate) fn over_failure(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Lost(error) => Failure::Lost(self.over(error)),
+            Failure::Rpc(RpcError { code, message, data }) => Failure::Rpc(RpcError {
+                code,
+                message: self.over_text(&message),
+                data: data.and_then(|data| self.over_json(data)),
+            }),
+        }
+    }
+
+    /// What a server said, or what we say about it.
+    pub(crate) fn over_text(&self, text: &str) -> String {
+        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
+        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = bearer.as_ref().map(Secret::expose);
+        let secrets = self.secrets.iter().map(Secret::expose).chain(token).chain(bearer);
+        secrets.fold(text.to_owned(), |text, secret| redact(&text, secret))
+    }
+
+    /// Texts within JSON may be written in several ways, so each is looked at as what it means.
+    /// What nobody can read is left out, and so is what stands there twice.
+    fn over_json(&self, json: JsonText) -> Option<JsonText> {
+        let before: Value = serde_json::from_str(json.as_str()).ok()?;
+        let mut after = before.clone();
+        self.over_value(&mut after);
+        let is_clean = after == before && self.over_text(json.as_str()) == json.as_str();
+        Some(if is_clean { json } else { JsonText::from(&after) })
+    }
+
+    fn over_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.over_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.over_value(item)),
+            Value::Object(members) => {
+                let taken = std::mem::take(members).into_iter();
+                members.extend(taken.map(|(key, mut value)| {
+                    self.over_value(&mut value);
+                    (self.over_text(&key), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written; and
+/// user and password as they are sent, in the `Authorization` header.
+fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
+    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
+    let written = url.query().into_iter().flat_map(|query| query.split('&'));
+    let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
+    // A user without a password is a token.
+    let user = Some(url.username()).filter(|user| !user.is_empty());
+    let own = url.password().or(user);
+    let basic = own.map(|_| {
+        let password = percent_decoded(url.password().unwrap_or_default());
+        STANDARD.encode([percent_decoded(url.username()), b":".to_vec(), password].concat())
+    });
+    meant.chain(written).chain(own.map(str::to_owned)).chain(basic).map(Secret::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::value::RawValue;
+    use switchboard_model::{EraChoice, ServerName};
+
+    use crate::error::ConnectErrorKind;
+
+    use super::*;
+
+    fn veil() -> Redactor {
+        let headers = BTreeMap::from([
+            ("x-key".to_owned(), Secret::new("s3cret-header")),
+            ("x-basic".to_owned(), Secret::new("Basic czNjcmV0")),
+            ("x-short".to_owned(), Secret::new("on")),
+        ]);
+        let endpoint = Endpoint::StreamableHttp {
+            url: "http://me:s3cret%20pw@127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
+            headers,
+            auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
+        };
+        let spec = ServerSpec {
+            name: ServerName::new("tested"),
+            place: endpoint.to_string(),
+            endpoint,
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
+            referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
+        };
+        Redactor::of(&spec, None)
+    }
+
+    #[test]
+    fn what_was_sent_is_not_told_wherever_it_is_quoted() {
+        let veil = veil();
+        for (said, expected) in [
+            ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
+            ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
+            ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
+            ("s3cret pw or Basic bWU6czNjcmV0IHB3", "*** or Basic ***"),
+            ("no /s3cret/path, /s3cret%2Fpath: true", "no /***, /***: true"),
+            ("the longer one first: s3cret-token-2", "the longer one first: ***"),
+            ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
+            ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
+            ("", ""),
+        ] {
+            let error = ConnectError::new(ConnectErrorKind::Protocol, said);
+            assert_eq!(veil.over(error.with_hint(said)), {
+                ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
+            });
+            let data = serde_json::json!({ "said": said });
+            let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
+            let Failure::Rpc(error) = veil.over_failure(Failure::Rpc(error)) else { panic!() };
+            assert_eq!(error.message, expected);
+            let data = error.data.unwrap();
+            assert_eq!(data.parse(), serde_json::json!({ "said": expected }));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_found_however_it_is_written() {
+        for (said, expected) in [
+            (r#"{"a":["Basic\u0020czNjcmV0"],"b":1.0}"#, r#"{"a":["***"],"b":1.0}"#),
+            (r#"{"\u00733cret-token":{"x":"s3cret\u002dtoken"}}"#, r#"{"***":{"x":"***"}}"#),
+            (r#"{"a" : "on", "b":1e2}"#, r#"{"a" : "on", "b":1e2}"#),
+            (r#"{"a":"s3cret-token","a":1}"#, r#"{"a":1}"#),
+            (r#"{"a":"s3cret-token \ud83d"}"#, ""),
+            (r#"{"a":"s3cret-token","b":1e999}"#, ""),
+        ] {
+            let data: &RawValue = serde_json::from_str(said).unwrap();
+            let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
+            let Failure::Rpc(error) = veil().over_failure(Failure::Rpc(error)) else { panic!() };
+            assert_eq!(error.data.as_ref().map_or("", JsonText::as_str), expected);
+        }
+    }
+}

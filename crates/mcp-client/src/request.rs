@@ -1,0 +1,369 @@
+//! Requests that are passed on for somebody, as raw JSON, and what a server says while it works on them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use switchboard_model::{Era, JsonText};
+use switchboard_protocol::{CheckedEntry, EntryKind, quoted};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bounds::KEPT_REASONS;
+use crate::connection::Connection;
+use crate::envelope::{Failure, Outcome};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::events::EventSender;
+
+/// A request that is passed on for somebody.
+#[derive(Debug, Default)]
+pub struct UpstreamRequest {
+    /// `tools/call`, `prompts/get`, `resources/read`, `completion/complete`, ...
+    pub method: &'static str,
+    /// What the `Mcp-Name` header says: tool name, prompt name or uri.
+    pub name: Option<String>,
+    /// The members of `params` without `_meta`, as JSON text without the braces; may be empty.
+    pub params: String,
+    /// Members of the caller's own `_meta` that are passed on: JSON text without braces, may be empty; never the
+    /// reserved keys.
+    pub meta: String,
+    /// The caller's capabilities as a JSON object, for a modern server; `None` is `{}`.
+    pub capabilities: Option<Arc<str>>,
+    /// Only for a modern server (`io.modelcontextprotocol/logLevel`).
+    pub log_level: Option<Arc<str>>,
+    /// Whether a progress token is sent.
+    pub wants_progress: bool,
+    /// `Mcp-Param-*` headers, for a modern HTTP server.
+    pub mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Who asks. Questions that a stdio or HTTP+SSE server asks carry no sign of the call that they belong to; they
+    /// are given to a caller only while every request in flight on the connection has the same origin. Two
+    /// requests without an origin are not of the same one.
+    pub origin: Option<Arc<str>>,
+}
+
+/// What a server says while it works on a request.
+#[derive(Debug)]
+pub enum UpstreamEvent {
+    /// `notifications/progress`: the whole `params`, with our token inside.
+    Progress(JsonText),
+    /// `notifications/message`: the whole `params`.
+    Log(JsonText),
+    /// `notifications/elicitation/complete`: the whole `params`.
+    ElicitationComplete(JsonText),
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list` of a legacy server. A reply that is dropped
+    /// is a refusal; one that is closed was withdrawn by the server.
+    Question {
+        method: String,
+        params: Option<JsonText>,
+        reply: oneshot::Sender<Result<JsonText, RpcError>>,
+    },
+}
+
+impl UpstreamEvent {
+    /// How much of it waits to be heard.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Progress(params) | Self::Log(params) | Self::ElicitationComplete(params) => {
+                params.as_str().len()
+            }
+            Self::Question { params, .. } => params.as_ref().map_or(0, |it| it.as_str().len()),
+        }
+    }
+}
+
+/// An error as JSON-RPC writes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (JSON-RPC error {code})")]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<JsonText>,
+}
+
+impl RpcError {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { code: -32603, message: message.into(), data: None }
+    }
+}
+
+/// The `result` member of an answer, byte for byte: JSON in UTF-8, a slice of what came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawResult(pub Bytes);
+
+impl RawResult {
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        // Whoever made it read it as text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestFailure {
+    /// The server could not be reached, or went away while it worked.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server answered with a JSON-RPC error.
+    #[error("{0}")]
+    Rpc(RpcError),
+    /// The server answered with something that is no answer.
+    #[error("{0}")]
+    BadAnswer(String),
+}
+
+/// What a server offers besides tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a list of independent capabilities")]
+pub struct Features {
+    pub prompts: bool,
+    pub resources: bool,
+    /// Whether updates of single resources can be watched.
+    pub subscribe: bool,
+    pub completions: bool,
+    pub logging: bool,
+    pub instructions: Option<String>,
+}
+
+/// A prompt, a resource or a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name of a prompt, the uri of a resource or the uriTemplate of a template.
+    pub key: String,
+    /// The whole object as the server wrote it, or as strict clients take it.
+    pub json: JsonText,
+}
+
+/// A whole list of prompts, resources or templates, as far as it can be passed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedEntries {
+    pub entries: Vec<Listed>,
+    /// Why other entries cannot be passed on; the last one counts those that found no place.
+    pub left_out: Vec<String>,
+    /// What was changed in entries so that strict clients take them; bounded in the same way.
+    pub repairs: Vec<String>,
+    uncounted: usize,
+}
+
+impl ListedEntries {
+    pub(crate) fn leave_out(&mut self, reason: String) {
+        if self.left_out.len() < KEPT_REASONS {
+            self.left_out.push(reason);
+        } else {
+            self.uncounted += 1;
+            let more = format!("and {} more", self.uncounted);
+            self.left_out.truncate(KEPT_REASONS);
+            self.left_out.push(more);
+        }
+    }
+
+    pub(crate) fn note_repairs(&mut self, entry: &CheckedEntry) {
+        let room = KEPT_REASONS.saturating_sub(self.repairs.len());
+        let repairs = entry.repairs.iter().take(room);
+        self.repairs.extend(repairs.map(|repair| format!("{:?}: {repair}", entry.key)));
+    }
+}
+
+/// What a server says outside of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamNews {
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated {
+        uri: String,
+        params: JsonText,
+    },
+    /// A log message that belongs to no request.
+    Log(JsonText),
+}
+
+impl Connection {
+    /// Passes a request on and waits for its answer. Dropping the future cancels: legacy and stdio by
+    /// `notifications/cancelled`, modern HTTP by closing the stream. Events for which `events` has no room are
+    /// dropped, and questions refused.
+    pub async fn ask(
+        &self,
+        ask: UpstreamRequest,
+        events: Option<EventSender>,
+    ) -> Result<RawResult, RequestFailure> {
+        self.ask_with(&ask, events).await
+    }
+
+    /// The same with a request that the caller keeps.
+    pub async fn ask_with(
+        &self,
+        ask: &UpstreamRequest,
+        events: Option<EventSender>,
+    ) -> Result<RawResult, RequestFailure> {
+        match self.exchange(ask, events, RequestOrigin::Caller).await {
+            Ok(result) => Ok(result),
+            Err(Failure::Rpc(error)) => Err(RequestFailure::Rpc(error)),
+            Err(Failure::Lost(error)) => Err(Box::pin(self.describe(error)).await),
+        }
+    }
+
+    /// Sends a request of our own.
+    pub(crate) async fn ask_for_us(
+        &self,
+        method: &'static str,
+        params: String,
+    ) -> Result<RawResult, Failure> {
+        let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
+        self.exchange(&ask, None, RequestOrigin::Us).await
+    }
+
+    async fn exchange(
+        &self,
+        ask: &UpstreamRequest,
+        events: Option<EventSender>,
+        asker: RequestOrigin,
+    ) -> Outcome {
+        let outcome = self.desk().ask(ask, events, asker).await;
+        outcome.map_err(|failure| self.veil.over_failure(failure))
+    }
+
+    async fn describe(&self, error: ConnectError) -> RequestFailure {
+        if let Some(child) = self.lost_child(&error).await {
+            return RequestFailure::Unavailable(format!(
+                "the connection closed: {}",
+                child.reason()
+            ));
+        }
+        match error.kind {
+            ConnectErrorKind::Protocol => RequestFailure::BadAnswer(error.message),
+            ConnectErrorKind::Unreachable
+            | ConnectErrorKind::Overloaded
+            | ConnectErrorKind::Unauthorized
+            | ConnectErrorKind::SignIn
+            | ConnectErrorKind::Timeout
+            | ConnectErrorKind::Process
+            | ConnectErrorKind::Forbidden => RequestFailure::Unavailable(error.message),
+        }
+    }
+
+    /// What the server offers besides tools.
+    pub fn features(&self) -> &Features {
+        self.known_features()
+    }
+
+    /// The server's whole list of prompts.
+    pub async fn list_prompts(&self) -> Result<ListedEntries, ConnectError> {
+        self.list_raw("prompts/list", "prompts", EntryKind::Prompt).await
+    }
+
+    /// The server's whole list of resources.
+    pub async fn list_resources(&self) -> Result<ListedEntries, ConnectError> {
+        self.list_raw("resources/list", "resources", EntryKind::Resource).await
+    }
+
+    /// The server's whole list of resource templates.
+    pub async fn list_templates(&self) -> Result<ListedEntries, ConnectError> {
+        let kind = EntryKind::ResourceTemplate;
+        self.list_raw("resources/templates/list", "resourceTemplates", kind).await
+    }
+
+    /// Makes the server report updates of exactly these resources, as [`UpstreamNews::ResourceUpdated`].
+    pub async fn watch_resources(&self, uris: &BTreeSet<String>) -> Result<(), ConnectError> {
+        match self.era() {
+            Era::Modern => {
+                let replaced = self.watch().replace(uris).await;
+                replaced.map_err(|error| self.veil.over(error))
+            }
+            Era::Legacy => self.subscribe_to_exactly(uris).await,
+        }
+    }
+
+    /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails, and
+    /// what was broken off is made up for the next time, after everything else.
+    async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
+        let desk = self.desk();
+        let (added, gone) = desk.kept(|kept| {
+            kept.refused.retain(|uri| wanted.contains(uri));
+            let is_new = |uri: &&String| {
+                !kept.refused.contains(*uri)
+                    && (!kept.watched.contains(*uri) || kept.unsure.contains(*uri))
+            };
+            let added: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
+            let told = kept.watched.union(&kept.unsure);
+            let gone: Vec<_> = told.filter(|uri| !wanted.contains(*uri)).cloned().collect();
+            (added, gone)
+        });
+        let added = added.into_iter().map(|uri| ("resources/subscribe", uri));
+        let gone = gone.into_iter().map(|uri| ("resources/unsubscribe", uri));
+        let mut due: Vec<_> = added.chain(gone).collect();
+        due.sort_by_key(|(_, uri)| desk.kept(|kept| kept.unsure.contains(uri)));
+        let mut outcome = Ok(());
+        for (method, uri) in due {
+            desk.kept(|kept| kept.unsure.insert(uri.clone()));
+            let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
+            let is_refused = match &answer {
+                Ok(_) => false,
+                Err(Failure::Rpc(_)) => true,
+                // An answer, if no good one: that says nothing about the others.
+                Err(Failure::Lost(error)) => error.kind == ConnectErrorKind::Protocol,
+            };
+            if let Err(failure) = answer {
+                let what = format!("{method} {uri}");
+                let is_busy = matches!(
+                    &failure,
+                    Failure::Lost(error) if error.kind == ConnectErrorKind::Overloaded
+                );
+                let refused = refused(failure, &what);
+                if is_busy {
+                    // Another one may be let in.
+                    outcome = Err(refused);
+                    continue;
+                }
+                if !is_refused {
+                    return Err(refused);
+                }
+                // What is to be repeated counts for more than what is not.
+                outcome = outcome.and(Err(refused));
+            }
+            desk.kept(|kept| {
+                kept.unsure.remove(&uri);
+                match (method, is_refused) {
+                    ("resources/subscribe", false) => kept.watched.insert(uri),
+                    ("resources/subscribe", true) => kept.refused.insert(uri),
+                    _ => kept.watched.remove(&uri),
+                }
+            });
+        }
+        outcome
+    }
+
+    /// Sets from which level on a legacy server logs. A modern server is told with each request
+    /// ([`UpstreamRequest::log_level`]); here nothing is sent to it.
+    pub async fn set_log_level(&self, level: &str) -> Result<(), ConnectError> {
+        if self.era() == Era::Modern {
+            return Ok(());
+        }
+        self.ask_for_us("logging/setLevel", format!(r#""level":{}"#, quoted(level)))
+            .await
+            .map_err(|failure| refused(failure, "logging/setLevel"))?;
+        self.desk().kept(|kept| kept.log_level = Some(level.to_owned()));
+        Ok(())
+    }
+
+    /// What happened outside of requests, oldest first. There is one receiver; later calls get `None`. What it has
+    /// no room for is lost.
+    pub fn take_news(&self) -> Option<mpsc::Receiver<UpstreamNews>> {
+        self.desk().take_news()
+    }
+}
+
+/// On whose behalf a request is sent. Our own count for nothing when it is asked whose question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestOrigin {
+    Caller,
+    Us,
+}
+
+fn refused(failure: Failure, what: &str) -> ConnectError {
+    match failure {
+        Failure::Lost(error) => error,
+        Failure::Rpc(error) => {
+            let message = format!("the server refused {what}: {}", error.message);
+            ConnectError::new(ConnectErrorKind::Protocol, message)
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The HTTP+SSE transport of 2024-11-05, which rmcp no longer has: one long GET that first names an address
+//! for POSTs and then carries every answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Future, StreamExt};
+use http::header;
+use reqwest::{RequestBuilder, Response};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use sse_stream::Sse;
+use url::Url;
+
+use crate::bearer::BearerToken;
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_client::{HttpFault, bounded_events, content_type, read_bounded};
+use crate::http_faults::{CLOSED, describe_answer, describe_failure, with_oauth_hint};
+use crate::oauth::Authorization;
+use crate::pending_requests::PendingRequests;
+
+/// Makes requests with the server's credentials to addresses of that server, and sends them.
+pub(crate) struct RequestTo {
+    pub(crate) make: Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>,
+    /// Whose token they carry, where a sign-in gives one.
+    pub(crate) authorization: Option<Arc<Authorization>>,
+    /// The token that they carry, where it may be replaced.
+    pub(crate) bearer: Option<Arc<BearerToken>>,
+}
+
+impl RequestTo {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ConnectError> {
+        match (&self.authorization, &self.bearer) {
+            (Some(authorization), _) => Box::pin(authorization.send(request)).await,
+            (None, Some(bearer)) => {
+                bearer.send(request).await.map_err(|error| describe_failure(&error))
+            }
+            (None, None) => request.send().await.map_err(|error| describe_failure(&error)),
+        }
+    }
+}
+
+/// An open HTTP+SSE session.
+pub(crate) struct SseTransport {
+    posts: Posts,
+    incoming: BoxStream<'static, RxJsonRpcMessage<RoleClient>>,
+}
+
+/// The address that takes messages.
+#[derive(Clone)]
+pub(crate) struct Posts {
+    request: Arc<RequestTo>,
+    messages: Url,
+}
+
+impl fmt::Debug for Posts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address holds the session.
+        f.debug_struct("Posts").finish_non_exhaustive()
+    }
+}
+
+impl Posts {
+    /// Sends one message; its answer comes on the stream.
+    pub(crate) fn send(
+        &self,
+        text: String,
+    ) -> impl Future<Output = Result<(), ConnectError>> + Send + 'static {
+        let sender = self.request.clone();
+        let request = (sender.make)(http::Method::POST, self.messages.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(text);
+        async move {
+            let response = sender.send(request).await?;
+            let (status, kind) = (response.status(), content_type(&response));
+            if status.is_success() {
+                return Ok(());
+            }
+            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
+            Err(describe_answer(status, &kind, &body))
+        }
+    }
+}
+
+impl SseTransport {
+    /// Opens the stream and waits for the address that it names.
+    pub(crate) async fn open(
+        url: &Url,
+        request: RequestTo,
+        desk: Arc<PendingRequests>,
+    ) -> Result<Self, ConnectError> {
+        let opening = (request.make)(http::Method::GET, url.clone());
+        let opening = opening.header(header::ACCEPT, "text/event-stream");
+        let response = request.send(opening).await?;
+        let kind = content_type(&response);
+        if !response.status().is_success() || !kind.starts_with("text/event-stream") {
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = read_bounded(response, 200).await.unwrap_or_else(|(_, head)| head);
+            return Err(with_oauth_hint(describe_answer(status, &kind, &body), &headers));
+        }
+        let mut events = bounded_events(response.bytes_stream(), MAX_MESSAGE_BYTES);
+        let messages = loop {
+            match events.next().await {
+                Some(Ok(event)) if event.event.as_deref() == Some("endpoint") => {
+                    break resolve_endpoint(url, &event.data.unwrap_or_default())?;
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(broken(&error.to_string())),
+                None => return Err(broken("the stream ended before it named its endpoint")),
+            }
+        };
+        let ending = Ending(desk.clone());
+        let incoming = events
+            .take_while(|event| std::future::ready(event.is_ok()))
+            .filter_map(move |event| {
+                let message = for_rmcp(&ending.0, event.ok());
+                let read_on = ending.0.read_on();
+                async move {
+                    if let Some(at) = read_on {
+                        tokio::time::sleep_until(at).await;
+                    }
+                    message
+                }
+            })
+            .boxed();
+        Ok(Self { posts: Posts { request: Arc::new(request), messages }, incoming })
+    }
+
+    pub(crate) fn posts(&self) -> &Posts {
+        &self.posts
+    }
+}
+
+/// What is not for our callers.
+fn for_rmcp(
+    desk: &Arc<PendingRequests>,
+    event: Option<Sse>,
+) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let data = Bytes::from(event?.data?);
+    if desk.take(&data) { None } else { serde_json::from_slice(&data).ok() }
+}
+
+/// With the stream ends every answer that would have come on it.
+struct Ending(Arc<PendingRequests>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+    }
+}
+
+/// The server names a path or a URL; another origin would get our credentials, so it is refused.
+fn resolve_endpoint(base: &Url, named: &str) -> Result<Url, ConnectError> {
+    let url = base.join(named.trim()).map_err(|error| broken(&format!("bad endpoint: {error}")))?;
+    if url.origin() == base.origin() {
+        Ok(url)
+    } else {
+        Err(broken("the stream names an endpoint on another host"))
+    }
+}
+
+fn broken(message: &str) -> ConnectError {
+    ConnectError::new(ConnectErrorKind::Protocol, message)
+}
+
+impl Transport<RoleClient> for SseTransport {
+    type Error = HttpFault;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
+        let sending = serde_json::to_string(&message).map(|text| self.posts.send(text));
+        async move {
+            match sending {
+                Ok(sending) => sending.await.map_err(HttpFault),
+                Err(error) => Err(HttpFault(broken(&error.to_string()))),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.incoming.next().await
+    }
+
+    async fn close(&mut self) -> Result<(), HttpFault> {
+        self.incoming = futures::stream::empty().boxed();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_stays_on_the_server() {
+        let base = Url::parse("http://127.0.0.1:1/sse").unwrap();
+        let resolved = |named: &str| resolve_endpoint(&base, named).map(|url| url.to_string());
+        assert_eq!(resolved("/messages?id=1").unwrap(), "http://127.0.0.1:1/messages?id=1");
+        assert_eq!(resolved("http://127.0.0.1:1/m").unwrap(), "http://127.0.0.1:1/m");
+        assert!(resolved("http://other:1/m").is_err());
+        assert!(resolved("//other/m").is_err());
+    }
+}

@@ -1,0 +1,415 @@
+//! The handshake with a child process: which era it speaks, learned over its one pipe.
+//!
+//! A child may need minutes until it reads its input: `npx` and `uvx` download a package first. Therefore silence says
+//! nothing about the era, and every answer is matched by its id, however late it comes:
+//!
+//! - Usually `initialize` is sent at once. A server that refuses it is asked `server/discover`, and so is one that has
+//!   said nothing for as long as [`ProbeTimes::other`].
+//! - A server that ended at `initialize` is started again and asked `server/discover`. After [`ProbeTimes::ping`] a `ping`
+//!   follows, which both eras answer before any handshake; a server that answers it and still has not answered
+//!   `server/discover` ignores unknown methods, and gets `initialize`. After [`ProbeTimes::other`] it gets it anyway.
+//!
+//! A server that was sent both has the era of its answer to `initialize`: with a result it has begun a session, with an
+//! error it stays stateless. Answers that come after the handshake are dropped, since their ids are ours.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rmcp::ClientHandler as _;
+use rmcp::model::{DiscoverResult, InitializeResult, ProtocolVersion, ServerPeerInfo};
+use serde_json::json;
+use serde_json::value::RawValue;
+use switchboard_model::Era;
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::connect_progress::ConnectProgress;
+use crate::envelope::{Message, read_error};
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::handler::UpstreamHandler;
+use crate::stdio_messages::TappedLines;
+
+/// When a silent child is asked in another way.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeTimes {
+    /// Until `ping` is sent to a child that has not answered `server/discover`.
+    pub ping: Duration,
+    /// How long after `ping` was answered the answer to `server/discover` may come.
+    pub after_ping: Duration,
+    /// Until the other question is sent to a child that has answered nothing.
+    pub other: Duration,
+}
+
+impl Default for ProbeTimes {
+    fn default() -> Self {
+        Self {
+            ping: Duration::from_secs(3),
+            after_ping: Duration::from_secs(1),
+            other: Duration::from_mins(1),
+        }
+    }
+}
+
+impl ProbeTimes {
+    /// Leaves time for an answer to the last question within `limit`.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self {
+            ping: self.ping.min(limit / 4),
+            after_ping: self.after_ping.min(limit / 4),
+            other: self.other.min(limit / 2),
+        }
+    }
+}
+
+/// What a child is asked first, and whether it is asked anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstQuestion {
+    Discover,
+    Initialize,
+    /// The configuration fixes the era.
+    Only(Era),
+}
+
+/// What the server says about itself, once it is ready for requests.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    pub(crate) info: ServerPeerInfo,
+    /// Whether the era was learned and may be remembered; a server that was fixed or slow was not asked enough.
+    pub(crate) is_certain: bool,
+}
+
+/// Why there is no handshake.
+#[derive(Debug)]
+pub(crate) enum HandshakeFailure {
+    /// The output of the child has ended.
+    Closed,
+    Refused(ConnectError),
+}
+
+/// A handshake in progress.
+pub(crate) struct StdioHandshake<'a, R> {
+    pub(crate) output: &'a mut TappedLines<R>,
+    pub(crate) input: &'a mpsc::Sender<Bytes>,
+    pub(crate) handler: &'a UpstreamHandler,
+    pub(crate) progress: &'a ConnectProgress,
+    pub(crate) times: ProbeTimes,
+}
+
+/// The requests of one handshake and what is known of their answers.
+#[derive(Default)]
+struct Asked {
+    discover: Question<Discovered>,
+    initialize: Question<String>,
+    ping: Question<()>,
+    initialize_at: Option<Instant>,
+    discover_at: Option<Instant>,
+    /// When a server that has answered `server/discover` is no longer waited for.
+    settled_at: Option<Instant>,
+    /// Whether the era was taken without all answers that could tell.
+    is_guess: bool,
+}
+
+/// A request of the handshake; `answer` is that of a refused `initialize` or of any `server/discover`.
+struct Question<T> {
+    id: Option<String>,
+    answer: Option<T>,
+}
+
+impl<T> Default for Question<T> {
+    fn default() -> Self {
+        Self { id: None, answer: None }
+    }
+}
+
+impl<T> Question<T> {
+    fn is_sent(&self) -> bool {
+        self.id.is_some()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_sent() && self.answer.is_none()
+    }
+
+    /// `None` is the id of an error whose request the server could not read.
+    fn is_answered_by(&self, id: Option<&str>) -> bool {
+        self.is_open() && (id.is_none() || id == self.id.as_deref())
+    }
+}
+
+impl Asked {
+    /// The answer to `server/discover`, when that to `initialize` is overdue.
+    fn settled(&mut self) -> Option<Discovered> {
+        self.settled_at.filter(|at| Instant::now() >= *at)?;
+        self.discover.answer.take()
+    }
+}
+
+/// What the answer to `server/discover` says.
+#[derive(Debug)]
+enum Discovered {
+    Modern(Box<ServerPeerInfo>),
+    Legacy(String),
+}
+
+impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
+    /// Returns when the server is ready for requests. Has no time limit of its own.
+    pub(crate) async fn run(mut self, first: FirstQuestion) -> Result<Greeting, HandshakeFailure> {
+        let mut asked = Asked::default();
+        let start = Instant::now();
+        match first {
+            FirstQuestion::Discover => {
+                asked.initialize_at = Some(start + self.times.other);
+                self.discover(&mut asked).await;
+            }
+            FirstQuestion::Only(Era::Modern) => self.discover(&mut asked).await,
+            FirstQuestion::Initialize => {
+                asked.discover_at = Some(start + self.times.other);
+                self.initialize(&mut asked).await;
+            }
+            FirstQuestion::Only(Era::Legacy) => self.initialize(&mut asked).await,
+        }
+        let ping_at = start + self.times.ping;
+        let info = loop {
+            let may_ping = asked.initialize_at.is_some() && !asked.ping.is_sent();
+            let next_ping = may_ping.then_some(ping_at);
+            let times = [next_ping, asked.initialize_at, asked.discover_at, asked.settled_at];
+            let line = tokio::select! {
+                line = self.output.read_line() => line,
+                () = until(times.into_iter().flatten().min()) => {
+                    if let Some(Discovered::Modern(info)) = asked.settled() {
+                        asked.is_guess = true;
+                        break *info;
+                    }
+                    if may_ping && Instant::now() >= ping_at {
+                        self.ping(&mut asked).await;
+                    } else if asked.discover_at.is_some() {
+                        self.discover(&mut asked).await;
+                    } else {
+                        asked.is_guess = !asked.ping.is_answered();
+                        self.initialize(&mut asked).await;
+                    }
+                    continue;
+                }
+            };
+            let Ok(Some(line)) = line else { return Err(HandshakeFailure::Closed) };
+            if let Some(at) = self.output.desk().read_on() {
+                tokio::time::sleep_until(at).await;
+            }
+            if let Some(ended) = self.take(&line, &mut asked, first).await {
+                break ended.map_err(HandshakeFailure::Refused)?;
+            }
+        };
+        let is_certain = !asked.is_guess && !matches!(first, FirstQuestion::Only(_));
+        Ok(Greeting { info, is_certain })
+    }
+
+    /// Acts on one line. `Some` ends the handshake.
+    async fn take(
+        &mut self,
+        line: &Bytes,
+        asked: &mut Asked,
+        first: FirstQuestion,
+    ) -> Option<Result<ServerPeerInfo, ConnectError>> {
+        // Launchers write what they do to the output, too.
+        let Ok(message) = Message::read(line) else {
+            self.output.desk().take(line);
+            return None;
+        };
+        if message.method.is_some() {
+            if message.method.as_deref() == Some("ping")
+                && let Some(id) = message.id
+            {
+                self.send(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.get())).await;
+            } else {
+                self.output.desk().take(line);
+            }
+            return None;
+        }
+        let id = match message.id {
+            Some(id) => Some(text_of(id)?),
+            // Only an error may lack the id.
+            None => message.error.map(|_| None)?,
+        };
+        if asked.ping.is_answered_by(id) && id.is_some() {
+            asked.ping.answer = Some(());
+            if asked.discover.is_open() && !asked.initialize.is_sent() {
+                asked.initialize_at = Some(Instant::now() + self.times.after_ping);
+            }
+        } else if asked.initialize.is_answered_by(id) {
+            match read_initialize(&message) {
+                Ok(info) => {
+                    let text = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+                    self.send(text.to_owned()).await;
+                    return Some(Ok(info));
+                }
+                Err(reason) => asked.initialize.answer = Some(reason),
+            }
+        } else if asked.discover.is_answered_by(id) {
+            asked.initialize_at = None;
+            match read_discover(&message) {
+                Ok(discovered) => asked.discover.answer = Some(discovered),
+                Err(error) => return Some(Err(error)),
+            }
+        } else {
+            return None;
+        }
+        self.decide(asked, first).await
+    }
+
+    /// What follows from the answers that there are.
+    async fn decide(
+        &mut self,
+        asked: &mut Asked,
+        first: FirstQuestion,
+    ) -> Option<Result<ServerPeerInfo, ConnectError>> {
+        if asked.initialize.is_open() {
+            // It decides the era, and usually comes right after the answer to an earlier request.
+            let is_modern = matches!(asked.discover.answer, Some(Discovered::Modern(_)));
+            asked.settled_at = is_modern.then(|| Instant::now() + self.times.after_ping);
+            return None;
+        }
+        let refused = |reason: &str| {
+            let message = format!("the server refused the handshake: {reason}");
+            Some(Err(ConnectError::new(ConnectErrorKind::Protocol, message)))
+        };
+        match (asked.discover.answer.take(), &asked.initialize.answer) {
+            (Some(Discovered::Modern(info)), _) => Some(Ok(*info)),
+            (Some(legacy @ Discovered::Legacy(_)), None) if first == FirstQuestion::Discover => {
+                asked.discover.answer = Some(legacy);
+                self.initialize(asked).await;
+                None
+            }
+            (Some(Discovered::Legacy(reason)), None) => refused(&reason),
+            // A server of the stateless era refuses `initialize`, maybe before it answers the other.
+            (None, Some(_)) if asked.discover.is_sent() => None,
+            (None, Some(_)) if first == FirstQuestion::Initialize => {
+                self.discover(asked).await;
+                None
+            }
+            (Some(Discovered::Legacy(_)) | None, Some(reason)) => refused(reason),
+            (None, None) => None,
+        }
+    }
+
+    async fn discover(&mut self, asked: &mut Asked) {
+        self.progress.set_step(if asked.initialize.is_open() {
+            "initialize or server/discover"
+        } else {
+            "server/discover"
+        });
+        asked.discover_at = None;
+        let us = self.handler.get_info();
+        let params = json!({"_meta": {
+            "io.modelcontextprotocol/protocolVersion": ProtocolVersion::V_2026_07_28,
+            "io.modelcontextprotocol/clientInfo": us.client_info,
+            "io.modelcontextprotocol/clientCapabilities": us.capabilities,
+        }});
+        asked.discover.id = Some(self.request("server/discover", &params).await);
+    }
+
+    async fn initialize(&mut self, asked: &mut Asked) {
+        let is_first = !asked.discover.is_open();
+        self.progress.set_step(if is_first {
+            "initialize"
+        } else {
+            "initialize or server/discover"
+        });
+        asked.initialize_at = None;
+        let params = serde_json::to_value(self.handler.get_info()).unwrap_or_default();
+        asked.initialize.id = Some(self.request("initialize", &params).await);
+    }
+
+    async fn ping(&mut self, asked: &mut Asked) {
+        asked.ping.id = Some(self.request("ping", &json!({})).await);
+    }
+
+    async fn request(&mut self, method: &str, params: &serde_json::Value) -> String {
+        let desk = self.output.desk();
+        let id = desk.ids().id(desk.next_number());
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(request.to_string()).await;
+        id
+    }
+
+    /// A child that no longer reads its input is found out by the end of its output, or by the time limit.
+    async fn send(&mut self, mut text: String) {
+        text.push('\n');
+        let _unread = self.input.send(text.into()).await;
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The text of an id that needs no escapes, as ours; any other id is not ours.
+fn text_of(id: &RawValue) -> Option<&str> {
+    id.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+fn read_initialize(message: &Message<'_>) -> Result<ServerPeerInfo, String> {
+    if let Some(error) = message.error {
+        return Err(read_error(error).message);
+    }
+    let result = message.result.map(RawValue::get).unwrap_or_default();
+    serde_json::from_str::<InitializeResult>(result)
+        .map(ServerPeerInfo::from)
+        .map_err(|error| format!("its answer to initialize cannot be read: {error}"))
+}
+
+/// Only a positive sign of 2026-07-28 makes a server modern. An error is that of a modern server that refuses us.
+fn read_discover(message: &Message<'_>) -> Result<Discovered, ConnectError> {
+    const UNSUPPORTED_VERSION: i64 = -32_022;
+    const REFUSALS: [i64; 2] = [-32_021, -32_020];
+    let refused = |message: String| ConnectError::new(ConnectErrorKind::Protocol, message);
+    let no_common = |versions: &[ProtocolVersion]| {
+        let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+        refused(format!("no common protocol version; the server speaks {}", versions.join(", ")))
+    };
+    if let Some(error) = message.error {
+        let error = read_error(error);
+        if REFUSALS.contains(&error.code) {
+            return Err(refused(format!("the server refused the handshake: {}", error.message)));
+        }
+        let supported = error.data.filter(|_| error.code == UNSUPPORTED_VERSION);
+        let supported = supported.and_then(|data| {
+            let supported = data.parse().get("supported").cloned()?;
+            serde_json::from_value::<Vec<ProtocolVersion>>(supported).ok()
+        });
+        return match supported {
+            Some(versions) if !versions.iter().any(ProtocolVersion::has_initialize) => {
+                Err(no_common(&versions))
+            }
+            Some(_) | None => Ok(Discovered::Legacy(error.message)),
+        };
+    }
+    let result = message.result.map(RawValue::get).unwrap_or_default();
+    let versions = serde_json::from_str::<serde_json::Value>(result).ok().and_then(|result| {
+        let versions = result.get("supportedVersions")?.clone();
+        serde_json::from_value::<Vec<ProtocolVersion>>(versions).ok()
+    });
+    match versions {
+        None => Ok(Discovered::Legacy("its answer to server/discover names no versions".into())),
+        Some(versions) if versions.contains(&ProtocolVersion::V_2026_07_28) => {
+            let result = serde_json::from_str::<DiscoverResult>(result).map_err(|error| {
+                refused(format!("the answer to server/discover cannot be read: {error}"))
+            })?;
+            let version = ProtocolVersion::V_2026_07_28;
+            let info = ServerPeerInfo::from_discover_result(version, result);
+            Ok(Discovered::Modern(Box::new(info)))
+        }
+        Some(versions) if versions.iter().any(ProtocolVersion::has_initialize) => {
+            let shown: Vec<_> = versions.iter().map(ToString::to_string).collect();
+            Ok(Discovered::Legacy(format!("it speaks {}", shown.join(", "))))
+        }
+        Some(versions) => Err(no_common(&versions)),
+    }
+}

@@ -1,0 +1,384 @@
+//! The tap between a child's streams and rmcp: lines that are for our callers are taken out, and theirs are
+//! written between rmcp's.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+use tokio_util::io::poll_read_buf;
+use tokio_util::sync::{CancellationToken, PollSender};
+
+use crate::bounds::MAX_MESSAGE_BYTES;
+use crate::error::{ConnectError, ConnectErrorKind};
+use crate::http_faults::CLOSED;
+use crate::pending_requests::PendingRequests;
+
+/// Lines that wait for a child to read them; who has more to say waits.
+const WAITING_LINES: usize = 256;
+
+/// What ended the reading of lines, if anything but their end did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LineFault(Arc<Mutex<Option<String>>>);
+
+impl LineFault {
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, message: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+}
+
+/// What rmcp reads of a child. Ends the connection at a line that is too long: rmcp would drop such a line and
+/// leave its caller waiting.
+#[derive(Debug)]
+pub(crate) struct TappedLines<R> {
+    inner: R,
+    desk: Arc<PendingRequests>,
+    fault: LineFault,
+    /// The beginning of a line whose end has not come yet; up to `searched` it has none.
+    unfinished: BytesMut,
+    searched: usize,
+    /// A line on its way to rmcp.
+    passing: Bytes,
+    is_at_end: bool,
+    /// The server sends faster than it may.
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl<R> TappedLines<R> {
+    pub(crate) fn new(inner: R, desk: Arc<PendingRequests>, fault: LineFault) -> Self {
+        Self {
+            inner,
+            desk,
+            fault,
+            unfinished: BytesMut::new(),
+            searched: 0,
+            passing: Bytes::new(),
+            is_at_end: false,
+            pause: None,
+        }
+    }
+
+    pub(crate) fn desk(&self) -> &Arc<PendingRequests> {
+        &self.desk
+    }
+
+    /// The next whole line, if there is one already.
+    fn split_line(&mut self) -> Option<Bytes> {
+        let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
+        let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.unfinished.len();
+            return None;
+        };
+        let line = self.unfinished.split_to(self.searched + at + 1).freeze();
+        self.searched = 0;
+        Some(line)
+    }
+
+    /// The next whole line for rmcp, if there is one already and no pause is due.
+    fn next_line(&mut self) -> Option<Bytes> {
+        loop {
+            let line = self.split_line()?;
+            let is_ours = self.desk.take(&line);
+            self.pause = self.desk.read_on().map(|at| Box::pin(tokio::time::sleep_until(at)));
+            if !is_ours {
+                return Some(line);
+            }
+            if self.pause.is_some() {
+                return None;
+            }
+        }
+    }
+
+    fn too_long(&self) -> io::Error {
+        let message = format!("the server wrote a line longer than {MAX_MESSAGE_BYTES} bytes");
+        self.fault.set(message.clone());
+        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message.clone()));
+        io::Error::other(message)
+    }
+}
+
+impl<R: AsyncRead + Unpin> TappedLines<R> {
+    /// The next line, before anybody reads the rest of them as a stream; `None` at the end. Dropping the future loses
+    /// nothing.
+    pub(crate) async fn read_line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(line) = self.split_line() {
+                return Ok(Some(line));
+            }
+            if self.unfinished.len() > MAX_MESSAGE_BYTES {
+                return Err(self.too_long());
+            }
+            self.unfinished.reserve(8 * 1024);
+            if self.inner.read_buf(&mut self.unfinished).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(pause) = &mut this.pause {
+                ready!(pause.as_mut().poll(context));
+                this.pause = None;
+            }
+            if !this.passing.is_empty() {
+                let length = this.passing.len().min(buffer.remaining());
+                buffer.put_slice(&this.passing.split_to(length));
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(line) = this.next_line() {
+                this.passing = line;
+                continue;
+            }
+            if this.pause.is_some() {
+                continue;
+            }
+            if this.unfinished.len() > MAX_MESSAGE_BYTES {
+                return Poll::Ready(Err(this.too_long()));
+            }
+            if this.is_at_end {
+                return Poll::Ready(Ok(()));
+            }
+            this.unfinished.reserve(8 * 1024);
+            let read = poll_read_buf(Pin::new(&mut this.inner), context, &mut this.unfinished);
+            if ready!(read)? == 0 {
+                this.is_at_end = true;
+                // A last line without an end is no message.
+                this.passing = std::mem::take(&mut this.unfinished).freeze();
+                this.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+            }
+        }
+    }
+}
+
+impl<R> Drop for TappedLines<R> {
+    fn drop(&mut self) {
+        self.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
+    }
+}
+
+/// What rmcp writes to a child: whole messages, handed to the one task that writes.
+#[derive(Debug)]
+pub(crate) struct QueuedLines {
+    queue: PollSender<Bytes>,
+    written: BytesMut,
+    /// Tells the task that writes to finish, which closes the child's input.
+    closing: CancellationToken,
+}
+
+/// The two ends of a child's input, and the task between them.
+pub(crate) fn queued_lines<W>(
+    inner: W,
+    desk: Arc<PendingRequests>,
+) -> (QueuedLines, mpsc::Sender<Bytes>, impl Future<Output = ()> + Send + 'static)
+where
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(WAITING_LINES);
+    let closing = CancellationToken::new();
+    let writing = write_lines(inner, receiver, closing.clone(), desk);
+    let queue = PollSender::new(sender.clone());
+    (QueuedLines { queue, written: BytesMut::new(), closing }, sender, writing)
+}
+
+async fn write_lines<W: AsyncWrite + Unpin>(
+    mut inner: W,
+    mut lines: mpsc::Receiver<Bytes>,
+    closing: CancellationToken,
+    desk: Arc<PendingRequests>,
+) {
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = lines.recv() => line,
+            () = closing.cancelled() => None,
+        };
+        let Some(mut line) = line else { return };
+        let written = async {
+            inner.write_all_buf(&mut line).await?;
+            inner.flush().await
+        };
+        if let Err(error) = written.await {
+            let message = match error.kind() {
+                io::ErrorKind::BrokenPipe => "the process no longer reads its input".into(),
+                _ => error.to_string(),
+            };
+            lines.close();
+            desk.end(ConnectError::new(ConnectErrorKind::Unreachable, message));
+            return;
+        }
+    }
+}
+
+impl AsyncWrite for QueuedLines {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().written.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    /// rmcp flushes after each message.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.written.has_remaining() {
+            let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+            ready!(this.queue.poll_reserve(context)).map_err(closed)?;
+            this.queue.send_item(this.written.split().freeze()).map_err(closed)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}
+
+impl Drop for QueuedLines {
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_model::Era;
+    use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::envelope::Failure;
+    use crate::pending_requests::MessageSink;
+    use crate::request::{RawResult, RequestOrigin, UpstreamRequest};
+
+    /// A connection whose other end is in the hands of the test.
+    struct Tap {
+        desk: Arc<PendingRequests>,
+        for_rmcp: TappedLines<ReadHalf<DuplexStream>>,
+        from_rmcp: QueuedLines,
+        said: BufReader<ReadHalf<DuplexStream>>,
+        server: WriteHalf<DuplexStream>,
+    }
+
+    fn tap() -> Tap {
+        let (ours, theirs) = tokio::io::duplex(1024 * 1024);
+        let (output, input) = tokio::io::split(ours);
+        let (said, server) = tokio::io::split(theirs);
+        let tasks = TaskTracker::new();
+        let desk =
+            Arc::new(PendingRequests::new(tasks.clone(), CancellationToken::new(), Arc::default()));
+        let (from_rmcp, lines, writing) = queued_lines(input, desk.clone());
+        tasks.spawn(writing);
+        desk.connect(MessageSink::Lines(lines), Era::Legacy);
+        let for_rmcp = TappedLines::new(output, desk.clone(), LineFault::default());
+        Tap { desk, for_rmcp, from_rmcp, said: BufReader::new(said), server }
+    }
+
+    async fn ask(desk: &Arc<PendingRequests>) -> Result<RawResult, Failure> {
+        desk.ask(
+            &UpstreamRequest { method: "tools/call", ..UpstreamRequest::default() },
+            None,
+            RequestOrigin::Caller,
+        )
+        .await
+    }
+
+    async fn line(said: &mut BufReader<ReadHalf<DuplexStream>>) -> String {
+        let mut line = String::new();
+        said.read_line(&mut line).await.unwrap();
+        line
+    }
+
+    #[tokio::test]
+    async fn lines_of_ours_are_taken_out_however_they_are_cut() {
+        let Tap { desk, mut for_rmcp, mut said, mut server, from_rmcp: _open } = tap();
+        let asking = ask(&desk);
+        let serving = async {
+            let id = desk.ids().id(1);
+            assert!(line(&mut said).await.contains(&format!(r#""id":"{id}""#)));
+            for part in [
+                "noise\n{\"id\":1,\"resu",
+                &format!("lt\":{{}}}}\n{{\"id\":\"{id}\","),
+                "\"result\":{\"a\": 1}}\n{\"id\":2}\nend",
+            ] {
+                server.write_all(part.as_bytes()).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            server.shutdown().await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let reading = async {
+            let mut passed = String::new();
+            for_rmcp.read_to_string(&mut passed).await.unwrap();
+            passed
+        };
+        let both = async { tokio::join!(asking, reading) };
+        let (result, passed) = tokio::select! {
+            both = both => both,
+            () = serving => panic!("it serves for ever"),
+        };
+        assert_eq!(result.unwrap().as_str(), r#"{"a": 1}"#);
+        assert_eq!(passed, "noise\n{\"id\":1,\"result\":{}}\n{\"id\":2}\nend");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_output_ends_who_waits_and_who_comes_later() {
+        let Tap { desk, mut for_rmcp, said, server, from_rmcp: _open } = tap();
+        let ending = async {
+            tokio::task::yield_now().await;
+            drop((said, server));
+            assert_eq!(for_rmcp.read(&mut [0; 8]).await.unwrap(), 0);
+        };
+        let (waiting, ()) = tokio::join!(ask(&desk), ending);
+        let closed = ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
+        assert_eq!(waiting.unwrap_err(), Failure::Lost(closed.clone()));
+        assert_eq!(ask(&desk).await.unwrap_err(), Failure::Lost(closed));
+    }
+
+    #[tokio::test]
+    async fn messages_of_rmcp_and_ours_do_not_mix() {
+        let Tap { desk, mut from_rmcp, mut said, for_rmcp: _read, server: _open } = tap();
+        let asking = ask(&desk);
+        let writing = async {
+            from_rmcp.write_all(b"{\"half\":").await.unwrap();
+            let first = line(&mut said).await;
+            from_rmcp.write_all(b"true}\n").await.unwrap();
+            from_rmcp.flush().await.unwrap();
+            (first, line(&mut said).await)
+        };
+        let (first, second) = tokio::select! {
+            lines = writing => lines,
+            answer = asking => panic!("{answer:?}"),
+        };
+        assert!(first.starts_with(r#"{"jsonrpc":"2.0","id":"sb-1-"#), "{first}");
+        assert_eq!(second, "{\"half\":true}\n");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_is_cancelled() {
+        let Tap { desk, mut said, for_rmcp: _read, from_rmcp: _open, server: _talks } = tap();
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), ask(&desk));
+        assert!(waiting.await.is_err());
+        assert!(line(&mut said).await.contains("tools/call"));
+        let cancelled = line(&mut said).await;
+        assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
+        assert!(cancelled.contains(r#""requestId":"sb-1-"#), "{cancelled}");
+    }
+}

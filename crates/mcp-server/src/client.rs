@@ -1,0 +1,388 @@
+//! A legacy client: its session, its streams and what is on its way to it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use switchboard_model::{ClientInfo, JsonText};
+use switchboard_protocol::{Capabilities, Members, notification};
+use switchboard_runtime::{EventSender, RpcError};
+use switchboard_sessions::Session;
+use switchboard_view::Scope;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::list_changed::{ListChanges, SeenLists, TOOLS_CHANGED};
+use crate::log_level::LogLevel;
+use crate::relist::RelistHistory;
+
+/// Messages that wait for a slow reader before it loses its stream.
+const STREAM_QUEUE: usize = 64;
+/// Messages that wait for a client without a stream; list changes are not among them, they are flags.
+const BACKLOG: usize = 16;
+/// Questions that one client may have open.
+const MAX_QUESTIONS: usize = 64;
+
+pub(crate) type Reply = Result<JsonText, RpcError>;
+
+/// What never changes about a client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: Arc<str>,
+    pub(crate) owner: Arc<str>,
+    pub(crate) version: &'static str,
+    pub(crate) info: ClientInfo,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) capabilities_text: Arc<str>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) ended: CancellationToken,
+    /// Where processes of its session send what belongs to no call; made when the first one may.
+    pub(crate) events: OnceLock<EventSender>,
+    next_question: AtomicU64,
+    pub(crate) relists: Arc<RelistHistory>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Open streams, the newest last; messages go to the newest that lives.
+    streams: Vec<mpsc::Sender<String>>,
+    backlog: VecDeque<String>,
+    owed: ListChanges,
+    questions: HashMap<String, oneshot::Sender<Reply>>,
+    takes_questions: bool,
+    running: HashMap<String, CancellationToken>,
+    log_level: Option<LogLevel>,
+    subscriptions: BTreeSet<String>,
+    seen_lists: SeenLists,
+    /// Whether the client was given a list of anything.
+    has_listed: bool,
+    seen: Instant,
+}
+
+/// What is kept of a client over a restart.
+#[derive(Debug, Clone)]
+pub(crate) struct Remembered {
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) subscriptions: BTreeSet<String>,
+    pub(crate) owed: ListChanges,
+}
+
+impl Client {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of one handshake")]
+    pub(crate) fn new(
+        id: Arc<str>,
+        owner: Arc<str>,
+        version: &'static str,
+        info: ClientInfo,
+        capabilities: Arc<str>,
+        scope: Arc<Scope>,
+        session: Arc<Session>,
+        seen_lists: SeenLists,
+        remembered: Option<Remembered>,
+    ) -> Arc<Self> {
+        let remembered = remembered.unwrap_or_else(|| Remembered {
+            log_level: None,
+            subscriptions: BTreeSet::new(),
+            owed: ListChanges::default(),
+        });
+        Arc::new(Self {
+            id,
+            owner,
+            version,
+            info,
+            capabilities: Capabilities::read(&capabilities),
+            capabilities_text: capabilities,
+            scope,
+            session,
+            ended: CancellationToken::new(),
+            events: OnceLock::new(),
+            next_question: AtomicU64::new(1),
+            relists: Arc::default(),
+            state: Mutex::new(State {
+                streams: Vec::new(),
+                backlog: VecDeque::new(),
+                owed: remembered.owed,
+                questions: HashMap::new(),
+                takes_questions: true,
+                running: HashMap::new(),
+                log_level: remembered.log_level,
+                subscriptions: remembered.subscriptions,
+                seen_lists,
+                has_listed: false,
+                seen: Instant::now(),
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn touch(&self) {
+        self.state().seen = Instant::now();
+    }
+
+    /// Since when nobody asked, listened or waited; `None` while somebody does.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let mut state = self.state();
+        state.streams.retain(|stream| !stream.is_closed());
+        if state.streams.is_empty() && state.running.is_empty() {
+            return Some(state.seen);
+        }
+        // From here on, should that have ended by the next time.
+        state.seen = Instant::now();
+        None
+    }
+
+    /// Opens a stream; what is owed comes first.
+    pub(crate) fn open_stream(&self) -> mpsc::Receiver<String> {
+        let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
+        let mut state = self.state();
+        let owed = std::mem::take(&mut state.owed);
+        let backlog = std::mem::take(&mut state.backlog);
+        let owed = owed.methods().map(|method| notification(method, None));
+        for message in owed.chain(backlog) {
+            // Both together are fewer than the queue takes.
+            let _full = sender.try_send(message);
+        }
+        state.streams.retain(|stream| !stream.is_closed());
+        state.streams.push(sender);
+        receiver
+    }
+
+    pub(crate) fn has_stream(&self) -> bool {
+        self.state().streams.iter().any(|stream| !stream.is_closed())
+    }
+
+    /// Sends to the newest stream that takes it; without one the message waits, within bounds.
+    pub(crate) fn send(&self, message: String) {
+        let mut state = self.state();
+        if let Some(unsent) = state.deliver(message) {
+            if state.backlog.len() == BACKLOG {
+                state.backlog.pop_front();
+            }
+            state.backlog.push_back(unsent);
+        }
+    }
+
+    /// Compares what the client sees now with what it saw, and tells it what changed.
+    pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
+        let mut state = self.state();
+        // Looked up within the lock, so that a later comparison never has older lists.
+        let now = now();
+        let changes = now.since(&state.seen_lists);
+        state.seen_lists = now;
+        for method in changes.methods() {
+            if state.deliver(notification(method, None)).is_some() {
+                state.owed.join(only(changes, method));
+            } else if method == TOOLS_CHANGED {
+                self.relists.note_told();
+            }
+        }
+    }
+
+    /// Sees what there is now without being told, because nothing that it was given is outdated.
+    pub(crate) fn adopt(&self, now: impl FnOnce() -> SeenLists) {
+        let mut state = self.state();
+        if !state.has_listed {
+            state.seen_lists = now();
+        }
+    }
+
+    /// The client is given a list.
+    pub(crate) fn note_list(&self) {
+        self.state().has_listed = true;
+    }
+
+    /// What the client would be told if it had a stream; the caller tells it now.
+    pub(crate) fn take_owed(&self) -> ListChanges {
+        std::mem::take(&mut self.state().owed)
+    }
+
+    /// The same before a request is answered, and only for a client that has no stream. The list that it asks for is no
+    /// longer owed, whoever reads the answer.
+    pub(crate) fn take_owed_before(&self, method: &str, can_hear: bool) -> ListChanges {
+        let mut state = self.state();
+        if state.owed == ListChanges::default() {
+            return ListChanges::default();
+        }
+        match method {
+            "tools/list" => state.owed.tools = false,
+            "prompts/list" => state.owed.prompts = false,
+            _ => {}
+        }
+        state.streams.retain(|stream| !stream.is_closed());
+        if can_hear && state.streams.is_empty() {
+            std::mem::take(&mut state.owed)
+        } else {
+            ListChanges::default()
+        }
+    }
+
+    /// Takes back what a stream that ended did not deliver.
+    pub(crate) fn take_back(&self, message: String) {
+        let all = ListChanges { tools: true, prompts: true, resources: true };
+        let told = all.methods().find(|method| notification(method, None) == message);
+        match told {
+            Some(method) => self.state().owed.join(only(all, method)),
+            None => self.send(message),
+        }
+    }
+
+    /// What the client knows. What it was not told of yet is nothing that it could have seen.
+    pub(crate) fn fingerprint(&self) -> String {
+        let state = self.state();
+        state.seen_lists.fingerprint_without(state.owed)
+    }
+
+    /// Registers a question of ours; the answer comes with a later message of the client.
+    pub(crate) fn ask(&self) -> Option<(String, oneshot::Receiver<Reply>)> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        state.questions.retain(|_, waiting| !waiting.is_closed());
+        if !state.takes_questions || state.questions.len() >= MAX_QUESTIONS {
+            return None;
+        }
+        let id = format!("\"switchboard-{}\"", self.next_question.fetch_add(1, Ordering::Relaxed));
+        state.questions.insert(id.clone(), sender);
+        Some((id, receiver))
+    }
+
+    /// Nothing that was asked, or will be, is answered.
+    pub(crate) fn ask_no_more(&self) {
+        let mut state = self.state();
+        state.takes_questions = false;
+        state.questions.clear();
+    }
+
+    /// Takes the client's answer to a question; `false` when there is no such question.
+    pub(crate) fn take_answer(&self, id: &str, outcome: Result<&str, &str>) -> bool {
+        let Some(waiting) = self.state().questions.remove(id) else { return false };
+        let reply = match outcome {
+            Ok(result) => JsonText::from_text(result).map_err(|_| unreadable()),
+            Err(error) => Err(read_error(error)),
+        };
+        // Who asked may have given up.
+        let _gone = waiting.send(reply);
+        true
+    }
+
+    /// A request that begins; its token is cancelled when the client says so.
+    pub(crate) fn begin(&self, id: &str) -> Option<CancellationToken> {
+        let token = self.ended.child_token();
+        let mut state = self.state();
+        state.seen = Instant::now();
+        // An id that is in use would make a cancellation ambiguous.
+        if state.running.contains_key(id) {
+            return None;
+        }
+        state.running.insert(id.to_owned(), token.clone());
+        Some(token)
+    }
+
+    pub(crate) fn finish(&self, id: &str) {
+        let mut state = self.state();
+        state.running.remove(id);
+        state.seen = Instant::now();
+    }
+
+    pub(crate) fn cancel(&self, id: &str) {
+        if let Some(token) = self.state().running.get(id) {
+            token.cancel();
+        }
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.state().log_level
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.state().log_level = Some(level);
+    }
+
+    /// Takes back a level that could not be stored.
+    pub(crate) fn restore_log_level(&self, level: Option<LogLevel>) {
+        self.state().log_level = level;
+    }
+
+    pub(crate) fn subscriptions(&self) -> BTreeSet<String> {
+        self.state().subscriptions.clone()
+    }
+
+    /// Adds or removes a subscription; `false` when it would be too many.
+    pub(crate) fn subscribe(&self, uri: &str, is_wanted: bool) -> bool {
+        const MAX_SUBSCRIPTIONS: usize = 256;
+        let mut state = self.state();
+        if !is_wanted {
+            state.subscriptions.remove(uri);
+            return true;
+        }
+        if state.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return false;
+        }
+        state.subscriptions.insert(uri.to_owned());
+        true
+    }
+
+    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
+        self.state().subscriptions.contains(uri)
+    }
+
+    /// Ends the streams on which the client listens.
+    pub(crate) fn end_streams(&self) {
+        self.state().streams.clear();
+    }
+
+    /// Ends everything that belongs to the client.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
+        let mut state = self.state();
+        state.streams.clear();
+        state.questions.clear();
+    }
+}
+
+impl State {
+    /// Gives the message back when no stream takes it.
+    fn deliver(&mut self, message: String) -> Option<String> {
+        let mut message = message;
+        while let Some(stream) = self.streams.last() {
+            match stream.try_send(message) {
+                Ok(()) => return None,
+                // Gone, or so slow that it lost its place.
+                Err(
+                    mpsc::error::TrySendError::Closed(unsent)
+                    | mpsc::error::TrySendError::Full(unsent),
+                ) => {
+                    message = unsent;
+                    self.streams.pop();
+                }
+            }
+        }
+        Some(message)
+    }
+}
+
+fn only(changes: ListChanges, method: &str) -> ListChanges {
+    ListChanges {
+        tools: changes.tools && method.contains("tools"),
+        prompts: changes.prompts && method.contains("prompts"),
+        resources: changes.resources && method.contains("resources"),
+    }
+}
+
+fn unreadable() -> RpcError {
+    RpcError { code: -32_603, message: "the client's answer cannot be read".into(), data: None }
+}
+
+fn read_error(json: &str) -> RpcError {
+    let members = Members::read(json).unwrap_or_default();
+    RpcError {
+        code: members.get("code").and_then(|code| code.parse().ok()).unwrap_or(-32_603),
+        message: members.string("message").unwrap_or_default().chars().take(4000).collect(),
+        data: members.get("data").and_then(|data| JsonText::from_text(data).ok()),
+    }
+}

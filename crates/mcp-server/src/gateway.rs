@@ -1,0 +1,458 @@
+//! The MCP server: connected clients, and what they are told.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::future::join_all;
+use switchboard_model::{GatewayPlan, ServerName};
+use switchboard_runtime::{Board, ServerNews, Snapshot};
+use switchboard_sessions::{
+    Session, SessionError, SessionKind, SessionObserver, SessionService, Sessions, random_text,
+};
+use switchboard_view::Scope;
+use tokio::sync::{Notify, OnceCell};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::Client;
+use crate::list_changed::SeenLists;
+use crate::listener::{Listener, Listeners};
+use crate::log_level::LogLevel;
+use crate::pending_input::PendingInputs;
+use crate::session_era::snapshot_of;
+use crate::state_signer::StateSigner;
+
+/// A client without a stream leaves the memory after this time; the store brings it back when it returns.
+const SWAP_OUT_AFTER: Duration = Duration::from_mins(1);
+
+/// The secret that binds states of servers to their principals.
+const SEAL: &str = "gateway.request_state";
+
+/// The MCP server of a board: serves its sessions to clients of both eras.
+pub struct Gateway {
+    pub(crate) board: Arc<Board>,
+    pub(crate) service: Arc<SessionService>,
+    pub(crate) clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
+    pub(crate) listeners: Listeners,
+    pub(crate) parked: PendingInputs,
+    pub(crate) open_scope: Arc<Scope>,
+    pub(crate) stop: CancellationToken,
+    /// For states of servers; read from the store when the first modern request needs it.
+    pub(crate) seal: OnceCell<StateSigner>,
+    state_prefix: String,
+    /// The most talkative level that anybody asked for.
+    log_rank: AtomicU8,
+    /// Somebody is gone, or sees something else: servers may have to be told what is watched.
+    watch_again: Notify,
+    /// The turn to note what is watched.
+    noting: Mutex<()>,
+    tasks: TaskTracker,
+    /// Conversations that are written to their clients. Each ends with its connection, for which nobody waits here.
+    pub(crate) talks: TaskTracker,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Starts to serve the sessions of a board to MCP clients. [`Gateway::shutdown`] ends it.
+    pub fn start(service: Arc<SessionService>) -> Arc<Self> {
+        let gateway = Arc::new(Self {
+            board: service.board().clone(),
+            clients: Mutex::default(),
+            listeners: Listeners::default(),
+            parked: PendingInputs::default(),
+            open_scope: Arc::default(),
+            stop: service.stop_token().clone(),
+            seal: OnceCell::new(),
+            state_prefix: format!("{}.", random_text()),
+            log_rank: AtomicU8::new(u8::MAX),
+            watch_again: Notify::new(),
+            noting: Mutex::default(),
+            tasks: TaskTracker::new(),
+            talks: TaskTracker::new(),
+            service,
+        });
+        let observer: Weak<Self> = Arc::downgrade(&gateway);
+        gateway.service.observe(observer);
+        gateway.tasks.spawn(spread_news(gateway.clone()));
+        gateway.tasks.spawn(sweep(gateway.clone()));
+        gateway.tasks.spawn(keep_watch(gateway.clone()));
+        gateway
+    }
+
+    /// Ends every stream and notes the clients, for [`SessionService::shutdown`] to write down.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        let clients: Vec<_> = self.clients().drain().map(|(_, client)| client).collect();
+        for client in clients {
+            self.sessions().writes.note_client(snapshot_of(&client));
+            client.end();
+        }
+        self.parked.clear();
+        self.tasks.close();
+        // The tasks end with `stop`; none of them waits for anything else.
+        self.tasks.wait().await;
+    }
+
+    /// The largest message that is read.
+    pub fn max_body_bytes(&self) -> usize {
+        usize::try_from(self.board.plan().gateway.max_body_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Ends the streams on which clients only listen, so that a server can stop; requests go on.
+    pub fn end_streams(&self) {
+        self.service.end_streams();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients {
+            client.end_streams();
+        }
+    }
+
+    pub(crate) fn plan(&self) -> GatewayPlan {
+        self.board.plan().gateway.clone()
+    }
+
+    pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        self.service.sessions()
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// Ends a client that wants to end, with its session where that is its own.
+    pub(crate) async fn end_client(&self, client: &Client) -> Result<(), SessionError> {
+        if client.session.kind == SessionKind::Client {
+            self.sessions().end(&client.session, vec![client.id.to_string()]).await?;
+            self.drop_client(client);
+            self.service.release_session(&client.session).await;
+        } else {
+            self.sessions().writes.delete_client(&client.id).await?;
+            self.drop_client(client);
+        }
+        Ok(())
+    }
+
+    /// Compares what clients see with what they saw last, and tells them of the differences.
+    fn tell_changes(&self, concerns: impl Fn(Option<&Arc<Session>>) -> bool) {
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients.iter().filter(|client| concerns(Some(&client.session))) {
+            self.tell_client(client);
+        }
+        for listener in self.listeners.all() {
+            if concerns(listener.session.as_ref()) {
+                self.tell_listener(&listener);
+            }
+        }
+        self.listeners.drop_slow();
+    }
+
+    /// Tells one client what has changed since it was told last.
+    pub(crate) fn tell_client(&self, client: &Client) {
+        client.tell_changes(|| self.seen_lists(&client.scope, Some(&client.session)));
+    }
+
+    /// The same for a listener.
+    pub(crate) fn tell_listener(&self, listener: &Listener) {
+        listener.tell_changes(|| self.seen_lists(&listener.scope, listener.session.as_ref()));
+    }
+
+    /// The lists as they are now, to be compared with later ones.
+    pub(crate) fn seen_lists(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+    ) -> SeenLists {
+        let (snapshot, view) = self.service.snapshot_and_view(scope, session);
+        SeenLists::new(&snapshot, scope, view)
+    }
+
+    /// A state that nobody can guess. Its beginning tells it from those of servers, also from another gateway's.
+    pub(crate) fn new_state(&self) -> String {
+        format!("{}{}", self.state_prefix, random_text())
+    }
+
+    pub(crate) fn is_own_state(&self, state: &str) -> bool {
+        state.starts_with(&self.state_prefix)
+    }
+
+    /// The seal of this installation. Without a store it is one of this run.
+    pub(crate) async fn seal(&self) -> &StateSigner {
+        let read = async || match self.board.store().installation_secret(SEAL).await {
+            Ok(key) => StateSigner::new(key),
+            Err(error) => {
+                tracing::error!(
+                    error = error.in_full(),
+                    "the store failed; questions of servers do not survive a restart"
+                );
+                StateSigner::new(*blake3::hash(random_text().as_bytes()).as_bytes())
+            }
+        };
+        match self.seal.get() {
+            Some(seal) => seal,
+            None => Box::pin(self.seal.get_or_init(read)).await,
+        }
+    }
+
+    /// Has servers told in the background which resources are watched now.
+    pub(crate) fn watch_soon(&self) {
+        self.watch_again.notify_one();
+    }
+
+    /// Makes legacy servers talkative enough for everybody who wants to hear them. Who asks one server waits for no
+    /// other.
+    pub(crate) async fn hear_from(&self, level: LogLevel, server: Option<&ServerName>) {
+        let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
+        let is_lower = level.rank() < before;
+        if is_lower {
+            self.note_wishes();
+            self.watch_soon();
+        }
+        match server {
+            // Another call may have lowered it a moment ago.
+            Some(server) => self.board.tell_logs(server).await,
+            None if is_lower => {
+                let servers = self.board.snapshot();
+                let servers = servers.offers().iter();
+                join_all(servers.map(|(server, _)| self.board.tell_logs(server))).await;
+            }
+            None => {}
+        }
+    }
+
+    /// Tells these servers which of their resources are watched now. All others hear it soon: nobody waits for a server
+    /// that is none of his business.
+    pub(crate) async fn watch_resources_of(&self, servers: &BTreeSet<ServerName>) {
+        self.note_wishes();
+        join_all(servers.iter().map(|server| self.board.tell_wishes(server))).await;
+        self.watch_soon();
+    }
+
+    /// Tells every server, each in its own time: who does not answer holds up nobody.
+    fn tell_all(&self) {
+        self.note_wishes();
+        for (server, _) in self.board.snapshot().offers() {
+            let telling = self.board.tell_wishes(server);
+            self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
+        }
+    }
+
+    /// Notes for each server what it is to report now, also for one that came a moment ago. One after the other, so that
+    /// nobody notes what is no longer so.
+    fn note_wishes(&self) {
+        let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(level) = LogLevel::of_rank(self.log_rank.load(Ordering::Relaxed)) {
+            self.board.wish_logs(&level.as_str().into());
+        }
+        let mut wanted = self.watched();
+        for (server, _) in self.board.snapshot().offers() {
+            let uris = wanted.remove(server).unwrap_or_default();
+            self.board.wish_updates(server, uris);
+        }
+    }
+
+    /// The resources that somebody watches and sees, by server.
+    fn watched(&self) -> HashMap<ServerName, BTreeSet<String>> {
+        let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
+        let mut add =
+            |scope: &Arc<Scope>, session: Option<&Arc<Session>>, uris: BTreeSet<String>| {
+                for uri in uris {
+                    if let Some(server) = self.owner_of(scope, session, &uri) {
+                        watched.entry(server).or_default().insert(uri);
+                    }
+                }
+            };
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients {
+            add(&client.scope, Some(&client.session), client.subscriptions());
+        }
+        for listener in self.listeners.all() {
+            add(&listener.scope, listener.session.as_ref(), listener.uris.clone());
+        }
+        watched
+    }
+
+    /// The server from which somebody reads an address.
+    pub(crate) fn owner_of(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        uri: &str,
+    ) -> Option<ServerName> {
+        self.with_visible(scope, session, |snapshot, serves| {
+            // A scope of one server means no other.
+            let is_known = |server: &ServerName| scope.server.is_none() && snapshot.knows(server);
+            snapshot.prompts_resources().server_of(uri, serves, is_known).cloned()
+        })
+    }
+
+    /// Looks something up among the prompts and resources: the second argument says whether those of a server belong to
+    /// the view.
+    pub(crate) fn with_visible<T>(
+        &self,
+        scope: &Arc<Scope>,
+        session: Option<&Arc<Session>>,
+        look_up: impl FnOnce(&Snapshot, &dyn Fn(&ServerName) -> bool) -> T,
+    ) -> T {
+        let (snapshot, cached) = self.service.snapshot_and_view(scope, session);
+        look_up(&snapshot, &|server| snapshot.serves(&cached.view, scope, server))
+    }
+}
+
+impl SessionObserver for Gateway {
+    fn snapshot_published(&self, is_starting: bool) {
+        if is_starting {
+            // A client that came early and waits for its first list is not told that it changed.
+            let clients: Vec<_> = self.clients().values().cloned().collect();
+            for client in clients {
+                client.adopt(|| self.seen_lists(&client.scope, Some(&client.session)));
+            }
+        }
+        self.tell_changes(|_| true);
+        self.watch_soon();
+    }
+
+    fn session_changed(&self, session: &Arc<Session>) {
+        self.tell_changes(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
+        self.watch_soon();
+    }
+
+    fn clients_of(&self, session: &Arc<Session>) -> Vec<String> {
+        let clients = self.clients();
+        let of_it = clients.values().filter(|client| Arc::ptr_eq(&client.session, session));
+        of_it.map(|client| client.id.to_string()).collect()
+    }
+
+    fn session_ended(&self, session: &Arc<Session>) {
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for client in clients.iter().filter(|client| Arc::ptr_eq(&client.session, session)) {
+            self.drop_client(client);
+        }
+        self.listeners.end_of(session);
+    }
+}
+
+/// Tells servers what is watched when that may have changed and nobody waits for it.
+async fn keep_watch(gateway: Arc<Gateway>) {
+    let again = async || {
+        gateway.watch_again.notified().await;
+        gateway.tell_all();
+    };
+    while gateway.stop.run_until_cancelled(again()).await.is_some() {}
+}
+
+/// Passes on what servers say to nobody in particular.
+async fn spread_news(gateway: Arc<Gateway>) {
+    use tokio::sync::broadcast::error::RecvError;
+    let mut news = gateway.board.news();
+    loop {
+        let said = tokio::select! {
+            () = gateway.stop.cancelled() => return,
+            said = news.recv() => said,
+        };
+        match said {
+            Ok(ServerNews::ResourceUpdated { server, uri, params }) => {
+                let sees = |scope: &Arc<Scope>, session: Option<&Arc<Session>>| {
+                    // Several servers may have the address; who asks for it means the one that it sees there.
+                    gateway.owner_of(scope, session, &uri).as_ref() == Some(&server)
+                };
+                let clients: Vec<_> = gateway.clients().values().cloned().collect();
+                for client in clients.iter().filter(|client| client.is_subscribed(&uri)) {
+                    if sees(&client.scope, Some(&client.session)) {
+                        let method = "notifications/resources/updated";
+                        client.send(switchboard_protocol::notification(
+                            method,
+                            Some(params.as_str()),
+                        ));
+                    }
+                }
+                gateway.listeners.resource_updated(&uri, |listener| {
+                    sees(&listener.scope, listener.session.as_ref())
+                });
+            }
+            // Nobody can tell whose log message it is, so nobody else may read it.
+            Ok(ServerNews::Log { server, .. }) => {
+                tracing::debug!(%server, "a log message that belongs to no request is not passed on");
+            }
+            Err(RecvError::Lagged(missed)) => {
+                tracing::warn!(
+                    missed,
+                    "updates of resources came faster than they could be passed on"
+                );
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Frees what nobody uses any more.
+async fn sweep(gateway: Arc<Gateway>) {
+    loop {
+        let idle = gateway.plan().session_idle;
+        let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15));
+        if gateway.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        gateway.sweep_once(idle);
+    }
+}
+
+impl Gateway {
+    fn sweep_once(&self, idle: Duration) {
+        let now = Instant::now();
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        let mut round = self.sessions().writes.begin_round(idle);
+        for client in clients {
+            let unused = client.idle_since().map_or(Duration::ZERO, |since| now - since);
+            if unused >= idle {
+                self.forget(&client);
+                continue;
+            }
+            if let Some(round) = &mut round {
+                round.touch_client(&client.id, unused);
+            }
+            // What servers keep for a session ends with it: its end must be seen here.
+            let is_held = || self.board.serves_session(&client.session.id);
+            if unused >= SWAP_OUT_AFTER && client.subscriptions().is_empty() && !is_held() {
+                self.sessions().writes.note_client(snapshot_of(&client));
+                self.clients().remove(&client.id);
+            }
+        }
+        self.parked.expire(now);
+        // A server may answer by now that did not.
+        self.watch_soon();
+        if let Some(round) = round {
+            round.end();
+        }
+    }
+
+    /// Ends a client for good; the store forgets it when it can.
+    pub(crate) fn forget(&self, client: &Client) {
+        self.sessions().writes.note_client_gone(&client.id);
+        if client.session.kind == SessionKind::Client {
+            self.sessions().expire(&client.session);
+            self.board.end_session(&client.session.id);
+        }
+        self.drop_client(client);
+    }
+
+    /// Lets go of a client and its streams.
+    fn drop_client(&self, client: &Client) {
+        self.clients().remove(&client.id);
+        client.end();
+        if !client.subscriptions().is_empty() {
+            self.watch_soon();
+        }
+    }
+}

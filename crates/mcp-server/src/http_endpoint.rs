@@ -1,0 +1,577 @@
+//! The gateway over HTTP: which answer, which status, which stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::value::RawValue;
+use switchboard_auth::Principal;
+use switchboard_protocol::{
+    EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
+    ModernFault, Unreadable, check_notification, claim, code, error_response, is_too_deep,
+    notification, read_message,
+};
+use switchboard_sessions::{Session, SessionError};
+use switchboard_view::Scope;
+
+use crate::body::{GatewayBody, event};
+use crate::client::Client;
+use crate::gateway::Gateway;
+use crate::http_answer::{
+    Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
+    refuse, streamed, version, written,
+};
+use crate::http_response::{ResponseWriter, Running, Said, Stream};
+use crate::http_scope::{check_scope, names, read_scope};
+use crate::listener::{ListenRequest, subscription_meta};
+use crate::methods::{Dispatch, Incoming};
+use crate::outcome::Outcome;
+use crate::request_context::RequestContext;
+use crate::session_era::{NoClient, NotAdmitted, Promise, Stay, context_of, snapshot_of};
+use crate::stateless_era;
+
+/// Versions that have batches, and how many messages one may have.
+pub(crate) const BATCHING: [&str; 2] = ["2024-11-05", "2025-03-26"];
+pub(crate) const MAX_BATCH: usize = 100;
+
+/// Headers that narrow what is seen.
+const WISHES: [HeaderName; 3] = [
+    HeaderName::from_static("x-mcp-toolsets"),
+    HeaderName::from_static("x-mcp-tools"),
+    HeaderName::from_static("x-mcp-readonly"),
+];
+
+/// Which endpoint was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// `/mcp`
+    All,
+    /// `/mcp/servers/{server}`
+    Server(String),
+    /// `/mcp/toolsets/{a,b}`
+    Toolsets(String),
+    /// `/mcp/sessions/{id}`
+    Session(String),
+}
+
+/// A request as far as it has been read.
+#[derive(Debug)]
+pub struct HttpRequest {
+    pub route: Route,
+    pub query: Option<String>,
+    pub headers: HeaderMap,
+    pub principal: Principal,
+}
+
+const TOO_MANY_SESSIONS: &str =
+    "there are too many sessions; end one with DELETE, or come back later";
+
+impl Gateway {
+    /// Answers a POST.
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
+        if self.service.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
+        }
+        if !is_json(&request.headers) {
+            let message = "the content type must be application/json";
+            return refuse(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                None,
+                code::INVALID_REQUEST,
+                message,
+            );
+        }
+        let accepts = accepts(&request.headers);
+        if !accepts.json && !accepts.events {
+            let message = "the client must accept application/json and text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
+        }
+        if body.trim_ascii_start().starts_with(b"[") {
+            return Box::pin(self.post_batch(&request, &body)).await;
+        }
+        let message = match read_message(&body) {
+            Ok(message) => message,
+            Err(Unreadable::NotJson(reason)) => {
+                return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, reason);
+            }
+            Err(Unreadable::NotAMessage { id, reason }) => {
+                return refuse(
+                    StatusCode::BAD_REQUEST,
+                    id.as_deref(),
+                    code::INVALID_REQUEST,
+                    reason,
+                );
+            }
+        };
+        match claim(&message, version(&request.headers)) {
+            EraClaim::Stateless => self.post_modern(&request, &message, accepts).await,
+            EraClaim::Handshake => Box::pin(self.post_handshake(&request, &message, accepts)).await,
+            EraClaim::Session => self.post_legacy(&request, &message, accepts).await,
+        }
+    }
+
+    /// Older clients may send several messages as one, and get the answers as one.
+    async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> Answer {
+        let bad =
+            |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
+        let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
+        let Some(parts): Option<Vec<&RawValue>> = parts else {
+            let message = "the message is not JSON, or nested too deep";
+            return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, message);
+        };
+        let client = match self.legacy_client(request, Stay::On).await {
+            Ok(client) if BATCHING.contains(&client.version) => client,
+            Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
+                return bad("batches are not part of this protocol version".into());
+            }
+            Err(Refused(status, message)) => {
+                return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        client.touch();
+        if parts.is_empty() || parts.len() > MAX_BATCH {
+            return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
+        }
+        let answers = parts.iter().map(|part| {
+            self.answer_alone(&client, &request.principal, part.get(), Some(&request.headers))
+        });
+        let answers: Vec<String> =
+            futures::future::join_all(answers).await.into_iter().flatten().collect();
+        if answers.is_empty() {
+            return accepted();
+        }
+        json_answer(GatewayBody::text(format!("[{}]", answers.join(","))))
+    }
+
+    /// The answer to one message of a batch, which has no place for anything but answers.
+    pub(crate) async fn answer_alone(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        principal: &Principal,
+        message: &str,
+        headers: Option<&HeaderMap>,
+    ) -> Option<String> {
+        let (id, method, params) = match read_message(message.as_bytes()) {
+            Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
+            Ok(Message::Notification { method, params }) => {
+                self.take_notification(client, &method, params);
+                return None;
+            }
+            Ok(Message::Response { id, outcome }) => {
+                client.take_answer(id, outcome);
+                return None;
+            }
+            Err(Unreadable::NotJson(reason) | Unreadable::NotAMessage { reason, .. }) => {
+                return Some(error_response(None, &ErrorBody::new(code::INVALID_REQUEST, reason)));
+            }
+        };
+        let refused =
+            |message: &str| Some(Outcome::error(code::INVALID_REQUEST, message).message(id));
+        let Ok(params) = Members::read(params) else { return refused("the params cannot be read") };
+        let Ok(meta) = Meta::of(&params) else { return refused("the _meta cannot be read") };
+        let Some(cancelled) = client.begin(id) else {
+            return refused("a request of this id is still running");
+        };
+        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let incoming = Incoming { method: &method, params, meta, headers };
+        let outcome = match self.respond(context_of(client, principal, false), incoming).await {
+            Dispatch::Now(_, outcome) | Dispatch::PendingInputs(outcome) => outcome,
+            Dispatch::Listen(_) => Outcome::error(code::METHOD_NOT_FOUND, "not in a batch"),
+            Dispatch::ResponseWriter(exchange) => {
+                let mut talk = ResponseWriter {
+                    gateway: self.clone(),
+                    exchange: Some(exchange),
+                    id: id.to_owned(),
+                    running: Some(running),
+                };
+                loop {
+                    if let Said::Last(outcome) = talk.step(None).await {
+                        break outcome;
+                    }
+                }
+            }
+        };
+        Some(outcome.message(id))
+    }
+
+    async fn post_modern(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (*id, &**method, *params),
+            Message::Notification { method, .. } => return hear_modern(request, method),
+            Message::Response { id, .. } => {
+                let message = "clients of this era send no responses";
+                return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
+            }
+        };
+        let params = match Members::read(params.unwrap_or("{}")) {
+            Ok(params) => params,
+            Err(error) => {
+                let message = error.to_string();
+                return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let meta = match stateless_era::check(method, &params, Some(&request.headers)) {
+            Ok(meta) => meta,
+            Err(outcome) => return written(id, outcome, accepts, true),
+        };
+        let (scope, endpoint) = match self.place_of(request).await {
+            Ok(place) => place,
+            Err(Refused(status, message)) => {
+                return refuse(status, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let principal = &request.principal;
+        let context =
+            match self.stateless_context(principal, scope, endpoint, &meta, accepts.events).await {
+                Ok(context) => context,
+                Err(error) => {
+                    let status = StatusCode::SERVICE_UNAVAILABLE;
+                    return refuse(status, Some(id), code::INTERNAL_ERROR, error.to_string());
+                }
+            };
+        let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
+        let listener = (method == "subscriptions/listen").then(|| context.clone());
+        let replying = self.respond(context, incoming).await;
+        match (replying, listener) {
+            // Boxed, as everything that is larger than a call: each request has room for the largest.
+            (Dispatch::Listen(wanted), Some(listener)) => {
+                Box::pin(self.listen(id, &listener, &wanted, accepts)).await
+            }
+            (replying, _) => self.answer(replying, id, accepts, None, Vec::new()).await,
+        }
+    }
+
+    async fn post_handshake(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let Message::Request { id, params, .. } = message else { return accepted() };
+        let (scope, endpoint) = match self.place_of(request).await {
+            Ok(place) => place,
+            Err(Refused(status, message)) => {
+                return refuse(status, Some(id), code::INVALID_PARAMS, message);
+            }
+        };
+        let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
+        let owner = &request.principal.id;
+        let promise = Promise::Survives;
+        let (client, result) = match self.initialize(&params, owner, scope, endpoint, promise).await
+        {
+            Ok(made) => made,
+            Err(why) => {
+                let message = match why {
+                    NotAdmitted::Full => TOO_MANY_SESSIONS.to_owned(),
+                    NotAdmitted::Store(error) => error.to_string(),
+                };
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return refuse(status, Some(id), code::INTERNAL_ERROR, message);
+            }
+        };
+        let mut answer = written(id, Outcome::text(result), accepts, false);
+        if let Ok(id) = HeaderValue::try_from(&*client.id) {
+            answer.headers_mut().insert(Headers::SESSION, id);
+        }
+        answer
+    }
+
+    async fn post_legacy(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        message: &Message<'_>,
+        accepts: Accepts,
+    ) -> Answer {
+        let id = match message {
+            Message::Request { id, .. } => Some(*id),
+            Message::Notification { .. } | Message::Response { .. } => None,
+        };
+        let client = match self.legacy_client(request, Stay::On).await {
+            Ok(client) => client,
+            // Else it would be told to begin with what it begins with.
+            Err(_) if is_initialize(message) => {
+                let message = "`initialize` needs a `protocolVersion`";
+                return refuse(StatusCode::BAD_REQUEST, id, code::INVALID_PARAMS, message);
+            }
+            Err(Refused(status, message)) => {
+                return refuse(status, id, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        client.touch();
+        match message {
+            Message::Response { id, outcome } => {
+                client.take_answer(id, *outcome);
+                accepted()
+            }
+            Message::Notification { method, params } => {
+                self.take_notification(&client, method, *params);
+                accepted()
+            }
+            Message::Request { id, method, params } => {
+                self.legacy_request(&client, id, method, *params, request, accepts).await
+            }
+        }
+    }
+
+    async fn legacy_request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &str,
+        method: &str,
+        params: Option<&str>,
+        request: &HttpRequest,
+        accepts: Accepts,
+    ) -> Answer {
+        let params = Members::read(params.unwrap_or("{}"));
+        let read = params.map_err(|error| error.to_string()).and_then(|params| {
+            Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
+        });
+        let (params, meta) = match read {
+            Ok(read) => read,
+            Err(reason) => {
+                return written(id, Outcome::error(code::INVALID_PARAMS, reason), accepts, false);
+            }
+        };
+        let Some(cancelled) = client.begin(id) else {
+            let message = "a request of this id is still running";
+            return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
+        };
+        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let context = context_of(client, &request.principal, accepts.events);
+        let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
+        // Before the answer is made: what changes later is owed again.
+        let owed = client.take_owed_before(method, accepts.events);
+        let owed: Vec<String> = owed.methods().map(|method| notification(method, None)).collect();
+        if !owed.is_empty() {
+            self.sessions().writes.note_client(snapshot_of(client));
+        }
+        let replying = self.respond(context, incoming).await;
+        self.answer(replying, id, accepts, Some(running), owed).await
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        replying: Dispatch,
+        id: &str,
+        accepts: Accepts,
+        running: Option<Running>,
+        owed: Vec<String>,
+    ) -> Answer {
+        let is_modern = running.is_none();
+        match replying {
+            Dispatch::Now(before, outcome) if before.is_empty() && owed.is_empty() => {
+                written(id, outcome, accepts, is_modern)
+            }
+            Dispatch::Now(before, outcome) => {
+                let messages = owed.into_iter().chain(before).chain([outcome.message(id)]);
+                let events: Vec<Bytes> = messages.map(|message| event(&message)).collect();
+                streamed(GatewayBody::pieces(events))
+            }
+            Dispatch::PendingInputs(outcome) => written(id, outcome, accepts, is_modern),
+            Dispatch::ResponseWriter(exchange) => {
+                let talk = ResponseWriter {
+                    gateway: self.clone(),
+                    exchange: Some(exchange),
+                    id: id.to_owned(),
+                    running,
+                };
+                talk.answer(accepts, &owed).await
+            }
+            // Only who asks to listen is answered so, and is not answered here.
+            Dispatch::Listen(_) => {
+                let error = Outcome::error(code::METHOD_NOT_FOUND, "this era does not listen");
+                written(id, error, accepts, is_modern)
+            }
+        }
+    }
+
+    async fn listen(
+        self: &Arc<Self>,
+        id: &str,
+        context: &RequestContext,
+        wanted: &ListenRequest,
+        accepts: Accepts,
+    ) -> Answer {
+        if !accepts.events {
+            let message = "listening needs text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, Some(id), code::INVALID_REQUEST, message);
+        }
+        let Some((changes, place)) = self.listeners.add(self, id, context, wanted) else {
+            let message = "too many streams are open; close some first";
+            return refuse(StatusCode::TOO_MANY_REQUESTS, Some(id), code::INTERNAL_ERROR, message);
+        };
+        self.watch_for(context, wanted).await;
+        let meta = subscription_meta(id);
+        let acknowledged = notification(
+            "notifications/subscriptions/acknowledged",
+            Some(&format!("{{\"notifications\":{},{meta}}}", wanted.text())),
+        );
+        let goodbye = Outcome::text(format!("{{\"resultType\":\"complete\",{meta}}}")).message(id);
+        let stream = Stream {
+            first: Some(acknowledged),
+            messages: changes,
+            goodbye: Some(goodbye),
+            ended: self.stop.clone(),
+            client: None,
+            _place: Some(place),
+        };
+        streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
+    }
+
+    /// Answers a GET: the stream of a legacy client.
+    pub async fn get(self: &Arc<Self>, request: HttpRequest) -> Answer {
+        if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
+            return no_such_method();
+        }
+        if self.service.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
+        }
+        if !accepts(&request.headers).events {
+            let message = "the client must accept text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
+        }
+        let client = match self.legacy_client(&request, Stay::On).await {
+            Ok(client) => client,
+            Err(Refused(status, message)) => {
+                return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
+            }
+        };
+        let messages = client.open_stream();
+        // What was owed is told now.
+        self.sessions().writes.note_client(snapshot_of(&client));
+        let stream = Stream {
+            first: None,
+            messages,
+            goodbye: None,
+            ended: client.ended.clone(),
+            client: Some(client),
+            _place: None,
+        };
+        streamed(GatewayBody::events(stream::unfold(stream, Stream::next)))
+    }
+
+    /// Answers a DELETE: the end of a legacy session.
+    pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> Answer {
+        if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
+            return no_such_method();
+        }
+        if self.service.is_starting()
+            && let Err(failed) = Box::pin(self.hold(&request)).await
+        {
+            return failed;
+        }
+        match self.legacy_client(&request, Stay::Off).await {
+            Ok(client) => match self.end_client(&client).await {
+                Ok(()) => bare(StatusCode::NO_CONTENT),
+                Err(error) => {
+                    let status = StatusCode::SERVICE_UNAVAILABLE;
+                    refuse(status, None, code::LEGACY_SERVER_ERROR, error.to_string())
+                }
+            },
+            Err(Refused(status, message)) => {
+                refuse(status, None, code::LEGACY_SERVER_ERROR, message)
+            }
+        }
+    }
+
+    /// The legacy client that a request belongs to.
+    async fn legacy_client(
+        &self,
+        request: &HttpRequest,
+        stay: Stay,
+    ) -> Result<Arc<Client>, Refused> {
+        let mut ids = request.headers.get_all(Headers::SESSION).iter();
+        let (id, another) = (ids.next().and_then(|id| id.to_str().ok()), ids.next());
+        let Some(id) = id.filter(|_| another.is_none()) else {
+            let message =
+                "the request names no session; begin with `initialize`, or speak 2026-07-28";
+            return Err(Refused(StatusCode::BAD_REQUEST, message.into()));
+        };
+        let gone = || {
+            let message = "there is no such session; begin anew with `initialize`";
+            Refused(StatusCode::NOT_FOUND, message.into())
+        };
+        let client =
+            self.client(id, &request.principal.id, stay).await.map_err(|why| match why {
+                NoClient::Unknown => gone(),
+                NoClient::Full => {
+                    Refused(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_SESSIONS.into())
+                }
+                NoClient::Store(error) => {
+                    Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                }
+            })?;
+        // A session of one endpoint is no key to another.
+        let is_at_home = match &request.route {
+            Route::All => true,
+            Route::Session(id) => *client.session.id == **id,
+            Route::Server(server) => client.scope.server.as_ref() == Some(server),
+            Route::Toolsets(sets) => client.scope.toolsets.contains(&names(sets)),
+        };
+        if !is_at_home {
+            return Err(gone());
+        }
+        // Absent means 2025-03-26 or older, which had no such header.
+        if let Some(version) = version(&request.headers)
+            && !LEGACY_VERSIONS.contains(&version)
+        {
+            let message = format!("protocol version {version:?} is not spoken here");
+            return Err(Refused(StatusCode::BAD_REQUEST, message));
+        }
+        Ok(client)
+    }
+
+    /// What a request narrows itself to, and the session endpoint that it names.
+    async fn place_of(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
+        let scope = self.scope_of(request)?;
+        let Route::Session(id) = &request.route else { return Ok((scope, None)) };
+        let session = Box::pin(self.service.session(id, Some(&request.principal.id))).await;
+        let session = session.map_err(|error| {
+            if matches!(error, SessionError::Store(_)) {
+                return Refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+            }
+            let message = "there is no such session; make one with POST /api/v1/sessions";
+            Refused(StatusCode::NOT_FOUND, message.to_owned())
+        })?;
+        Ok((scope, Some(session)))
+    }
+
+    fn scope_of(&self, request: &HttpRequest) -> Result<Arc<Scope>, Refused> {
+        let headers = &request.headers;
+        let has_wishes = WISHES.iter().any(|wish| headers.contains_key(wish));
+        let is_open = matches!(request.route, Route::All | Route::Session(_));
+        if is_open && request.query.as_deref().unwrap_or_default().is_empty() && !has_wishes {
+            return Ok(self.open_scope.clone());
+        }
+        let scope = read_scope(request)?;
+        check_scope(&self.board.snapshot(), request, &scope)?;
+        Ok(Arc::new(scope))
+    }
+}
+
+fn is_initialize(message: &Message<'_>) -> bool {
+    matches!(message, Message::Request { method, .. } if method == "initialize")
+}
+
+/// A modern client has nothing to tell us; but a header that says something else than the body is told so.
+fn hear_modern(request: &HttpRequest, method: &str) -> Answer {
+    match check_notification(&request.headers, method) {
+        Ok(()) | Err(ModernFault::Version(_)) => accepted(),
+        Err(ModernFault::Header(reason)) => {
+            refuse(StatusCode::BAD_REQUEST, None, code::HEADER_MISMATCH, reason)
+        }
+    }
+}

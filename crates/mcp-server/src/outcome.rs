@@ -1,0 +1,135 @@
+//! Answers, before a transport writes them.
+
+use bytes::Bytes;
+use serde_json::json;
+use switchboard_model::ToolResult;
+use switchboard_protocol::{
+    Content, ErrorBody, Need, code, response_frame, with_members, without_member,
+};
+use switchboard_runtime::{CallFailed, PassFailure, RawAnswer, RequestFailure, RpcError};
+use switchboard_view::ListEra;
+
+use crate::body::GatewayBody;
+
+/// Up to this many bytes a result is copied into its response: to send three pieces costs more.
+const COPIED: usize = 16 * 1024;
+
+/// What a request is answered with.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    /// The text of the result.
+    Result(Bytes),
+    /// An error; the status is that of a modern HTTP answer, older ones are always 200.
+    Error { status: u16, error: ErrorBody },
+}
+
+impl Outcome {
+    pub(crate) fn text(result: impl Into<String>) -> Self {
+        Self::Result(Bytes::from(result.into()))
+    }
+
+    /// An error that stays in band: dual-era clients take other statuses for signs of the era.
+    pub(crate) fn error(code: i64, message: impl Into<String>) -> Self {
+        Self::Error { status: 200, error: ErrorBody::new(code, message) }
+    }
+
+    /// The answer of a tool, about itself.
+    pub(crate) fn tool(era: ListEra, result: &ToolResult) -> Self {
+        let text = result.to_value().to_string();
+        Self::text(match era {
+            ListEra::Session => text,
+            ListEra::Stateless => with_members(&text, &[COMPLETE]),
+        })
+    }
+
+    pub(crate) fn tool_error(era: ListEra, message: impl Into<String>) -> Self {
+        Self::tool(era, &ToolResult::error(message))
+    }
+
+    /// The body of a response message.
+    pub(crate) fn body(self, id: &str) -> GatewayBody {
+        match self {
+            Self::Result(result) if result.len() > COPIED => {
+                GatewayBody::framed(response_frame(id), result, b"}")
+            }
+            short => GatewayBody::text(short.message(id)),
+        }
+    }
+
+    /// The response as one text.
+    pub(crate) fn message(self, id: &str) -> String {
+        match self {
+            Self::Result(result) => {
+                let result = std::str::from_utf8(&result).unwrap_or_default();
+                switchboard_protocol::response(id, result)
+            }
+            Self::Error { error, .. } => switchboard_protocol::error_response(Some(id), &error),
+        }
+    }
+}
+
+pub(crate) const COMPLETE: (&str, &str) = ("resultType", "\"complete\"");
+
+/// A tool's result, changed only where the client's era asks for it.
+pub(crate) fn of_answer(era: ListEra, answer: RawAnswer) -> Outcome {
+    match era {
+        ListEra::Stateless if !answer.head.is_typed => {
+            Outcome::text(with_members(answer.as_str(), &[COMPLETE]))
+        }
+        ListEra::Session if answer.head.content == Content::BareStructure => {
+            Outcome::text(without_member(answer.as_str(), "structuredContent"))
+        }
+        ListEra::Stateless | ListEra::Session => Outcome::Result(answer.json),
+    }
+}
+
+/// Why a tool gave no result, for a model to act on; what the server itself answered is passed on.
+pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
+    if let Some(rpc) = failed.rpc {
+        return of_rpc(era, rpc);
+    }
+    let error = failed.error;
+    // Commands of ours are for who runs the board, and not for a model somewhere else.
+    let is_for_models = |part: &&str| !part.contains("`switchboard ");
+    let hint = error.hint.as_deref().unwrap_or_default();
+    let parts: Vec<_> = [error.message.as_str()]
+        .into_iter()
+        .chain(hint.split("; ").filter(|part| !part.is_empty()).filter(is_for_models))
+        .collect();
+    Outcome::tool_error(era, parts.join("; "))
+}
+
+pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str>) -> Outcome {
+    match failed {
+        PassFailure::Unavailable(message) | PassFailure::Timeout(message) => {
+            Outcome::error(code::INTERNAL_ERROR, message)
+        }
+        PassFailure::Server(RequestFailure::Rpc(mut error)) => {
+            if error.code == code::LEGACY_RESOURCE_NOT_FOUND && era == ListEra::Stateless {
+                error.code = code::INVALID_PARAMS;
+                if error.data.is_none() {
+                    error.data = uri.map(|uri| (&json!({ "uri": uri })).into());
+                }
+            }
+            of_rpc(era, error)
+        }
+        PassFailure::Server(failure) => Outcome::error(code::INTERNAL_ERROR, failure.to_string()),
+    }
+}
+
+fn of_rpc(era: ListEra, error: RpcError) -> Outcome {
+    let status = match error.code {
+        code::MISSING_CLIENT_CAPABILITY if era == ListEra::Stateless => 400,
+        _ => 200,
+    };
+    let data = error.data.map(|data| data.as_str().to_owned());
+    Outcome::Error { status, error: ErrorBody { code: error.code, message: error.message, data } }
+}
+
+/// The client cannot do what the server asks of it.
+pub(crate) fn missing_capability(need: Need) -> Outcome {
+    let message = format!("the request needs the client capability `{}`", need.name());
+    let data = format!(r#"{{"requiredCapabilities":{}}}"#, need.declared());
+    let error = ErrorBody::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(data);
+    Outcome::Error { status: 400, error }
+}

@@ -1,0 +1,70 @@
+//! Requests that wait for their client to come back with what a server asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::upstream_exchange::UpstreamExchange;
+
+/// How long a client may think.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
+/// How many requests one principal may leave waiting; the oldest gives way.
+const MAX_PER_PRINCIPAL: usize = 64;
+
+/// The waiting requests, by a state that only their client knows.
+#[derive(Default)]
+pub(crate) struct PendingInputs(Mutex<HashMap<String, Waiting>>);
+
+struct Waiting {
+    exchange: Box<UpstreamExchange>,
+    principal: Arc<str>,
+    since: Instant,
+}
+
+impl PendingInputs {
+    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<String, Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, state: String, exchange: Box<UpstreamExchange>) {
+        let principal = exchange.context.caller.principal.clone();
+        let mut all = self.all();
+        let mut own: Vec<_> = all
+            .iter()
+            .filter(|(_, waiting)| waiting.principal == principal)
+            .map(|(state, waiting)| (waiting.since, state.clone()))
+            .collect();
+        if own.len() >= MAX_PER_PRINCIPAL {
+            own.sort();
+            if let Some((_, oldest)) = own.first() {
+                all.remove(oldest);
+            }
+        }
+        all.insert(state, Waiting { exchange, principal, since: Instant::now() });
+    }
+
+    /// Takes a waiting request out, if it belongs to who asks and is what it asks for.
+    pub(crate) fn take(
+        &self,
+        state: &str,
+        principal: &str,
+        is_same: impl FnOnce(&UpstreamExchange) -> bool,
+    ) -> Option<Box<UpstreamExchange>> {
+        let mut all = self.all();
+        let waiting = all.get(state)?;
+        if *waiting.principal != *principal || !is_same(&waiting.exchange) {
+            return None;
+        }
+        all.remove(state).map(|waiting| waiting.exchange)
+    }
+
+    pub(crate) fn expire(&self, now: Instant) {
+        self.all().retain(|_, waiting| now - waiting.since < PATIENCE);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.all().clear();
+    }
+}

@@ -1,0 +1,298 @@
+//! Sessions of legacy clients: the handshake, and how a client is found again.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchboard_auth::Principal;
+use switchboard_model::{Caller, Face};
+use switchboard_protocol::{
+    LEGACY_VERSIONS, Members, negotiate_legacy, read_client_info, without_tasks,
+};
+use switchboard_sessions::{Session, SessionError, SessionKind, now_ms, random_text};
+use switchboard_store::StoredClient;
+use switchboard_view::Scope;
+
+use crate::client::{Client, Remembered};
+use crate::gateway::Gateway;
+use crate::instructions::instructions;
+use crate::list_changed::SeenLists;
+use crate::log_level::LogLevel;
+use crate::methods;
+use crate::request_context::RequestContext;
+
+/// What a client that comes back is going to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    On,
+    /// Say goodbye, for which there is always room.
+    Off,
+}
+
+/// Why there is no client of a session id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoClient {
+    /// Nobody has that id, or somebody else.
+    Unknown,
+    /// There is no room to bring it back just now.
+    Full,
+    /// Whether there is one cannot be read.
+    Store(SessionError),
+}
+
+/// Why `initialize` is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// There is no room for another client.
+    Full,
+    /// The session could not be stored.
+    Store(SessionError),
+}
+
+/// What is promised to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// Its session can be taken up again after a restart, so it is stored before it is told where that is possible.
+    Survives,
+    /// Its session ends with its connection.
+    EndsWithConnection,
+}
+
+impl Gateway {
+    /// Answers `initialize`.
+    pub(crate) async fn initialize(
+        &self,
+        params: &Members<'_>,
+        owner: &Arc<str>,
+        scope: Arc<Scope>,
+        session: Option<Arc<Session>>,
+        promise: Promise,
+    ) -> Result<(Arc<Client>, String), NotAdmitted> {
+        if !self.make_room(owner) {
+            return Err(NotAdmitted::Full);
+        }
+        let version = negotiate_legacy(&params.string("protocolVersion").unwrap_or_default());
+        let capabilities = params.get("capabilities").filter(|text| text.starts_with('{'));
+        let id: Arc<str> = random_text().into();
+        let session =
+            session.unwrap_or_else(|| self.sessions().for_client(&id, owner, scope.clone()));
+        let (snapshot, cached) = self.service.snapshot_and_view(&scope, Some(&session));
+        let seen = SeenLists::new(&snapshot, &scope, cached);
+        let result = json!({
+            "protocolVersion": version,
+            "capabilities": methods::capabilities(),
+            "serverInfo": methods::server_info(),
+            "instructions": instructions(&snapshot, &seen.cached.view, &scope),
+        });
+        // Its era has no way to ask what has become of one.
+        let capabilities = without_tasks(capabilities.unwrap_or("{}")).into();
+        let info = read_client_info(params.get("clientInfo"));
+        let client =
+            Client::new(id, owner.clone(), version, info, capabilities, scope, session, seen, None);
+        match promise {
+            Promise::Survives => self.admit_stored(&client).await.map_err(NotAdmitted::Store)?,
+            Promise::EndsWithConnection => {
+                self.sessions().admit_unstored_client(snapshot_of(&client), &client.session);
+            }
+        }
+        self.clients().insert(client.id.clone(), client.clone());
+        // What changed while it was being made is told too.
+        self.tell_client(&client);
+        Ok((client, result.to_string()))
+    }
+
+    /// Stores a client before it is told of its session. While the store takes no writes the client is served all the
+    /// same, since it would have no tools for its whole life: its session is written when the store recovers. Should the
+    /// process end before that, the client is told so by 404 and initializes again, as the protocol asks of it.
+    async fn admit_stored(&self, client: &Arc<Client>) -> Result<(), SessionError> {
+        let admitted = match self.board.store().outage() {
+            Some(_) => Err(None),
+            None => {
+                let admitting = self.sessions().admit_client(snapshot_of(client), &client.session);
+                admitting.await.map_err(Some)
+            }
+        };
+        match admitted {
+            Err(Some(SessionError::Store(failure))) if !failure.is_outage => {
+                Err(SessionError::Store(failure))
+            }
+            Err(None | Some(SessionError::Store(_))) => {
+                tracing::warn!(
+                    "a client is served although the store takes no writes; its session does not survive a crash yet"
+                );
+                self.sessions().admit_unstored_client(snapshot_of(client), &client.session);
+                Ok(())
+            }
+            Err(Some(error)) => Err(error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Makes place for one more client: the one that has been idle for longest goes to the store.
+    fn make_room(&self, owner: &Arc<str>) -> bool {
+        let plan = self.plan();
+        let few = plan.max_sessions.min(plan.max_sessions_per_principal) as usize;
+        let clients: Vec<_> = {
+            let clients = self.clients();
+            if clients.len() < few {
+                return true;
+            }
+            clients.values().cloned().collect()
+        };
+        let own = clients.iter().filter(|client| client.owner == *owner).count();
+        let is_full = clients.len() >= plan.max_sessions as usize;
+        if !is_full && own < plan.max_sessions_per_principal as usize {
+            return true;
+        }
+        let candidates = clients.iter().filter(|client| is_full || client.owner == *owner);
+        let idle = candidates.filter_map(|client| Some((client.idle_since()?, client)));
+        let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
+        self.sessions().writes.note_client(snapshot_of(oldest));
+        self.clients().remove(&oldest.id);
+        true
+    }
+
+    /// The client of a session id, if it belongs to who asks; also one that another run has known.
+    pub(crate) async fn client(
+        &self,
+        id: &str,
+        owner: &str,
+        stay: Stay,
+    ) -> Result<Arc<Client>, NoClient> {
+        let present = self.clients().get(id).cloned();
+        match present {
+            Some(client) if *client.owner == *owner => Ok(client),
+            Some(_) => Err(NoClient::Unknown),
+            // Boxed: it is large, and most clients are present.
+            None => Box::pin(self.absent_client(id, owner, stay)).await,
+        }
+    }
+
+    async fn absent_client(
+        &self,
+        id: &str,
+        owner: &str,
+        stay: Stay,
+    ) -> Result<Arc<Client>, NoClient> {
+        let stored = self.sessions().writes.store.client(id).await;
+        let stored = stored.map_err(|error| NoClient::Store(error.into()))?;
+        let is_meant = |stored: &StoredClient| {
+            stored.kind == SessionKind::Client.as_str() && stored.owner == owner
+        };
+        let stored = stored.filter(is_meant).ok_or(NoClient::Unknown)?;
+        let client = self.restore(id, &stored).await?.ok_or(NoClient::Unknown)?;
+        // Two requests may restore at the same time; the first one counts.
+        let present = self.clients().get(id).cloned();
+        if stay == Stay::On && present.is_none() && !self.make_room(&client.owner) {
+            return Err(NoClient::Full);
+        }
+        let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
+        self.tell_client(&client);
+        if !client.subscriptions().is_empty() {
+            self.watch_soon();
+        }
+        Ok(client)
+    }
+
+    /// A client as it was stored; `None` where it cannot come back.
+    async fn restore(
+        &self,
+        id: &str,
+        stored: &StoredClient,
+    ) -> Result<Option<Arc<Client>>, NoClient> {
+        let session = match stored.session.as_deref() {
+            Some(session) => self.service.session(session, Some(&stored.owner)).await,
+            None => return Ok(None),
+        };
+        match session {
+            Ok(session) => Ok(self.revive(id, stored, session)),
+            Err(error @ SessionError::Store(_)) => Err(NoClient::Store(error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn revive(
+        &self,
+        id: &str,
+        stored: &StoredClient,
+        session: Arc<Session>,
+    ) -> Option<Arc<Client>> {
+        let idle = i64::try_from(self.plan().session_idle.as_millis()).unwrap_or(i64::MAX);
+        if stored.last_seen_at_ms < now_ms().saturating_sub(idle) {
+            return None;
+        }
+        let state: Value = serde_json::from_str(&stored.state).ok()?;
+        let version = state.get("version")?.as_str()?;
+        let version = LEGACY_VERSIONS.into_iter().find(|known| *known == version)?;
+        let scope = Arc::new(Scope::deserialize(state.get("scope")?).ok()?);
+        let owner: Arc<str> = stored.owner.as_str().into();
+        let id = Arc::<str>::from(id);
+        // A configuration may have changed meanwhile; what it no longer shows is no longer seen.
+        self.board.snapshot().check_scope(&scope).ok()?;
+        let seen = self.seen_lists(&scope, Some(&session));
+        let remembered = Remembered {
+            log_level: state.get("logLevel").and_then(Value::as_str).and_then(LogLevel::read),
+            subscriptions: texts(state.get("subscriptions")).into_iter().collect(),
+            owed: seen
+                .since_fingerprint(state.get("seen").and_then(Value::as_str).unwrap_or_default()),
+        };
+        let capabilities = state.get("capabilities")?.to_string().into();
+        let info = read_client_info(state.get("clientInfo").map(Value::to_string).as_deref());
+        let remembered = Some(remembered);
+        Some(Client::new(id, owner, version, info, capabilities, scope, session, seen, remembered))
+    }
+}
+
+/// What is kept of a client.
+pub(crate) fn snapshot_of(client: &Client) -> StoredClient {
+    let capabilities: Value = serde_json::from_str(&client.capabilities_text).unwrap_or_default();
+    let state = json!({
+        "version": client.version,
+        "clientInfo": {"name": client.info.name, "version": client.info.version},
+        "capabilities": capabilities,
+        "scope": *client.scope,
+        "logLevel": client.log_level().map(LogLevel::as_str),
+        "subscriptions": client.subscriptions(),
+        "seen": client.fingerprint(),
+    });
+    StoredClient {
+        id: client.id.to_string(),
+        kind: SessionKind::Client.as_str().into(),
+        owner: client.owner.to_string(),
+        session: Some(client.session.id.to_string()),
+        state: state.to_string(),
+        created_at_ms: client.session.created_at_ms,
+        last_seen_at_ms: now_ms(),
+    }
+}
+
+/// The context of a legacy request.
+pub(crate) fn context_of(
+    client: &Arc<Client>,
+    principal: &Principal,
+    can_stream: bool,
+) -> RequestContext {
+    let caller = Caller {
+        principal: principal.id.clone(),
+        role: principal.role,
+        owner: client.session.owner.clone(),
+        client: client.info.clone(),
+        session: Some(client.session.id.clone()),
+        face: Face::Mcp,
+    };
+    RequestContext {
+        caller: Arc::new(caller),
+        client: Some(client.clone()),
+        session: Some(client.session.clone()),
+        scope: client.scope.clone(),
+        capabilities: client.capabilities,
+        capabilities_text: Some(client.capabilities_text.clone()),
+        log_level: client.log_level(),
+        can_stream,
+    }
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,467 @@
+//! Questions of servers to clients, in either direction between the eras.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use serde_json::value::RawValue;
+use switchboard_model::JsonText;
+use switchboard_protocol::{
+    Members, Need, code, notification, params_text, push_string, quoted, request, with_members,
+    without_member,
+};
+use switchboard_runtime::RpcError;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Step, UpstreamExchange};
+use crate::client::{Client, Reply};
+use crate::outcome::{self, Outcome};
+use crate::pending_input::PATIENCE;
+use crate::request_context::ForwardedParams;
+
+/// How often a server may ask for more before it is taken to go in circles.
+const MAX_ROUNDS: u32 = 16;
+/// A legacy server that asks several things asks them one by one; a modern client is asked for all of them at once.
+const MORE_QUESTIONS: Duration = Duration::from_millis(25);
+
+/// The client's answer to something.
+pub(crate) enum Answered {
+    /// A question of a legacy server, which waits for it.
+    Question { id: String, reply: oneshot::Sender<Reply>, answer: Reply },
+    /// None: the server no longer wants to know. This is the id by which the client knows the question.
+    Withdrawn { id: String },
+    /// None, for longer than anybody thinks.
+    Late { id: String, reply: oneshot::Sender<Reply> },
+    /// A part of what a modern server wants; `None` when it takes longer than anybody thinks.
+    Input { id: String, key: String, method: String, answer: Option<Reply> },
+}
+
+/// A question of a legacy server for a modern client.
+pub(super) struct Waiting {
+    method: String,
+    params: Option<JsonText>,
+    whither: Whither,
+}
+
+/// What the answer to a question is for.
+pub(super) enum Whither {
+    /// The server waits for it.
+    Server(oneshot::Sender<Reply>),
+    /// The server has given up until a page was opened: it is asked anew.
+    Retry,
+}
+
+/// What a modern server wants from a legacy client.
+pub(super) struct Collecting {
+    missing: usize,
+    responses: BTreeMap<String, JsonText>,
+    state: Option<String>,
+}
+
+impl UpstreamExchange {
+    /// A legacy server asks.
+    pub(super) fn take_question(
+        &mut self,
+        method: String,
+        params: Option<JsonText>,
+        reply: oneshot::Sender<Reply>,
+    ) -> Option<Outcome> {
+        let Some(need) = Need::of(&method, params.as_ref().map(JsonText::as_str)) else {
+            refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
+            return None;
+        };
+        let params = params.map(without_progress_token);
+        let can_answer = self.context.capabilities.meet(need);
+        match self.context.client.clone() {
+            Some(client) if can_answer && self.context.can_stream => {
+                if let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) {
+                    let answered = answered_or_withdrawn(id, answer, reply);
+                    self.asked.get_or_insert_default().push(Box::pin(answered));
+                } else {
+                    let message = "the client cannot be asked any more just now";
+                    refuse(reply, code::METHOD_NOT_FOUND, message);
+                }
+                None
+            }
+            None if can_answer && self.operation.can_be_asked_again() => {
+                let key = self.new_key(&method);
+                let whither = Whither::Server(reply);
+                self.waiting.insert(key, Waiting { method, params, whither });
+                self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
+                None
+            }
+            // A server can do without roots, so the call goes on: it hears that there are none.
+            None if need != Need::Roots && !can_answer => Some(outcome::missing_capability(need)),
+            Some(_) | None => {
+                // Where it knows the method, but not the mode, the method is not what is missing.
+                let knows_method = need == Need::Url && self.context.capabilities.meet(Need::Form);
+                let code = if knows_method { code::INVALID_PARAMS } else { code::METHOD_NOT_FOUND };
+                refuse(reply, code, &self.why_not_asked(need));
+                None
+            }
+        }
+    }
+
+    /// Why the client cannot be asked.
+    fn why_not_asked(&self, need: Need) -> String {
+        let name = need.name();
+        if !self.context.capabilities.meet(need) {
+            format!("the client does not declare the capability `{name}`")
+        } else if self.context.client.is_some() {
+            format!(
+                "the client cannot be asked for `{name}` here: it takes no stream, or sent a batch"
+            )
+        } else {
+            format!("nobody is asked for `{name}` by such a request")
+        }
+    }
+
+    /// By which name a modern client answers a question.
+    fn new_key(&mut self, method: &str) -> String {
+        self.questions += 1;
+        let word = method.split('/').next().unwrap_or("input");
+        format!("{word}_{}", self.questions)
+    }
+
+    fn ask_client(
+        &mut self,
+        client: &Client,
+        method: &str,
+        params: Option<&JsonText>,
+    ) -> Option<(String, oneshot::Receiver<Reply>)> {
+        let (id, answer) = client.ask()?;
+        self.open.push(id.clone());
+        self.say(request(&id, method, params.map(JsonText::as_str)));
+        Some((id, answer))
+    }
+
+    /// Tells a modern client what a waiting legacy server wants.
+    pub(crate) fn park(&self) -> Step {
+        let state = self.gateway.new_state();
+        let mut requests = String::new();
+        for (key, waiting) in &self.waiting {
+            if !requests.is_empty() {
+                requests.push(',');
+            }
+            push_string(&mut requests, key);
+            let method = quoted(&waiting.method);
+            let mut members = vec![("method", method.as_str())];
+            members.extend(waiting.params.as_ref().map(|params| ("params", params.as_str())));
+            requests.push_str(":{");
+            requests.push_str(&params_text(&members));
+            requests.push('}');
+        }
+        let text = format!(
+            "{{\"resultType\":\"input_required\",\"inputRequests\":{{{requests}}},\"requestState\":{}}}",
+            quoted(&state)
+        );
+        Step::Park { state, outcome: Outcome::text(text) }
+    }
+
+    /// Goes on with what the client came back with; asks again for what is still missing.
+    pub(crate) fn resume(
+        &mut self,
+        wishes: ForwardedParams,
+        responses: &Members<'_>,
+    ) -> Option<Step> {
+        self.wishes = wishes;
+        let extra = std::mem::take(&mut self.wishes.extra);
+        let given: Vec<String> =
+            self.waiting.keys().filter(|key| is_usable(responses.get(key))).cloned().collect();
+        let mut is_refused = false;
+        for key in given {
+            let answer = responses.get(&key).and_then(|text| JsonText::from_text(text).ok());
+            match (self.waiting.remove(&key).map(|waiting| waiting.whither), answer) {
+                (Some(Whither::Server(reply)), Some(answer)) => {
+                    // The server may have stopped waiting; then its answer says so.
+                    let _gone = reply.send(Ok(answer));
+                }
+                (Some(Whither::Retry), answer) => {
+                    is_refused |= answer.as_ref().is_none_or(|answer| !is_accepted(answer));
+                }
+                // What cannot be read is no answer: the server hears that there is none.
+                (Some(Whither::Server(_)), None) | (None, _) => {}
+            }
+        }
+        if is_refused {
+            let message = "the page that the server wants to be opened first was not opened";
+            self.waiting.clear();
+            self.last = Some(self.failed(message));
+        } else if !self.waiting.is_empty() {
+            return Some(self.park());
+        } else if self.work.is_none() {
+            self.begin(extra);
+        }
+        None
+    }
+
+    /// A modern server wants input: a modern client is told, a legacy one is asked.
+    pub(super) fn want_input(&mut self, result: &str) -> Option<Outcome> {
+        // What cannot be read cannot be checked, and is not passed on.
+        let read = Members::read(result).ok().and_then(|members| {
+            let requests = Members::read(members.get("inputRequests").unwrap_or("{}")).ok()?;
+            let needs: Result<Vec<_>, _> =
+                requests.iter().map(|(_, wanted)| need_of(wanted)).collect();
+            Some((members, requests, needs.ok()?))
+        });
+        let Some((members, requests, needs)) = read else {
+            return Some(self.failed("the server asks for more in a way that cannot be read"));
+        };
+        let Some(client) = self.context.client.clone() else {
+            let mut needs = needs.into_iter().flatten();
+            let missing = needs.find(|need| !self.context.capabilities.meet(*need));
+            return Some(match missing {
+                Some(need) => outcome::missing_capability(need),
+                None => Outcome::text(self.sealed(result)),
+            });
+        };
+        self.rounds += 1;
+        if self.rounds > MAX_ROUNDS {
+            return Some(self.failed("the server keeps asking for more input"));
+        }
+        let state = members.get("requestState").map(str::to_owned);
+        let mut questions = Vec::new();
+        for (key, wanted) in requests.iter() {
+            let wanted = Members::read(wanted).unwrap_or_default();
+            let method = wanted.string("method").unwrap_or_default().into_owned();
+            let Some(need) = Need::of(&method, wanted.get("params")) else {
+                let message = format!("the server asks for {method}, which nobody answers");
+                return Some(self.failed(message));
+            };
+            if !self.context.capabilities.meet(need) || !self.context.can_stream {
+                let message = format!("the server asks for more: {}", self.why_not_asked(need));
+                return Some(self.failed(message));
+            }
+            let params = wanted.get("params").and_then(|text| JsonText::from_text(text).ok());
+            questions.push((key.to_owned(), method, params));
+        }
+        let missing = questions.len();
+        for (key, method, params) in questions {
+            let Some((id, answer)) = self.ask_client(&client, &method, params.as_ref()) else {
+                return Some(self.failed("the client cannot be asked any more just now"));
+            };
+            self.asked.get_or_insert_default().push(Box::pin(async move {
+                let answer = tokio::time::timeout(PATIENCE, answer).await.ok();
+                let answer = answer.map(|answer| answer.unwrap_or_else(|_| Err(gave_up())));
+                Answered::Input { id, key, method, answer }
+            }));
+        }
+        self.collecting = Some(Collecting { missing, responses: BTreeMap::new(), state });
+        self.go_on();
+        None
+    }
+
+    /// A legacy server works only after pages were opened. The modern era knows no such error: its client is asked to
+    /// open them, and the server is asked anew when it comes back.
+    pub(super) fn want_pages(&mut self, error: &RpcError) -> Option<Outcome> {
+        if !self.context.capabilities.meet(Need::Url) {
+            return Some(outcome::missing_capability(Need::Url));
+        }
+        let pages = pages_of(error);
+        self.rounds += 1;
+        if pages.is_empty() || self.rounds > MAX_ROUNDS || !self.operation.can_be_asked_again() {
+            let message = format!("the server wants pages to be opened first: {}", error.message);
+            return Some(self.failed(message));
+        }
+        // What it asked before it gave up needs no answer any more.
+        self.waiting.clear();
+        for params in pages {
+            let method = "elicitation/create".to_owned();
+            let (key, params) = (self.new_key(&method), Some(params));
+            self.waiting.insert(key, Waiting { method, params, whither: Whither::Retry });
+        }
+        self.park_at = Some(Instant::now());
+        None
+    }
+
+    pub(super) fn take_answer(&mut self, answered: Answered) -> Option<Outcome> {
+        match answered {
+            Answered::Question { id, reply, answer } => {
+                self.open.retain(|open| *open != id);
+                let _gone = reply.send(answer);
+            }
+            Answered::Late { id, reply } => {
+                self.open.retain(|open| *open != id);
+                let _gone = reply.send(Err(late()));
+                self.say(withdrawal(&id));
+            }
+            Answered::Withdrawn { id } => {
+                self.open.retain(|open| *open != id);
+                self.say(withdrawal(&id));
+            }
+            Answered::Input { id, key, method, answer } => {
+                self.open.retain(|open| *open != id);
+                if answer.is_none() {
+                    self.say(withdrawal(&id));
+                }
+                let response = match answer.unwrap_or_else(|| Err(late())) {
+                    Ok(response) => response,
+                    Err(_) if method == "elicitation/create" => {
+                        JsonText::from(&serde_json::json!({"action": "cancel"}))
+                    }
+                    Err(error) => {
+                        let message = format!("the client refused {method}: {}", error.message);
+                        return Some(self.failed(message));
+                    }
+                };
+                if let Some(collecting) = &mut self.collecting {
+                    collecting.missing -= 1;
+                    collecting.responses.insert(key, response);
+                }
+                self.go_on();
+            }
+        }
+        None
+    }
+
+    /// Asks the server again once everything that it wanted is there.
+    fn go_on(&mut self) {
+        if self.collecting.as_ref().is_some_and(|collecting| collecting.missing > 0) {
+            return;
+        }
+        let Some(collecting) = self.collecting.take() else { return };
+        let responses: Vec<(&str, &str)> = collecting
+            .responses
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect();
+        let responses = format!("{{{}}}", params_text(&responses));
+        let mut members = vec![("inputResponses", responses.as_str())];
+        members.extend(collecting.state.as_ref().map(|state| ("requestState", state.as_str())));
+        self.begin(params_text(&members));
+    }
+}
+
+/// Waits for the client's answer to a question of a legacy server, for as long as the server wants it.
+pub(crate) async fn answered_or_withdrawn(
+    id: String,
+    answer: oneshot::Receiver<Reply>,
+    mut reply: oneshot::Sender<Reply>,
+) -> Answered {
+    tokio::select! {
+        biased;
+        answer = answer => {
+            Answered::Question { id, reply, answer: answer.unwrap_or_else(|_| Err(gave_up())) }
+        }
+        () = reply.closed() => Answered::Withdrawn { id },
+        () = tokio::time::sleep(PATIENCE) => Answered::Late { id, reply },
+    }
+}
+
+/// That a client need not answer any more.
+pub(crate) fn withdrawal(id: &str) -> String {
+    let params = format!(r#"{{"requestId":{id},"reason":"the server withdrew it"}}"#);
+    notification("notifications/cancelled", Some(&params))
+}
+
+/// The next answer of the client; `None` when none is awaited.
+pub(super) async fn next_answer(
+    asked: &mut Option<FuturesUnordered<BoxFuture<'static, Answered>>>,
+) -> Option<Answered> {
+    match asked {
+        Some(asked) => asked.next().await,
+        None => None,
+    }
+}
+
+/// What a client must declare to be asked this, if it is anything that we know.
+fn need_of(wanted: &str) -> Result<Option<Need>, serde_json::Error> {
+    let wanted = Members::read(wanted)?;
+    let params = wanted.get("params");
+    // Whoever reads a parameter that stands twice may read the other one.
+    Members::read(params.unwrap_or("{}"))?;
+    Ok(Need::of(&wanted.string("method").unwrap_or_default(), params))
+}
+
+/// The token is between the server and us: the client's own progress would lead nowhere.
+fn without_progress_token(params: JsonText) -> JsonText {
+    let token = "progressToken";
+    let read = Members::read(params.as_str()).unwrap_or_default();
+    let Some(meta) = read.get("_meta") else { return params };
+    if Members::read(meta).is_ok_and(|meta| meta.get(token).is_none()) {
+        return params;
+    }
+    let meta = without_member(meta, token);
+    let rest = without_member(params.as_str(), "_meta");
+    let text = if meta == "{}" { rest } else { with_members(&rest, &[("_meta", &meta)]) };
+    JsonText::from_text(&text).unwrap_or(params)
+}
+
+/// A response of the wrong kind is as good as none: it is asked for again.
+fn is_usable(response: Option<&str>) -> bool {
+    response.is_some_and(|text| text.starts_with('{'))
+}
+
+fn is_accepted(answer: &JsonText) -> bool {
+    let answer = Members::read(answer.as_str()).unwrap_or_default();
+    answer.string("action").as_deref() == Some("accept")
+}
+
+/// The pages that a legacy server names in its error, as parameters of questions.
+fn pages_of(error: &RpcError) -> Vec<JsonText> {
+    let data = error.data.as_ref().map_or("{}", JsonText::as_str);
+    let data = Members::read(data).unwrap_or_default();
+    let pages = data.get("elicitations").unwrap_or("[]");
+    let pages: Vec<&RawValue> = serde_json::from_str(pages).unwrap_or_default();
+    let is_page =
+        |page: &&RawValue| Need::of("elicitation/create", Some(page.get())) == Some(Need::Url);
+    // One that is no page may be what matters: then none is asked for.
+    if pages.iter().all(is_page) {
+        pages.into_iter().map(JsonText::from).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+fn refuse(reply: oneshot::Sender<Reply>, code: i64, message: &str) {
+    let error = RpcError { code, message: message.into(), data: None };
+    let _gone = reply.send(Err(error));
+}
+
+fn gave_up() -> RpcError {
+    RpcError { code: code::INTERNAL_ERROR, message: "the client is gone".into(), data: None }
+}
+
+pub(crate) fn late() -> RpcError {
+    let message = "the client did not answer in time".into();
+    RpcError { code: code::INTERNAL_ERROR, message, data: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_says_two_things_is_none() {
+        let url = r#"{"mode":"url"}"#;
+        for (wanted, need) in [
+            (format!(r#"{{"method":"elicitation/create","params":{url}}}"#), Some(Some(Need::Url))),
+            (r#"{"method":"roots/list"}"#.to_owned(), Some(Some(Need::Roots))),
+            (r#"{"method":"later/ask","params":{}}"#.to_owned(), Some(None)),
+            (r#"{"method":"roots/list","method":"elicitation/create"}"#.to_owned(), None),
+            (
+                r#"{"method":"elicitation/create","params":{"mode":"form","mode":"url"}}"#.into(),
+                None,
+            ),
+            ("[]".to_owned(), None),
+        ] {
+            assert_eq!(need_of(&wanted).ok(), need, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_token_of_a_server_stays_with_us() {
+        for (asked, passed) in [
+            (r#"{"a":1.0}"#, r#"{"a":1.0}"#),
+            (r#"{"_meta":{"x":1}, "a":1}"#, r#"{"_meta":{"x":1}, "a":1}"#),
+            (r#"{"a":1,"_meta":{"progressToken":4}}"#, r#"{"a":1}"#),
+            (r#"{"a":1,"_meta":{"x":1,"progressToken":4}}"#, r#"{"_meta":{"x":1},"a":1}"#),
+        ] {
+            let params = without_progress_token(JsonText::from_text(asked).unwrap());
+            assert_eq!(params.as_str(), passed);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a call owes to the records, paid even when its future is dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_model::{
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Caller, CanonicalName,
+};
+use switchboard_telemetry::{CallFinished, ToolMeter, end_call_span};
+use tokio::time::Instant;
+use tracing::Span;
+
+use crate::board::Board;
+use crate::call::{CallFailed, RawAnswer, RawReport, ResultHandle};
+use crate::call_log::{error_text, log_call};
+
+/// Characters of a failure that a record keeps.
+const MAX_RECORDED_MESSAGE: usize = 2000;
+
+/// Characters of the name that was asked for.
+const MAX_RECORDED_NAME: usize = 256;
+
+/// What is kept of a failure.
+fn recorded_message(error: &CallError, without_values: Option<&str>) -> String {
+    let message = match (error.kind, without_values) {
+        (_, Some(message)) => message,
+        // The message of the caller may quote arguments, which are not kept.
+        (CallErrorKind::InvalidArguments, None) => {
+            "the arguments do not fit the schema of the tool"
+        }
+        (_, None) => &error.message,
+    };
+    message.chars().take(MAX_RECORDED_MESSAGE).collect()
+}
+
+/// A name as a record keeps it: on one line, with escapes for what cannot be printed, and cut after so many characters.
+/// Callers may send anything as a name.
+fn recorded_name(requested: &str) -> String {
+    let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    if requested.len() <= MAX_RECORDED_NAME && requested.bytes().all(is_plain) {
+        return requested.to_owned();
+    }
+    let mut name = String::new();
+    for c in requested.chars().take(MAX_RECORDED_NAME) {
+        match c {
+            '\'' | '"' | '\\' => name.push(c),
+            c => name.extend(c.escape_debug()),
+        }
+    }
+    // Escapes are longer than what they stand for.
+    name.chars().take(MAX_RECORDED_NAME).collect()
+}
+
+/// What a call owes to the records, paid even when its future is dropped.
+pub(crate) struct CallAccounting<'a> {
+    board: &'a Board,
+    pub(crate) id: CallId,
+    started_at_ms: i64,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) requested: String,
+    revision: u64,
+    argument_digest: String,
+    pub(crate) tool: Option<CanonicalName>,
+    pub(crate) meter: Option<Arc<ToolMeter>>,
+    pub(crate) span: Span,
+    pub(crate) wait_started: Option<Instant>,
+    pub(crate) run_started: Option<Instant>,
+    pub(crate) run_ended: Option<Instant>,
+    pub(crate) result_bytes: u64,
+    pub(crate) whole_result: Option<ResultHandle>,
+    /// What is wrong with the arguments, without their values.
+    pub(crate) refused_arguments: Option<String>,
+    is_closed: bool,
+}
+
+impl<'a> CallAccounting<'a> {
+    pub(crate) fn open(
+        board: &'a Board,
+        requested: &str,
+        arguments: &str,
+        caller: Arc<Caller>,
+        revision: u64,
+    ) -> Self {
+        let digest = blake3::hash(arguments.as_bytes());
+        let mut id = uuid::Uuid::encode_buffer();
+        let id = uuid::Uuid::now_v7().hyphenated().encode_lower(&mut id).to_owned();
+        Self {
+            board,
+            id: CallId(id),
+            started_at_ms: jiff::Timestamp::now().as_millisecond(),
+            caller,
+            requested: recorded_name(requested),
+            revision,
+            argument_digest: digest.to_hex().as_str().to_owned(),
+            tool: None,
+            meter: None,
+            span: Span::none(),
+            wait_started: None,
+            run_started: None,
+            run_ended: None,
+            result_bytes: 0,
+            whole_result: None,
+            refused_arguments: None,
+            is_closed: false,
+        }
+    }
+
+    pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
+        let (outcome, message) = match &result {
+            Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, error_text(answer)),
+            Ok(_) => (CallOutcome::Ok, None),
+            Err(CallFailed { error, .. }) => {
+                let message = recorded_message(error, self.refused_arguments.as_deref());
+                (CallOutcome::Failed(error.kind), Some(message))
+            }
+        };
+        let record = self.record(outcome, message);
+        self.is_closed = true;
+        let (wait, run) = (record.wait, record.run);
+        self.board.recorder.record(record).await;
+        RawReport {
+            id: CallId(std::mem::take(&mut self.id.0)),
+            tool: self.tool.take(),
+            revision: self.revision,
+            result,
+            wait,
+            run,
+            whole_result: self.whole_result.take(),
+        }
+    }
+
+    /// Makes the record and counts the call. What only the record needs is moved there.
+    fn record(&mut self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
+        let now = Instant::now();
+        let between = |start: Option<Instant>, end: Option<Instant>| {
+            start.map_or(Duration::ZERO, |start| end.unwrap_or(now) - start)
+        };
+        let wait = between(self.wait_started, self.run_started);
+        let run = between(self.run_started, self.run_ended);
+        end_call_span(&self.span, outcome.as_str(), outcome == CallOutcome::Ok);
+        if let Some(meter) = &self.meter {
+            let wait = self.wait_started.map(|_| wait);
+            let run = self.run_started.map(|_| run);
+            meter.count(&CallFinished { outcome: outcome.as_str(), wait, run });
+        }
+        let record = CallRecord {
+            id: self.id.clone(),
+            started_at_ms: self.started_at_ms,
+            face: self.caller.face,
+            principal: Some(self.caller.principal.clone()),
+            client: self.caller.client.name.clone(),
+            session: self.caller.session.clone(),
+            tool: self.tool.clone(),
+            requested: std::mem::take(&mut self.requested),
+            revision: self.revision,
+            argument_digest: std::mem::take(&mut self.argument_digest),
+            outcome,
+            message,
+            wait,
+            run,
+            result_bytes: self.result_bytes,
+            result_handle: self.whole_result.as_ref().map(|handle| handle.0.clone()),
+        };
+        log_call(&record);
+        record
+    }
+}
+
+impl Drop for CallAccounting<'_> {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let cancelled = CallOutcome::Failed(CallErrorKind::Cancelled);
+            let record = self.record(cancelled, Some("the caller no longer waited".into()));
+            self.board.recorder.record_now(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_record_is_printable_and_bounded() {
+        #[track_caller]
+        fn check(requested: &str, expected: &str) {
+            assert_eq!(recorded_name(requested), expected);
+        }
+        check("demo.echo", "demo.echo");
+        check("it's \"so\" \\ ü", "it's \"so\" \\ ü");
+        check("a\nb\u{1b}[31mc\0", "a\\nb\\u{1b}[31mc\\0");
+        check("a\u{202e}b", "a\\u{202e}b");
+        check(&"x".repeat(1000), &"x".repeat(MAX_RECORDED_NAME));
+        assert_eq!(recorded_name(&"\u{1b}".repeat(1000)).chars().count(), MAX_RECORDED_NAME);
+    }
+}

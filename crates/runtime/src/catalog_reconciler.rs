@@ -1,0 +1,381 @@
+//! Turns what the servers offer into snapshots. One task, so that revisions follow each other.
+//!
+//! Nothing here waits for the store: a configuration is in force when its snapshot is published, however slow the
+//! disk is.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use switchboard_model::{AttachedServer, Exposure, JsonText, Plan, ServerName, ToolDescriptor};
+use switchboard_registry::{
+    Admission, AttachedOffer, Catalog, CatalogTool, Level, Notice, Offer, Violation, admit,
+    admit_attached,
+};
+use switchboard_schema::declare_arguments;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::attach::AttachError;
+use crate::attachments::Attachments;
+use crate::catalog_writer::CatalogWriter;
+use crate::exposure_rule::ExposureRule;
+use crate::max_instances::ConcurrencyTable;
+use crate::snapshot::{PublishedSnapshot, Snapshot};
+use crate::supervisor::{Listing, Server};
+
+/// The servers of a plan, by name.
+pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
+
+/// What each server had when it was last seen, in this run or the last.
+pub(crate) type Before = HashMap<ServerName, Seen>;
+
+/// What one server had.
+pub(crate) struct Seen {
+    names: HashSet<String>,
+    tools: Arc<Vec<ToolDescriptor>>,
+}
+
+impl Seen {
+    pub(crate) fn new(tools: Arc<Vec<ToolDescriptor>>) -> Self {
+        Self { names: tools.iter().map(|tool| tool.name.clone()).collect(), tools }
+    }
+}
+
+/// What the reconciler is asked to do.
+pub(crate) enum ReconcilerOrder {
+    Commit(Commit),
+    Attach(Attach),
+    Detach(Detach),
+    /// Takes over what servers have reported so far, and answers then.
+    Reconcile(oneshot::Sender<()>),
+}
+
+/// A server that a session brings.
+pub(crate) struct Attach {
+    pub(crate) owner: Arc<str>,
+    pub(crate) spec: AttachedServer,
+    pub(crate) reply: oneshot::Sender<Result<ServerName, AttachError>>,
+}
+
+/// What a session no longer wants.
+pub(crate) struct Detach {
+    pub(crate) owner: Arc<str>,
+    /// What it calls the server; without it, all of its servers.
+    pub(crate) name: Option<ServerName>,
+    /// Answers with how many there were.
+    pub(crate) reply: oneshot::Sender<usize>,
+}
+
+/// A new plan with its servers already started.
+pub(crate) struct Commit {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) servers: Servers,
+    /// Answers with what keeps the plan from being taken; then nothing has changed.
+    pub(crate) reply: oneshot::Sender<Result<(), Vec<Violation>>>,
+}
+
+/// The task's own state.
+pub(crate) struct CatalogReconciler {
+    /// `None` for a board that leaves no trace.
+    pub(crate) writer: Option<Arc<CatalogWriter>>,
+    pub(crate) local: Vec<ToolDescriptor>,
+    pub(crate) slots: Arc<ConcurrencyTable>,
+    pub(crate) published: PublishedSnapshot,
+    /// The version of the published snapshot, for those who wait for the next.
+    pub(crate) versions: watch::Sender<u64>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) exposure_rule: ExposureRule,
+    /// The exposure of the plan.
+    pub(crate) exposure: Exposure,
+    /// Those of the plan.
+    pub(crate) servers: Servers,
+    pub(crate) attachments: Attachments,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) before: Before,
+    /// What people have already been told about the present catalog.
+    pub(crate) told: HashSet<Notice>,
+}
+
+impl CatalogReconciler {
+    /// Works until it is stopped.
+    pub(crate) async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<ReconcilerOrder>,
+        dirty: Arc<Notify>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Some(order) = orders.recv() => match order {
+                    ReconcilerOrder::Commit(commit) => self.commit(commit),
+                    ReconcilerOrder::Attach(attach) => self.attach(attach),
+                    ReconcilerOrder::Detach(detach) => self.detach(detach),
+                    ReconcilerOrder::Reconcile(reply) => {
+                        self.reconcile();
+                        // Whoever asked may have stopped waiting.
+                        let _gone = reply.send(());
+                    }
+                },
+                () = dirty.notified() => self.reconcile(),
+            }
+        }
+    }
+
+    /// What would be admitted, with nothing changed yet.
+    pub(crate) fn evaluate(&self, plan: &Plan, servers: &Servers) -> Evaluation {
+        let listings: Vec<(ServerName, Listing)> = plan
+            .servers
+            .iter()
+            .filter_map(|server| {
+                let name = &server.spec.name;
+                Some((name.clone(), servers.get(name)?.listing()))
+            })
+            .collect();
+        let offers: Vec<_> = plan
+            .servers
+            .iter()
+            .zip(&listings)
+            .map(|(plan, (name, listing))| Offer {
+                plan,
+                tools: listing.tools.as_deref().map(Vec::as_slice),
+                available: listing.is_ready,
+                before: self.before.get(name).map(|seen| &seen.names),
+                quarantined: &listing.quarantined,
+            })
+            .collect();
+        let mut admission = admit(plan, &self.local, &offers);
+        for attached in self.attachments.all() {
+            let listing = attached.server.listing();
+            let offer = AttachedOffer {
+                server: &attached.server.spec().name,
+                owner: &attached.owner,
+                alias: &attached.spec.name,
+                tools: listing.tools.as_deref().map(Vec::as_slice).unwrap_or_default(),
+                quarantined: &listing.quarantined,
+            };
+            admit_attached(&offer, &mut admission);
+        }
+        let tools = admission.tools.into_iter().map(with_declared_arguments);
+        admission.tools = tools.collect();
+        Evaluation { admission, listings }
+    }
+
+    fn commit(&mut self, commit: Commit) {
+        let evaluation = self.evaluate(&commit.plan, &commit.servers);
+        let violations = evaluation.violations();
+        let answer = if violations.is_empty() {
+            let before = std::mem::replace(&mut self.servers, commit.servers);
+            let moved = self.attachments.follow(&commit.plan.security.egress);
+            self.expose(&commit.plan);
+            self.plan = commit.plan;
+            self.publish(evaluation);
+            // Only now nobody is sent to them any more.
+            for server in missing_from(&self.servers, before).chain(moved) {
+                server.retire(&self.tasks);
+            }
+            Ok(())
+        } else {
+            for server in missing_from(&self.servers, commit.servers) {
+                server.stop();
+            }
+            Err(violations)
+        };
+        // Whoever asked may have stopped waiting; the decision stands.
+        let _gone = commit.reply.send(answer);
+    }
+
+    fn attach(&mut self, Attach { owner, spec, reply }: Attach) {
+        let most = self.plan.gateway.max_session_servers;
+        let answer = match self.attachments.attach(owner, spec, most) {
+            Ok((name, Some(replaced))) => {
+                self.reconcile();
+                replaced.retire(&self.tasks);
+                Ok(name)
+            }
+            // Nobody has seen its tools yet, so there is nothing to evaluate.
+            Ok((name, None)) => {
+                self.show(self.published.load().catalog().clone());
+                Ok(name)
+            }
+            Err(error) => Err(error),
+        };
+        // A session that no longer waits has it all the same.
+        let _gone = reply.send(answer);
+    }
+
+    fn detach(&mut self, Detach { owner, name, reply }: Detach) {
+        let gone = self.attachments.detach(&owner, name.as_ref());
+        if !gone.is_empty() {
+            self.reconcile();
+        }
+        let count = gone.len();
+        for server in gone {
+            server.retire(&self.tasks);
+        }
+        let _gone = reply.send(count);
+    }
+
+    fn reconcile(&mut self) {
+        let mut evaluation = self.evaluate(&self.plan, &self.servers);
+        let refused = evaluation.violations().into_iter();
+        let refused = refused.map(|violation| Notice::Refused { message: violation.to_string() });
+        evaluation.admission.notices.extend(refused);
+        self.publish(evaluation);
+    }
+
+    /// Publishes what was evaluated under the present plan, and tells people the news.
+    pub(crate) fn publish(&mut self, evaluation: Evaluation) {
+        self.publish_as(None, evaluation);
+    }
+
+    /// Publishes the first catalog of a run, with the revision that the last run gave to the same tools.
+    pub(crate) async fn publish_first(&mut self, evaluation: Evaluation) {
+        let revision = self.recall_revision(&evaluation.admission).await;
+        self.publish_as(revision, evaluation);
+    }
+
+    fn publish_as(&mut self, recalled: Option<u64>, evaluation: Evaluation) {
+        let Evaluation { admission, listings } = evaluation;
+        self.tell(&admission);
+        self.publish_tools(recalled, admission);
+        self.remember(&listings);
+    }
+
+    /// Publishes the tools of the servers that have connected while the start still waits for others. What people are
+    /// told, what is remembered and what makes the start fail is decided at its end.
+    pub(crate) async fn publish_early(&mut self) {
+        let Evaluation { admission, .. } = self.evaluate(&self.plan, &self.servers);
+        let revision = self.recall_revision(&admission).await;
+        self.publish_tools(revision, admission);
+    }
+
+    async fn recall_revision(&self, admission: &Admission) -> Option<u64> {
+        let writer = self.writer.as_ref()?;
+        writer.recall_revision(&fingerprint(&admission.tools)).await
+    }
+
+    fn publish_tools(&mut self, recalled: Option<u64>, admission: Admission) {
+        let tools = admission.tools;
+        self.slots.resize(
+            self.plan.max_concurrent,
+            tools.iter().map(|tool| (&tool.name, tool.limits.max_instances)),
+        );
+        let older = self.published.load().catalog().clone();
+        let is_same =
+            older.revision() > 0 && older.of_all_owners().iter().map(Arc::as_ref).eq(tools.iter());
+        let catalog = if is_same {
+            older
+        } else {
+            let next = older.revision() + 1;
+            let revision = match (recalled, &self.writer) {
+                // Revisions only grow, also from an early catalog of a start to the whole one.
+                (Some(revision), _) if revision >= next => revision,
+                (_, Some(writer)) => writer.note_revision(fingerprint(&tools), next),
+                (_, None) => next,
+            };
+            let tools = tools.into_iter().map(Arc::new).collect();
+            Arc::new(Catalog::new(revision, tools).after(&older))
+        };
+        switchboard_telemetry::catalog_published(catalog.tools().len(), catalog.revision());
+        self.show(catalog);
+    }
+
+    /// Decides the exposure of a plan that is about to be in force. Where the rule refuses it, the exposure stays.
+    fn expose(&mut self, plan: &Plan) {
+        match self.exposure_rule.decide(plan) {
+            Ok(exposure) => {
+                if exposure != self.exposure {
+                    tracing::info!("exposure: {}", exposure.reason);
+                }
+                self.exposure = exposure;
+            }
+            Err(error) => tracing::error!("{error}; the exposure stays as it was"),
+        }
+    }
+
+    /// The one place where a snapshot is published.
+    pub(crate) fn show(&self, catalog: Arc<Catalog>) {
+        let older = self.published.load_full();
+        let attached = self.attachments.all().cloned().collect();
+        let (plan, exposure, servers) =
+            (self.plan.clone(), self.exposure.clone(), self.servers.clone());
+        let next = Snapshot::after(&older, plan, exposure, catalog, servers, attached);
+        if next.is_same(&older) {
+            return;
+        }
+        let version = next.version();
+        self.published.store(next);
+        if version != older.version() {
+            self.versions.send_replace(version);
+        }
+    }
+
+    fn tell(&mut self, admission: &Admission) {
+        for notice in admission.notices.iter().filter(|notice| !self.told.contains(notice)) {
+            match notice.level() {
+                Level::Debug => tracing::debug!("{notice}"),
+                Level::Info => tracing::info!("{notice}"),
+                Level::Warning => tracing::warn!("{notice}"),
+                Level::Error => tracing::error!("{notice}"),
+            }
+        }
+        self.told = admission.notices.iter().cloned().collect();
+    }
+
+    fn remember(&mut self, listings: &[(ServerName, Listing)]) {
+        for (server, listing) in listings {
+            let Some(tools) = listing.tools.as_ref().filter(|_| listing.is_fresh) else { continue };
+            let seen = Seen::new(tools.clone());
+            let before = self.before.insert(server.clone(), seen);
+            let is_new = before.is_none_or(|before| before.tools != *tools);
+            if let Some(writer) = self.writer.as_ref().filter(|_| is_new) {
+                writer.note_tools(server.clone(), tools.clone());
+            }
+        }
+    }
+}
+
+/// What was admitted, and the lists that it was decided on.
+pub(crate) struct Evaluation {
+    pub(crate) admission: Admission,
+    pub(crate) listings: Vec<(ServerName, Listing)>,
+}
+
+impl Evaluation {
+    /// What keeps the plan from being taken. A list that is only remembered from the last run proves nothing.
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        let was_read = |server: &ServerName| {
+            self.listings.iter().any(|(name, listing)| name == server && listing.is_fresh)
+        };
+        let violations = self.admission.violations.iter();
+        violations.filter(|violation| violation.server().is_none_or(was_read)).cloned().collect()
+    }
+}
+
+/// The servers of `these` that are not among `those`.
+fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Server>> {
+    let is_there = |server: &Arc<Server>| those.values().any(|other| Arc::ptr_eq(other, server));
+    these.into_values().filter(move |server| !is_there(server))
+}
+
+/// Lays declared arguments over the server's schema, so that everybody sees the same one.
+fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
+    if let Some(arguments) = &tool.arguments {
+        // The form that lists show is as good a ground: it means the same, and so does what is declared on it.
+        let schema = declare_arguments(&tool.descriptor.shown_schema().parse(), arguments);
+        tool.descriptor.input_schema = JsonText::from(&schema);
+        tool.descriptor.listed_schema = None;
+    }
+    tool
+}
+
+/// Two catalogs of one fingerprint have the same tools under the same limits.
+fn fingerprint(tools: &[CatalogTool]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for tool in tools {
+        hasher.update(format!("{tool:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}

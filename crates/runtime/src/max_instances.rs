@@ -1,0 +1,239 @@
+//! ConcurrencyLimits: how many calls run at the same time, fairly, and resizable while they do.
+//!
+//! [`tokio::sync::Semaphore`] hands out permits first come, first served, and gives one back when its holder is
+//! dropped, however that happens. What it lacks is shrinking below what is in use: the debt is remembered here
+//! and paid by permits as they come back, so a smaller limit holds from the next call on and no call is lost.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchboard_model::CanonicalName;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A number of slots that may change.
+#[derive(Debug)]
+pub(crate) struct ConcurrencyLimits {
+    semaphore: Arc<Semaphore>,
+    limit: AtomicUsize,
+    /// Permits that must vanish instead of coming back.
+    debt: AtomicUsize,
+}
+
+/// A slot that is taken. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    permit: Option<OwnedSemaphorePermit>,
+    slots: Arc<ConcurrencyLimits>,
+}
+
+impl ConcurrencyLimits {
+    pub(crate) fn new(limit: u32) -> Arc<Self> {
+        let limit = limit as usize;
+        Arc::new(Self {
+            semaphore: Arc::new(Semaphore::new(limit)),
+            limit: AtomicUsize::new(limit),
+            debt: AtomicUsize::new(0),
+        })
+    }
+
+    /// Waits for a slot. Dropping the future leaves the queue.
+    pub(crate) async fn take(self: &Arc<Self>) -> Option<Slot> {
+        let permit = self.semaphore.clone().acquire_owned().await.ok()?;
+        Some(Slot { permit: Some(permit), slots: self.clone() })
+    }
+
+    /// A slot, if one is free and nobody waits for it.
+    pub(crate) fn take_now(self: &Arc<Self>) -> Option<Slot> {
+        let permit = self.semaphore.clone().try_acquire_owned().ok()?;
+        Some(Slot { permit: Some(permit), slots: self.clone() })
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Acquire)
+    }
+
+    /// Changes the limit. Only the reconciler calls this, so two resizes never race.
+    pub(crate) fn resize(&self, limit: u32) {
+        let limit = limit as usize;
+        let before = self.limit.swap(limit, Ordering::AcqRel);
+        if limit >= before {
+            let mut grown = limit - before;
+            // Growing first forgives debt that has not been paid yet.
+            while grown > 0 && self.pay_one() {
+                grown -= 1;
+            }
+            self.semaphore.add_permits(grown);
+        } else {
+            self.debt.fetch_add(before - limit, Ordering::AcqRel);
+            // From here on what comes back pays by itself; what is free now is collected.
+            while self.semaphore.forget_permits(1) == 1 {
+                if !self.pay_one() {
+                    self.semaphore.add_permits(1);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn pay_one(&self) -> bool {
+        self.debt
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |debt| debt.checked_sub(1))
+            .is_ok()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take()
+            && self.slots.pay_one()
+        {
+            permit.forget();
+        }
+    }
+}
+
+/// The slots of all tools. They outlive catalogs: a reload must not let a tool run twice as often.
+#[derive(Debug)]
+pub(crate) struct ConcurrencyTable {
+    all: Arc<ConcurrencyLimits>,
+    by_tool: Mutex<HashMap<CanonicalName, Arc<ConcurrencyLimits>>>,
+}
+
+impl ConcurrencyTable {
+    pub(crate) fn new(max_concurrent: u32) -> Self {
+        Self { all: ConcurrencyLimits::new(max_concurrent), by_tool: Mutex::default() }
+    }
+
+    pub(crate) fn global(&self) -> &Arc<ConcurrencyLimits> {
+        &self.all
+    }
+
+    /// The slots of a tool; made with `limit` when it is no longer, or not yet, in the catalog.
+    pub(crate) fn of(&self, tool: &CanonicalName, limit: u32) -> Arc<ConcurrencyLimits> {
+        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        match by_tool.get(tool) {
+            Some(slots) => slots.clone(),
+            None => {
+                by_tool.entry(tool.clone()).or_insert_with(|| ConcurrencyLimits::new(limit)).clone()
+            }
+        }
+    }
+
+    /// Brings every tool to its limit and drops the slots of tools that are gone and unused. ConcurrencyLimits are made
+    /// here and not by the first call, which may come with the limit of an older catalog.
+    pub(crate) fn resize<'a>(
+        &self,
+        max_concurrent: u32,
+        tools: impl Iterator<Item = (&'a CanonicalName, u32)>,
+    ) {
+        if self.all.limit() != max_concurrent as usize {
+            self.all.resize(max_concurrent);
+        }
+        let limits: HashMap<_, _> = tools.collect();
+        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        by_tool.retain(|tool, slots| match limits.get(tool) {
+            Some(limit) => {
+                if slots.limit() != *limit as usize {
+                    slots.resize(*limit);
+                }
+                true
+            }
+            None => Arc::strong_count(slots) > 1,
+        });
+        for (tool, limit) in limits {
+            if !by_tool.contains_key(tool) {
+                by_tool.insert(tool.clone(), ConcurrencyLimits::new(limit));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slot_comes_back_however_its_holder_ends() {
+        let slots = ConcurrencyLimits::new(1);
+        let held = slots.take().await.unwrap();
+        assert!(slots.take().now_or_never().is_none());
+        drop(held);
+        assert!(slots.take().now_or_never().is_some());
+        let panicking = slots.clone();
+        let task = std::panic::AssertUnwindSafe(async move {
+            let _slot = panicking.take().await;
+            panic!("a tool gone wrong");
+        });
+        assert!(task.catch_unwind().await.is_err());
+        assert!(slots.take().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn first_come_first_served_and_a_waiter_that_leaves_loses_nothing() {
+        let slots = ConcurrencyLimits::new(1);
+        let held = slots.take().await.unwrap();
+        let mut first = Box::pin(slots.take());
+        let mut second = Box::pin(slots.take());
+        let mut third = Box::pin(slots.take());
+        for waiter in [&mut first, &mut second, &mut third] {
+            assert!(waiter.now_or_never().is_none());
+        }
+        drop(second);
+        drop(held);
+        assert!(slots.take_now().is_none(), "nobody comes before those who wait");
+        assert!(third.as_mut().now_or_never().is_none(), "the first one comes first");
+        drop(first.as_mut().now_or_never().unwrap());
+        assert!(third.as_mut().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn shrinking_below_what_is_in_use_is_paid_by_returns() {
+        let slots = ConcurrencyLimits::new(3);
+        let mut held: Vec<_> =
+            (0..3).map(|_| slots.take().now_or_never().flatten().unwrap()).collect();
+        slots.resize(1);
+        held.pop();
+        assert!(slots.take().now_or_never().is_none(), "two are still in use");
+        held.pop();
+        assert!(slots.take().now_or_never().is_none(), "one is still in use");
+        held.pop();
+        assert!(slots.take().now_or_never().is_some());
+        slots.resize(3);
+        assert_eq!(slots.semaphore.available_permits(), 3);
+    }
+
+    #[tokio::test]
+    async fn growing_forgives_debt_before_it_adds() {
+        let slots = ConcurrencyLimits::new(3);
+        let held: Vec<_> = (0..3).map(|_| slots.take().now_or_never().flatten().unwrap()).collect();
+        slots.resize(1);
+        slots.resize(3);
+        assert_eq!(slots.semaphore.available_permits(), 0);
+        drop(held);
+        assert_eq!(slots.semaphore.available_permits(), 3);
+    }
+
+    #[test]
+    fn a_first_call_from_an_older_catalog_gets_the_present_limit() {
+        let table = ConcurrencyTable::new(2);
+        let name = CanonicalName::new(&switchboard_model::ServerName::new("s"), "t");
+        table.resize(2, std::iter::once((&name, 1)));
+        assert_eq!(table.of(&name, 7).limit(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_tool_keeps_its_slots_over_catalogs() {
+        let table = ConcurrencyTable::new(2);
+        let name = CanonicalName::new(&switchboard_model::ServerName::new("s"), "t");
+        let held = table.of(&name, 1).take().await.unwrap();
+        table.resize(2, std::iter::empty());
+        assert!(table.of(&name, 1).take().now_or_never().is_none(), "still in use, so still there");
+        drop(held);
+        table.resize(5, std::iter::empty());
+        assert_eq!(table.of(&name, 7).limit(), 7, "gone and unused, so made anew");
+        assert_eq!(table.global().limit(), 5);
+    }
+}
