@@ -39,7 +39,7 @@ pub use call::{
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
-pub use first_attempts::Waiting;
+pub use first_attempts::{COMMAND_WAIT, Waiting};
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use reload::{ReloadOutcome, watch_config};
