@@ -78,7 +78,8 @@ mod tests {
             sharing: Sharing::Shared,
         };
         let limit = Some(Duration::from_millis(20));
-        let connecting = connect(&spec, &ConnectOptions::default(), limit);
+        let options = ConnectOptions::default();
+        let connecting = connect(&spec, &options, limit);
         let opened = tokio::time::timeout(Duration::from_mins(1), connecting).await.unwrap();
         let Err(NotConnected::StillConnecting(waiting)) = opened else { panic!("{opened:?}") };
         assert_eq!(waiting.limit, Duration::from_mins(5));
