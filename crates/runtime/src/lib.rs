@@ -20,6 +20,7 @@ mod ledger;
 mod list_again;
 mod local;
 mod offers;
+mod open_connection;
 mod records;
 mod reload;
 mod results;
