@@ -18,6 +18,7 @@ mod remote;
 mod remote_turn;
 mod replace_file;
 mod session_backend;
+mod single_connection;
 mod turn_backend;
 mod turn_news;
 

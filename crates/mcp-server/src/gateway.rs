@@ -388,7 +388,7 @@ async fn spread_news(gateway: Arc<Gateway>) {
             Err(RecvError::Lagged(missed)) => {
                 tracing::warn!(
                     missed,
-                    "updates of resources came faster than they could be passed on"
+                    "updates of resources and log messages came faster than they could be passed on"
                 );
             }
             Err(RecvError::Closed) => return,

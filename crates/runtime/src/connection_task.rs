@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection_pool::{ConnectionKey, OpenConnection, Progress};
+use crate::connection_pool::{ConnectionKey, Progress};
 use crate::offers::ServerNews;
+use crate::open_connection::OpenConnection;
 use crate::supervisor::{Audience, Server, ServerContext};
 
 /// How long a connection in the other era is kept without use.

@@ -18,8 +18,9 @@ use crate::supervisor::Server;
 const SERVING: Duration = Duration::from_secs(3);
 /// The same when one of them replaces a server that works: its tools cannot be called meanwhile.
 const REPLACING: Duration = Duration::from_secs(30);
-/// A single command has no later: it waits longer, and says what for.
-const COMMAND: Duration = Duration::from_mins(1);
+/// How long a single command waits for a server that is not required. It has no later, so it waits longer than a board
+/// that serves, and says what for; a server that never answers must not keep people from what they want to know.
+pub const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
 /// How often somebody who waits is told what for.
 const TELLING: Duration = Duration::from_secs(1);
@@ -49,7 +50,7 @@ impl fmt::Display for Waiting {
 pub(crate) fn grace_of_start(memory: Memory) -> Duration {
     match memory {
         Memory::Keep => SERVING,
-        Memory::ReadOnly => COMMAND,
+        Memory::ReadOnly => COMMAND_WAIT,
     }
 }
 

@@ -23,6 +23,7 @@ mod list_again;
 mod local;
 mod max_instances;
 mod offers;
+mod open_connection;
 mod prompts_resources;
 mod records;
 mod refused_call;
@@ -46,7 +47,7 @@ pub use call::{
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
 pub use exposure_rule::ExposureRule;
-pub use first_attempts::Waiting;
+pub use first_attempts::{COMMAND_WAIT, Waiting};
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
 pub use prompts_resources::{Kind, PromptsResources};

@@ -15,6 +15,8 @@ pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;
 
 /// More complaints than this help nobody.
 const MAX_COMPLAINTS: usize = 8;
+/// Faults that are looked at for complaints.
+const MAX_EXAMINED: usize = 256;
 /// The longest name for which similar ones are looked for.
 const MAX_COMPARED: usize = 256;
 
@@ -87,18 +89,36 @@ impl ArgumentChecker {
         if self.validator.is_valid(arguments) {
             return Ok(None);
         }
-        if let Some(converted) = converted(&self.validator, arguments) {
-            return Ok(Some(converted));
-        }
-        let complaints: Vec<_> = self
+        let unfit = match converted(&self.validator, arguments) {
+            Ok(converted) => return Ok(Some(converted)),
+            Err(unfit) => unfit,
+        };
+        // A text that was converted is wrong only where what it reads as does not fit either.
+        let still_wrong: Vec<_> = self
             .validator
-            .iter_errors(arguments)
-            .take(MAX_COMPLAINTS)
-            .map(|error| Complaint {
+            .iter_errors(&unfit)
+            .take(MAX_EXAMINED)
+            .map(|error| error.instance_path().to_string())
+            .collect();
+        let is_wrong = |error: &ValidationError<'_>| {
+            let place = error.instance_path().to_string();
+            arguments.pointer(&place) == unfit.pointer(&place)
+                || still_wrong.iter().any(|wrong| wrong.starts_with(&place))
+        };
+        let told = |is_told: &dyn Fn(&ValidationError<'_>) -> bool| -> Vec<_> {
+            let errors = self.validator.iter_errors(arguments).take(MAX_EXAMINED);
+            let told = errors.filter(|error| is_told(error)).take(MAX_COMPLAINTS);
+            told.map(|error| Complaint {
                 text: self.describe(&error, &error),
                 masked: self.describe(&error, &error.masked_with("the value")),
             })
-            .collect();
+            .collect()
+        };
+        let mut complaints = told(&is_wrong);
+        if complaints.is_empty() {
+            // The texts together break a rule that none of them breaks alone.
+            complaints = told(&|_| true);
+        }
         if complaints.is_empty() { Ok(None) } else { Err(complaints) }
     }
 
@@ -252,6 +272,17 @@ mod tests {
         ] {
             assert!(checker.check(&wrong).is_err(), "{wrong}");
         }
+        // One argument that does not fit is no reason to complain of others that do.
+        let told = checker.check(&json!({"i": "3", "b": "yes", "list": ["1", "x"]})).unwrap_err();
+        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
+        let wrong = [
+            r#"argument `b`: "yes" is not of type "boolean""#,
+            r#"argument `list[1]`: "x" is not of type "integer""#,
+        ];
+        assert_eq!(told, wrong);
+        let exclusive = json!({"properties": {"a": {"type": "integer"}}, "not": {"properties": {"a": {"const": 1}}}});
+        let told = ArgumentChecker::compile(&exclusive).unwrap().check(&json!({"a": "1"}));
+        assert!(told.is_err(), "{told:?}");
         // What is wrong is told of the arguments as they were written.
         let told = checker.check(&json!({"i": "1"})).unwrap_err()[0].to_string();
         assert_eq!(told, r#"argument `i`: "1" is not of type "integer""#);

@@ -12,8 +12,8 @@ const MAX_ROUNDS: usize = 8;
 /// Texts that are converted in one round; the next round takes the others.
 const MAX_TEXTS: usize = 256;
 
-/// The arguments with such texts converted, where they fit then.
-pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Option<Value> {
+/// The arguments with such texts converted: `Ok` where they fit then, else `Err`.
+pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Result<Value, Value> {
     let mut converted = arguments.clone();
     for _ in 0..MAX_ROUNDS {
         let mut found = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Option<Valu
             collect(&error, &mut found);
         }
         if found.is_empty() {
-            return None;
+            break;
         }
         for (place, value) in found {
             if let Some(text) = converted.pointer_mut(&place) {
@@ -29,10 +29,10 @@ pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Option<Valu
             }
         }
         if validator.is_valid(&converted) {
-            return Some(converted);
+            return Ok(converted);
         }
     }
-    None
+    Err(converted)
 }
 
 /// Where a text stands and what it reads as. Alternatives report what is wrong with each of them.

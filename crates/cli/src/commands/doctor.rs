@@ -2,17 +2,23 @@
 
 mod instance;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesOrdered;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use switchboard_config::Loaded;
-use switchboard_mcp_client::{ConnectOptions, Connection};
-use switchboard_model::{Plan, ProviderKind, ServerPlan, Sharing, ToolList, render_duration};
+use switchboard_mcp_client::ConnectOptions;
+use switchboard_model::{
+    Plan, ProviderKind, ServerName, ServerPlan, Sharing, ToolList, render_duration,
+};
 use switchboard_providers::{Origin, ProviderInfo, Providers};
-use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartFailure};
+use switchboard_runtime::{
+    Board, BoardOptions, COMMAND_WAIT, ExposureRule, LocalTools, Memory, StartFailure,
+};
 use switchboard_store::Store;
 
 use super::check::toolset_warnings;
@@ -21,6 +27,10 @@ use crate::data_dir::data_directory;
 use crate::embedded::{config_source, end_board, own_program, sign_ins};
 use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
+use crate::single_connection::{NotConnected, connect};
+
+/// How long a server that could not be reached is waited for when tools are admitted.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// What one look found.
 #[derive(Debug, Serialize)]
@@ -75,9 +85,15 @@ async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
             ConnectOptions { guard: own_program(), sign_ins, ..ConnectOptions::default() };
         let looks: FuturesOrdered<_> =
             plan.servers.iter().map(|server| look_at_server(server, &options)).collect();
-        findings.extend(looks.collect::<Vec<_>>().await.into_iter().flatten());
+        let mut away = HashSet::new();
+        for (server, found) in plan.servers.iter().zip(looks.collect::<Vec<_>>().await) {
+            if found.is_away {
+                away.insert(server.spec.name.clone());
+            }
+            findings.extend(found.findings);
+        }
         findings.extend(look_at_providers(plan));
-        findings.extend(look_at_admission(&loaded).await?);
+        findings.extend(look_at_admission(&loaded, &away).await?);
     }
     Ok(findings)
 }
@@ -130,12 +146,20 @@ async fn look_at_store(globals: &Globals) -> Finding {
     }
 }
 
-async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Vec<Finding> {
+/// What a look at a server found.
+struct ServerLook {
+    findings: Vec<Finding>,
+    is_away: bool,
+}
+
+async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> ServerLook {
     let subject = format!("server {} at {}", server.spec.name, server.spec.place);
     let start = tokio::time::Instant::now();
-    match Connection::open(&server.spec, options).await {
+    let limit = (!server.required).then_some(COMMAND_WAIT);
+    let away = |finding| ServerLook { findings: vec![finding], is_away: true };
+    match connect(&server.spec, options, limit).await {
         Ok((connection, list)) => {
-            let took = render_duration(std::time::Duration::from_millis(
+            let took = render_duration(Duration::from_millis(
                 u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
             ));
             let era = connection.era().as_str();
@@ -147,13 +171,19 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Vec<Fi
             }
             let mut findings = vec![Finding::well(subject, says)];
             findings.extend(look_at_definitions(server, &list));
-            findings
+            ServerLook { findings, is_away: false }
         }
-        Err(error) if !server.required => {
+        Err(NotConnected::Failed(error)) if !server.required => {
             let hint = error.hint;
-            vec![Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) }]
+            away(Finding { hint, ..Finding::warning(subject, format!("away: {}", error.message)) })
         }
-        Err(error) => vec![Finding::ill(subject, error.message, error.hint)],
+        Err(NotConnected::Failed(error)) => away(Finding::ill(subject, error.message, error.hint)),
+        Err(NotConnected::StillConnecting(waiting)) => {
+            let name = &server.spec.name;
+            let hint = format!("`switchboard server test {name}` waits for it to the end");
+            let says = format!("still connecting: {waiting}");
+            away(Finding { hint: Some(hint), ..Finding::warning(subject, says) })
+        }
     }
 }
 
@@ -197,7 +227,15 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
 }
 
 /// Whether the tools that the servers offer may all be registered, and whether toolsets name others.
-async fn look_at_admission(loaded: &Loaded) -> Result<Vec<Finding>, Failure> {
+async fn look_at_admission(
+    loaded: &Loaded,
+    away: &HashSet<ServerName>,
+) -> Result<Vec<Finding>, Failure> {
+    let mut plan = loaded.plan.clone();
+    // What could not be reached a moment ago is not waited for a second time.
+    for server in plan.servers.iter_mut().filter(|server| away.contains(&server.spec.name)) {
+        server.spec.connect_timeout = server.spec.connect_timeout.min(SECOND_LOOK);
+    }
     let options = BoardOptions {
         // It only looks: nothing of this start is remembered.
         store: Store::in_memory().await?,
@@ -206,7 +244,7 @@ async fn look_at_admission(loaded: &Loaded) -> Result<Vec<Finding>, Failure> {
         exposure: ExposureRule::default(),
         guard: own_program(),
     };
-    match Board::start(loaded.plan.clone(), options, |_| {}).await {
+    match Board::start(plan, options, |_| {}).await {
         Ok(board) => {
             let says = format!("{} tools would be registered", board.catalog().tools().len());
             let mut findings = vec![Finding::well("admission", says)];

@@ -12,6 +12,7 @@ use crate::args::Globals;
 use crate::embedded::{find_server, load_config, own_program, sign_ins};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::single_connection::{NotConnected, connect};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -27,8 +28,11 @@ pub(crate) async fn run(
         reason = "a wall clock reading for a person, not for logic"
     )]
     let start = Instant::now();
-    let (connection, list) = Connection::open(&server.spec, &options).await.map_err(|error| {
+    let (connection, list) = connect(&server.spec, &options, None).await.map_err(|error| {
         let place = &server.spec.place;
+        let NotConnected::Failed(error) = error else {
+            return Failure::unreachable(format!("MCP server '{name}' at {place} does not answer"));
+        };
         // A line of the server's own words is not taken for one of ours.
         let message = error.message.replace('\n', "\n  ");
         Failure::unreachable(format!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
-use switchboard_model::{AdmissionMode, ServerPlan};
+use switchboard_model::{AdmissionMode, ServerPlan, Sharing};
 
 use crate::support::{load_text, load_with, problems};
 
@@ -100,4 +100,41 @@ fn what_is_wrong_in_the_defaults_is_located_and_the_environment_reaches_them() {
         loaded.plan.servers.iter().map(|server| server.required).collect::<Vec<_>>(),
         [false, true, false]
     );
+}
+
+#[test]
+fn a_connection_for_each_session_has_one_meaning_under_both_names() {
+    let sharing = |entry: &str| {
+        let text = format!(
+            "switchboard:\n  toolbox:\n    mcps:\n      - {{name: a, mode: dynamic, default_tool_config: {{}}, {entry}}}\n"
+        );
+        let loaded = load_text(&text).map_err(|problems| problems.to_string())?;
+        Ok::<_, String>(loaded.plan.servers[0].spec.sharing)
+    };
+    let own = |most, minutes: u64| {
+        Ok(Sharing::PerSession { most, idle: Duration::from_secs(minutes * 60) })
+    };
+    for (entry, expected) in [
+        ("url: 'http://h'", Ok(Sharing::Shared)),
+        ("url: 'http://h', connection: per_session", own(16, 10)),
+        ("url: 'http://h', connection: per_session, connection_idle_timeout: 1m", own(16, 1)),
+        ("command: x, connection: per_session, max_connections: 2", own(2, 10)),
+        ("command: x, process: per_session, max_processes: 3, process_idle_timeout: 2m", own(3, 2)),
+    ] {
+        assert_eq!(sharing(entry), expected, "{entry}");
+    }
+    for (entry, reason) in [
+        (
+            "command: x, process: per_session, connection: shared",
+            "says again what `connection` says",
+        ),
+        (
+            "url: 'http://h', max_connections: 2",
+            "is of no use for a connection that everybody shares",
+        ),
+        ("url: 'http://h', process: per_session", "process"),
+    ] {
+        let said = sharing(entry).unwrap_err();
+        assert!(said.contains(reason), "{entry}: {said}");
+    }
 }

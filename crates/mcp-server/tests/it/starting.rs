@@ -7,14 +7,15 @@ use futures::FutureExt as _;
 use futures::future::join;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use switchboard_runtime::StartingBoard;
-use switchboard_test_support::{ScriptedServer, Tool, wait_until};
+use switchboard_model::ServerState;
+use switchboard_runtime::{Memory, StartingBoard};
+use switchboard_test_support::{Fault, ScriptedServer, Stage, Tool, wait_until};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::support::{PATIENCE, World, later, until};
+use crate::support::{PATIENCE, World, later, plan, until};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 const NEARLY_ALL_THE_WAIT: Duration = Duration::from_secs(6);
@@ -145,4 +146,24 @@ async fn who_waits_for_a_board_that_does_not_start_is_told_so() {
     drop(starting);
     world.stop();
     assert_eq!(knocking.await.status(), 503);
+}
+
+#[tokio::test]
+async fn a_single_command_waits_half_a_minute_for_a_server_that_is_not_required() {
+    let hung = ScriptedServer::builder().fault(Fault::Hang(Stage::Any)).start().await;
+    let mut plan = plan(&[("hung", &hung)]);
+    for server in &mut plan.servers {
+        server.required = false;
+        server.spec.connect_timeout = Duration::from_mins(10);
+    }
+    let (world, starting) = World::opening_as(plan, Memory::ReadOnly).await;
+    let mut starting = Box::pin(starting.finish(|_| {}));
+    tokio::select! {
+        started = &mut starting => panic!("{started:?}"),
+        () = until(|| !hung.stats().requests.is_empty()) => {}
+    }
+    later(Duration::from_secs(31)).await;
+    let started = tokio::time::timeout(PATIENCE, starting).await.expect("does not wait for it");
+    started.unwrap();
+    assert_eq!(world.board.servers()[0].1.state, ServerState::Connecting);
 }

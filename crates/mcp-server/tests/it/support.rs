@@ -160,9 +160,14 @@ impl World {
     }
 
     async fn opening_with(plan: Plan) -> (Self, StartingBoard) {
+        Self::opening_as(plan, Memory::Keep).await
+    }
+
+    /// The same for a board that serves, or for that of a single command.
+    pub(crate) async fn opening_as(plan: Plan, memory: Memory) -> (Self, StartingBoard) {
         let options = BoardOptions {
             store: Store::in_memory().await.unwrap(),
-            memory: Memory::Keep,
+            memory,
             local_tools: LocalTools::built_in(),
             exposure: ExposureRule::new(|plan| {
                 let silent = ExposureSource::default();

@@ -1,0 +1,88 @@
+//! One connection for a command that looks at a server itself. What it waits for is told on standard error.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_mcp_client::{ConnectError, ConnectOptions, ConnectProgress, Connection};
+use switchboard_model::{ServerSpec, ToolList};
+use switchboard_runtime::Waiting;
+use tokio::time::Instant;
+
+/// How often a line says what is waited for.
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum NotConnected {
+    Failed(ConnectError),
+    /// It was not waited for any longer.
+    StillConnecting(Waiting),
+}
+
+/// Connects a server and lists its tools. Waits for at most `limit`, and for its `connect_timeout` without one.
+pub(crate) async fn connect(
+    spec: &ServerSpec,
+    options: &ConnectOptions,
+    limit: Option<Duration>,
+) -> Result<(Arc<Connection>, ToolList), NotConnected> {
+    let progress = Arc::new(ConnectProgress::default());
+    let options = ConnectOptions { progress: Some(progress.clone()), ..options.clone() };
+    let start = Instant::now();
+    let waiting = || Waiting {
+        step: progress.step(),
+        elapsed: start.elapsed(),
+        limit: spec.connect_timeout,
+        output: progress.last_output(),
+    };
+    let mut opening = Box::pin(Connection::open(spec, &options));
+    let enough = limit.map(|limit| start + limit);
+    let mut telling = tokio::time::interval_at(start + BETWEEN_LINES, BETWEEN_LINES);
+    loop {
+        tokio::select! {
+            biased;
+            opened = &mut opening => return opened.map_err(NotConnected::Failed),
+            () = tokio::time::sleep_until(enough.unwrap_or(start)), if enough.is_some() => {
+                return Err(NotConnected::StillConnecting(waiting()));
+            }
+            _ = telling.tick() => {
+                let _nobody_reads = writeln!(anstream::stderr(), "{}: {}", spec.name, waiting());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_model::{Endpoint, EraChoice, ServerName, Sharing, UpstreamAuth};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_waited_for_no_longer_than_the_limit() {
+        // Connections wait in its queue: nobody accepts them.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", silent.local_addr().unwrap()).parse().unwrap();
+        let endpoint = Endpoint::StreamableHttp {
+            url,
+            headers: std::collections::BTreeMap::new(),
+            auth: UpstreamAuth::None,
+        };
+        let spec = ServerSpec {
+            referenced: Vec::new(),
+            name: ServerName::new("silent"),
+            endpoint,
+            place: "http://silent".into(),
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_mins(5),
+            sharing: Sharing::Shared,
+        };
+        let limit = Some(Duration::from_millis(20));
+        let options = ConnectOptions::default();
+        let connecting = connect(&spec, &options, limit);
+        let opened = tokio::time::timeout(Duration::from_mins(1), connecting).await.unwrap();
+        let Err(NotConnected::StillConnecting(waiting)) = opened else { panic!("{opened:?}") };
+        assert_eq!(waiting.limit, Duration::from_mins(5));
+    }
+}
