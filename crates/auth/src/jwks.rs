@@ -22,7 +22,7 @@ use crate::AuthError;
 
 /// Where the keys of an issuer are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JwksSource {
+pub enum KeySetSource {
     /// Fetched from here.
     Url(Url),
     /// Read from here.
@@ -53,11 +53,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The keys of one issuer as they are now.
 pub(crate) struct Jwks {
-    source: JwksSource,
+    source: KeySetSource,
     http: Client,
     keys: ArcSwap<KeySet>,
     /// How the last attempt to get them ended.
-    last: ArcSwapOption<Ended>,
+    last: ArcSwapOption<LastFetch>,
     /// When an unknown key last made us ask.
     asked: ArcSwapOption<Instant>,
     /// One attempt at a time.
@@ -66,7 +66,7 @@ pub(crate) struct Jwks {
     tasks: TaskTracker,
 }
 
-struct Ended {
+struct LastFetch {
     at: Instant,
     failure: Option<String>,
 }
@@ -100,8 +100,8 @@ pub(crate) enum NoKey {
 impl Jwks {
     /// Gets the keys. A file that is of no use is an error now; an address that does not answer is asked again
     /// later.
-    pub(crate) async fn new(source: JwksSource) -> Result<Arc<Self>, AuthError> {
-        let is_near = matches!(&source, JwksSource::Url(url) if is_on_this_machine(url));
+    pub(crate) async fn new(source: KeySetSource) -> Result<Arc<Self>, AuthError> {
+        let is_near = matches!(&source, KeySetSource::Url(url) if is_on_this_machine(url));
         let http = if is_near { Client::builder().no_proxy() } else { Client::builder() }
             .timeout(FETCH_TIMEOUT)
             .redirect(Policy::custom(same_origin_only))
@@ -119,7 +119,7 @@ impl Jwks {
             tasks: TaskTracker::new(),
         });
         match (jwks.attempt(|_| true).await, &jwks.source) {
-            (Err(reason), JwksSource::File(file)) => {
+            (Err(reason), KeySetSource::File(file)) => {
                 Err(AuthError::JwksFile { file: file.clone(), reason })
             }
             _ => Ok(jwks),
@@ -179,8 +179,8 @@ impl Jwks {
 
     async fn get(&self) {
         let read = match &self.source {
-            JwksSource::Url(url) => self.fetch(url).await,
-            JwksSource::File(file) => read_file(file).await,
+            KeySetSource::Url(url) => self.fetch(url).await,
+            KeySetSource::File(file) => read_file(file).await,
         };
         let before = self.keys();
         let failure = match read.and_then(|document| KeySet::after(&before, &document)) {
@@ -196,13 +196,13 @@ impl Jwks {
                 Some(reason)
             }
         };
-        self.last.store(Some(Arc::new(Ended { at: Instant::now(), failure })));
+        self.last.store(Some(Arc::new(LastFetch { at: Instant::now(), failure })));
     }
 
     fn place(&self) -> String {
         match &self.source {
-            JwksSource::Url(url) => redact_url(url),
-            JwksSource::File(file) => file.display().to_string(),
+            KeySetSource::Url(url) => redact_url(url),
+            KeySetSource::File(file) => file.display().to_string(),
         }
     }
 
@@ -248,7 +248,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct JwksDocument {
     keys: Vec<Value>,
 }
 
@@ -260,7 +260,7 @@ impl KeySet {
         if before.document == Some(hash) {
             return Ok(None);
         }
-        let parsed: Document =
+        let parsed: JwksDocument =
             serde_json::from_slice(document).map_err(|error| format!("it is no JWKS: {error}"))?;
         let keys: Vec<_> = parsed.keys.into_iter().filter_map(IssuerKey::from_json).collect();
         if keys.is_empty() {

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::jwks::{ACCEPTED, IssuerKey, Jwks, KeySet, NoKey};
 use crate::keys::now_ms;
-use crate::{AuthError, JwksSource, Principal, Refusal, Role};
+use crate::{AuthError, KeySetSource, Principal, Refusal, Role};
 
 /// Which tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct JwtOptions {
     /// The resource that the metadata of RFC 9728 names.
     pub resource: Url,
     /// Where the issuer's keys are.
-    pub jwks: JwksSource,
+    pub jwks: KeySetSource,
     /// A token needs all of these.
     pub required_scopes: Vec<String>,
     /// How far the two clocks may differ.
@@ -44,10 +44,10 @@ const LONGEST_NAME: usize = 100;
 pub(crate) struct Tokens {
     options: JwtOptions,
     jwks: Arc<Jwks>,
-    remembered: RwLock<HashMap<blake3::Hash, Remembered>>,
+    remembered: RwLock<HashMap<blake3::Hash, CachedToken>>,
 }
 
-struct Remembered {
+struct CachedToken {
     principal: Principal,
     until_ms: i64,
     /// A token does not outlive the keys that it was checked with.
@@ -198,11 +198,11 @@ impl Tokens {
                 remembered.clear();
             }
         }
-        remembered.insert(hash, Remembered { principal: principal.clone(), until_ms, generation });
+        remembered.insert(hash, CachedToken { principal: principal.clone(), until_ms, generation });
     }
 }
 
-impl Remembered {
+impl CachedToken {
     fn holds(&self, now_ms: i64, generation: u64) -> bool {
         now_ms < self.until_ms && self.generation == generation
     }

@@ -20,7 +20,7 @@ mod refusal;
 
 pub use error::AuthError;
 pub use gatekeeper::{Gatekeeper, GatekeeperOptions};
-pub use jwks::JwksSource;
+pub use jwks::KeySetSource;
 pub use jwt::JwtOptions;
 pub use keys::{KEY_PREFIX, NewKey};
 pub use principal::Principal;

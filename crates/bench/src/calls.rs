@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
-use switchboard_config::{Input, SourceFile, load};
+use switchboard_config::{ConfigInput, SourceFile, load};
 use switchboard_model::{Caller, Face};
 use switchboard_runtime::{Board, BoardOptions, CallRequest, ExposureRule, LocalTools, Memory};
 use switchboard_store::Store;
@@ -22,7 +22,7 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let file = SourceFile { name: "bench.yaml", directory: Path::new("."), text: LOCAL_ONLY };
     let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&Input { file: Some(file), env: &[], read_secret: &nothing })
+    let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &nothing })
         .map_err(|problems| anyhow!("{problems}"))?;
     let options = BoardOptions {
         store: Store::open(directory.path()).await?,

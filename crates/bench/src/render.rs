@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_test_support::market_catalogue;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ const SHOWN: u32 = 1_000_000;
 
 pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let tools = thousand();
-    let declared = || tools.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+    let declared = || tools.iter().map(|tool| NamedTool { name: &tool.name, descriptor: tool });
     let mut rows = Vec::new();
     for provider in Provider::ALL {
         let mut times = Vec::new();

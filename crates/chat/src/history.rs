@@ -111,7 +111,7 @@ impl History {
 /// right after its reply.
 pub fn check(messages: &[Message]) -> Result<(), Broken> {
     let mut ids = HashSet::new();
-    let mut open = Open::default();
+    let mut open = OpenCalls::default();
     for (index, message) in messages.iter().enumerate() {
         match message {
             Message::Tool(result) => open.answer(index, result)?,
@@ -119,11 +119,11 @@ pub fn check(messages: &[Message]) -> Result<(), Broken> {
                 if let Some(id) = open.unanswered() {
                     return Err(Broken::Between { index, reply: open.reply, id });
                 }
-                open = Open::default();
+                open = OpenCalls::default();
             }
         }
         let Message::Assistant(reply) = message else { continue };
-        open = Open::of(index, reply, &mut ids)?;
+        open = OpenCalls::of(index, reply, &mut ids)?;
     }
     match open.unanswered() {
         Some(id) => Err(Broken::NoResult { reply: open.reply, id }),
@@ -133,14 +133,14 @@ pub fn check(messages: &[Message]) -> Result<(), Broken> {
 
 /// The calls of the last reply.
 #[derive(Default)]
-struct Open<'a> {
+struct OpenCalls<'a> {
     reply: usize,
     /// In their order, with whether they are answered.
     calls: Vec<(&'a str, bool)>,
     places: HashMap<&'a str, usize>,
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenCalls<'a> {
     fn of(reply: usize, said: &'a Reply, ids: &mut HashSet<&'a str>) -> Result<Self, Broken> {
         let mut open = Self { reply, ..Self::default() };
         for call in said.calls() {

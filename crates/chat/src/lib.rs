@@ -29,5 +29,5 @@ pub use message::{
 };
 pub use outcome::read_arguments;
 pub use overlay::{Edit, Overlay, OverlayError};
-pub use turn::{Action, Input, Turn, TurnLimits};
-pub use turn_event::{Problem, TurnEvent, TurnStatus};
+pub use turn::{Action, Turn, TurnInput, TurnLimits};
+pub use turn_event::{TurnEvent, TurnProblem, TurnStatus};

@@ -1,6 +1,6 @@
 //! One turn: from what a person said to the final answer, over as many requests and calls as it takes.
 //!
-//! The machine is pure. It is told what happened ([`Input`]) and says what is to be done ([`Action`]), in order; who
+//! The machine is pure. It is told what happened ([`TurnInput`]) and says what is to be done ([`Action`]), in order; who
 //! drives it owns the network, the clock and the store. Whatever happens, the messages that it keeps are a valid
 //! conversation.
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::retry::wait_before_next;
 use crate::{
-    Block, FaultKind, Message, ModelEvent, ModelFault, Problem, Reply, Stop, ToolCall, ToolReturn,
-    TurnEvent, TurnStatus, Usage,
+    Block, FaultKind, Message, ModelEvent, ModelFault, Reply, Stop, ToolCall, ToolReturn,
+    TurnEvent, TurnProblem, TurnStatus, Usage,
 };
 
 /// What a turn may use up.
@@ -36,7 +36,7 @@ impl Default for TurnLimits {
 
 /// What happened.
 #[derive(Debug)]
-pub enum Input {
+pub enum TurnInput {
     /// The provider said something in answer to the last [`Action::Ask`].
     Model(ModelEvent),
     /// A call has ended.
@@ -56,7 +56,7 @@ pub enum Action {
     Ask,
     /// Give up the request at hand.
     Drop,
-    /// Come back with [`Input::Waited`] after this time.
+    /// Come back with [`TurnInput::Waited`] after this time.
     Wait(Duration),
     /// Run this call, beside all others, and come back with its result.
     Call(ToolCall),
@@ -172,13 +172,13 @@ impl Turn {
     }
 
     /// Takes in what happened. What no longer matters changes nothing.
-    pub fn on(&mut self, input: Input) {
+    pub fn on(&mut self, input: TurnInput) {
         match (input, &mut self.phase) {
             (_, Phase::Ended) => {}
-            (Input::Model(event), Phase::Asking) => self.model(event),
-            (Input::Returned(result), Phase::Calling(_)) => self.returned(result),
-            (Input::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
-            (Input::ToolsChanged { tools_revision }, Phase::Asking) => {
+            (TurnInput::Model(event), Phase::Asking) => self.model(event),
+            (TurnInput::Returned(result), Phase::Calling(_)) => self.returned(result),
+            (TurnInput::Waited, Phase::Waiting | Phase::Settling(_)) => self.ask(),
+            (TurnInput::ToolsChanged { tools_revision }, Phase::Asking) => {
                 self.act([Action::Drop]);
                 self.count_given_up();
                 self.emit(TurnEvent::Restarted { tools_revision });
@@ -186,14 +186,17 @@ impl Turn {
                 self.phase = Phase::Settling(1);
                 self.act([Action::Wait(SETTLE)]);
             }
-            (Input::ToolsChanged { .. }, Phase::Settling(times)) if *times < MOST_SETTLING => {
+            (TurnInput::ToolsChanged { .. }, Phase::Settling(times)) if *times < MOST_SETTLING => {
                 *times += 1;
                 self.act([Action::Wait(SETTLE)]);
             }
-            (Input::Cancel, _) => self.cancel(),
+            (TurnInput::Cancel, _) => self.cancel(),
             // The next request shows the new tools anyway; what else comes too late belongs to a request that is gone.
             (
-                Input::ToolsChanged { .. } | Input::Model(_) | Input::Returned(_) | Input::Waited,
+                TurnInput::ToolsChanged { .. }
+                | TurnInput::Model(_)
+                | TurnInput::Returned(_)
+                | TurnInput::Waited,
                 _,
             ) => {}
         }
@@ -414,7 +417,7 @@ impl Turn {
     }
 
     fn limited(&mut self, text: String, advice: &'static str) {
-        self.emit(TurnEvent::Error { error: Problem::limit(text, advice) });
+        self.emit(TurnEvent::Error { error: TurnProblem::limit(text, advice) });
         self.end(TurnStatus::Limited, None);
     }
 

@@ -76,10 +76,10 @@ pub enum TurnEvent {
     Retrying {
         attempt: u32,
         after_ms: u64,
-        error: Problem,
+        error: TurnProblem,
     },
     Error {
-        error: Problem,
+        error: TurnProblem,
     },
     Done {
         status: TurnStatus,
@@ -115,9 +115,7 @@ impl TurnStatus {
 
 /// What went wrong, for people and programs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-// The API has a problem of its own, of another shape.
-#[schema(as = TurnProblem)]
-pub struct Problem {
+pub struct TurnProblem {
     pub kind: &'static str,
     pub message: String,
     /// Who has to do something: `you`, `provider`, `network`, `model` or `switchboard`.
@@ -133,7 +131,7 @@ pub struct Problem {
     pub request_id: Option<String>,
 }
 
-impl Problem {
+impl TurnProblem {
     /// A limit of the turn.
     pub(crate) fn limit(message: String, advice: &'static str) -> Self {
         Self {
@@ -149,7 +147,7 @@ impl Problem {
     }
 }
 
-impl From<&ModelFault> for Problem {
+impl From<&ModelFault> for TurnProblem {
     fn from(fault: &ModelFault) -> Self {
         Self {
             kind: fault.kind.as_str(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use switchboard_auth::Role;
-use switchboard_config::Client;
+use switchboard_config::ClientProgram;
 use switchboard_model::{AdmissionMode, CallOutcome};
 use switchboard_telemetry::LogFormat;
 
@@ -19,7 +19,7 @@ use crate::listen_address::listen_address;
 #[command(name = "switchboard", version, about, propagate_version = true)]
 #[command(after_help = "Exit codes: 0 done; 1 configuration or start failed; 2 usage; \
                         3 the tool answered with an error; 4 unreachable, refused or timed out.")]
-pub(crate) struct Arguments {
+pub(crate) struct CommandArguments {
     #[command(flatten)]
     pub(crate) globals: Globals,
     #[command(subcommand)]
@@ -262,7 +262,7 @@ pub(crate) enum ClientArgument {
     Gemini,
 }
 
-impl From<ClientArgument> for Client {
+impl From<ClientArgument> for ClientProgram {
     fn from(client: ClientArgument) -> Self {
         match client {
             ClientArgument::ClaudeDesktop => Self::ClaudeDesktop,
@@ -666,6 +666,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        super::Arguments::command().debug_assert();
+        super::CommandArguments::command().debug_assert();
     }
 }

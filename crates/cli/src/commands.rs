@@ -35,12 +35,12 @@ use clap::CommandFactory;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{Arguments, Command, ProviderCommand, ServerCommand, ToolCommand};
+use crate::args::{Command, CommandArguments, ProviderCommand, ServerCommand, ToolCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// Does what the command line says.
-pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<ExitCode, Failure> {
     let globals = &arguments.globals;
     match arguments.command {
         Command::Serve(wanted) => serve::run(globals, &wanted, output).await,
@@ -70,7 +70,12 @@ pub(crate) async fn run(arguments: Arguments, output: Output) -> Result<ExitCode
         Command::DemoServer(wanted) => demo_server::run(&wanted, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "switchboard", &mut script);
+            clap_complete::generate(
+                shell,
+                &mut CommandArguments::command(),
+                "switchboard",
+                &mut script,
+            );
             if output.is_json() {
                 let script = String::from_utf8_lossy(&script);
                 output.json(&json!({"shell": shell.to_string(), "script": script}));

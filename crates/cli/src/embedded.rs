@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_auth::{GatekeeperOptions, JwksSource, JwtOptions};
+use switchboard_auth::{GatekeeperOptions, JwtOptions, KeySetSource};
 use switchboard_config::Loaded;
 use switchboard_mcp_client::SignIns;
 use switchboard_model::{Plan, ServerPlan};
@@ -18,7 +18,7 @@ use crate::args::Globals;
 use crate::data_dir::data_directory;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::progress::ConnectProgress;
+use crate::progress::ConnectProgressBar;
 
 /// Where the configuration is.
 pub(crate) fn config_source(globals: &Globals) -> ConfigSource {
@@ -91,7 +91,7 @@ pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, 
     // Where the news are told, each server has its own lines; a bar would run into them.
     let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
     let servers = starting.board().plan().servers.len();
-    let progress = ConnectProgress::start(if is_told { 0 } else { servers });
+    let progress = ConnectProgressBar::start(if is_told { 0 } else { servers });
     let started = starting.finish(|event| progress.note(&event)).await;
     progress.finish();
     Ok(started?)
@@ -104,8 +104,8 @@ pub(crate) fn gatekeeper_options(plan: &Plan) -> GatekeeperOptions {
         audience: jwt.audience.clone(),
         resource: jwt.resource.clone(),
         jwks: match &jwt.jwks {
-            switchboard_model::JwksSource::Url(url) => JwksSource::Url(url.clone()),
-            switchboard_model::JwksSource::File(path) => JwksSource::File(path.clone()),
+            switchboard_model::JwksSource::Url(url) => KeySetSource::Url(url.clone()),
+            switchboard_model::JwksSource::File(path) => KeySetSource::File(path.clone()),
         },
         required_scopes: jwt.required_scopes.clone(),
         leeway: jwt.leeway,

@@ -27,11 +27,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use switchboard_telemetry::{LogFormat, LogOptions, init_logging};
 
-use crate::args::{Arguments, Command};
+use crate::args::{Command, CommandArguments};
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match CommandArguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse_usage(&error),
     };

@@ -12,7 +12,7 @@ use switchboard_telemetry::escape_to_line;
 const BETWEEN_LINES: u64 = 10;
 
 /// A line that counts connected servers.
-pub(crate) enum ConnectProgress {
+pub(crate) enum ConnectProgressBar {
     Bar(ProgressBar),
     /// No terminal: only what takes long is told.
     Lines,
@@ -20,7 +20,7 @@ pub(crate) enum ConnectProgress {
     Silent,
 }
 
-impl ConnectProgress {
+impl ConnectProgressBar {
     pub(crate) fn start(servers: usize) -> Self {
         if servers == 0 {
             return Self::Silent;

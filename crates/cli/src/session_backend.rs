@@ -37,7 +37,7 @@ pub(crate) enum SessionBackend {
 
 /// When a turn that runs sees a change of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Apply {
+pub(crate) enum ChangeTiming {
     NextTurn,
     Now,
 }
@@ -127,13 +127,13 @@ impl SessionBackend {
         &self,
         id: &str,
         wanted: SessionChange,
-        apply: Apply,
+        apply: ChangeTiming,
         wait: Wait,
     ) -> Result<SessionView, Failure> {
         match self {
             Self::Remote(remote) => {
                 let mut query = Vec::new();
-                query.extend((apply == Apply::Now).then(|| ("apply", "now".to_owned())));
+                query.extend((apply == ChangeTiming::Now).then(|| ("apply", "now".to_owned())));
                 query.extend((wait == Wait::No).then(|| ("wait", "0".to_owned())));
                 remote.patch(&["sessions", id], &query, &wanted).await
             }
@@ -145,7 +145,7 @@ impl SessionBackend {
                     Wait::No => Duration::ZERO,
                 };
                 sessions.change_session(&session, expected, change, wait).await?;
-                if apply == Apply::Now {
+                if apply == ChangeTiming::Now {
                     turns.apply_now(&session.id);
                 }
                 Ok(present::session(sessions, Summary::of(&session)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_mcp_client::{ConnectError, ConnectOptions, ConnectProgress, Connection};
-use switchboard_model::{ServerSpec, ToolList};
+use switchboard_model::{ServerSpec, UpstreamToolList};
 use switchboard_runtime::Waiting;
 use tokio::time::Instant;
 
@@ -25,7 +25,7 @@ pub(crate) async fn connect(
     spec: &ServerSpec,
     options: &ConnectOptions,
     limit: Option<Duration>,
-) -> Result<(Arc<Connection>, ToolList), NotConnected> {
+) -> Result<(Arc<Connection>, UpstreamToolList), NotConnected> {
     let progress = Arc::new(ConnectProgress::default());
     let options = ConnectOptions { progress: Some(progress.clone()), ..options.clone() };
     let start = Instant::now();

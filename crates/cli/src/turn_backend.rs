@@ -69,7 +69,7 @@ impl SessionBackend {
 }
 
 /// Where somebody who listens to a turn of this process stands.
-struct Listening {
+struct TurnListener {
     turn: Arc<LiveTurn>,
     told: watch::Receiver<u64>,
     heard: u64,
@@ -77,7 +77,8 @@ struct Listening {
 }
 
 fn news(turn: Arc<LiveTurn>) -> TurnNews<'static> {
-    let listening = Listening { told: turn.follow(), turn, heard: 0, waiting: VecDeque::default() };
+    let listening =
+        TurnListener { told: turn.follow(), turn, heard: 0, waiting: VecDeque::default() };
     let events = stream::unfold(listening, |mut listening| async move {
         let event = listening.next().await?;
         let json = String::from_utf8_lossy(&event.json).into_owned();
@@ -86,7 +87,7 @@ fn news(turn: Arc<LiveTurn>) -> TurnNews<'static> {
     events.boxed()
 }
 
-impl Listening {
+impl TurnListener {
     /// `None` after the end.
     async fn next(&mut self) -> Option<Recorded> {
         loop {

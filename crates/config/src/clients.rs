@@ -25,7 +25,7 @@ const KEY_INPUT: &str = "switchboard-api-key";
 
 /// The clients whose files we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum ClientProgram {
     ClaudeDesktop,
     ClaudeCode,
     Cursor,
@@ -34,7 +34,7 @@ pub enum Client {
     Gemini,
 }
 
-impl Client {
+impl ClientProgram {
     pub const ALL: [Self; 6] = [
         Self::ClaudeDesktop,
         Self::ClaudeCode,
@@ -155,7 +155,7 @@ pub fn needs_key(url: &Url) -> bool {
 /// One entry for one client.
 #[derive(Debug, Clone)]
 pub struct ClientEntry {
-    client: Client,
+    client: ClientProgram,
     name: String,
     reach: Reach,
 }
@@ -214,19 +214,19 @@ impl fmt::Display for Unwritable {
 }
 
 impl ClientEntry {
-    pub fn new(client: Client, name: impl Into<String>, reach: Reach) -> Self {
+    pub fn new(client: ClientProgram, name: impl Into<String>, reach: Reach) -> Self {
         Self { client, name: name.into(), reach }
     }
 
     /// A whole file with nothing but this entry.
     pub fn file_text(&self) -> String {
         match self.client {
-            Client::Codex => toml_file::document(self).to_string(),
-            Client::ClaudeDesktop
-            | Client::ClaudeCode
-            | Client::Cursor
-            | Client::VsCode
-            | Client::Gemini => json_file::document(self),
+            ClientProgram::Codex => toml_file::document(self).to_string(),
+            ClientProgram::ClaudeDesktop
+            | ClientProgram::ClaudeCode
+            | ClientProgram::Cursor
+            | ClientProgram::VsCode
+            | ClientProgram::Gemini => json_file::document(self),
         }
     }
 
@@ -236,12 +236,12 @@ impl ClientEntry {
             return Ok(Laid::Changed(self.file_text()));
         }
         match self.client {
-            Client::Codex => toml_file::lay_into(self, text, same_name),
-            Client::ClaudeDesktop
-            | Client::ClaudeCode
-            | Client::Cursor
-            | Client::VsCode
-            | Client::Gemini => json_file::lay_into(self, text, same_name),
+            ClientProgram::Codex => toml_file::lay_into(self, text, same_name),
+            ClientProgram::ClaudeDesktop
+            | ClientProgram::ClaudeCode
+            | ClientProgram::Cursor
+            | ClientProgram::VsCode
+            | ClientProgram::Gemini => json_file::lay_into(self, text, same_name),
         }
     }
 
@@ -256,8 +256,8 @@ impl ClientEntry {
                 };
                 match (self.client, key) {
                     // What it reads stands in the file itself.
-                    (_, KeyUse::None) | (Client::ClaudeDesktop, KeyUse::FromVariable) => {}
-                    (Client::Codex, KeyUse::FromVariable) => {
+                    (_, KeyUse::None) | (ClientProgram::ClaudeDesktop, KeyUse::FromVariable) => {}
+                    (ClientProgram::Codex, KeyUse::FromVariable) => {
                         entry["env_vars"] = json!([API_KEY_VARIABLE]);
                     }
                     (_, KeyUse::FromVariable) => {
@@ -273,13 +273,13 @@ impl ClientEntry {
                 };
                 let url = url.as_str();
                 let mut entry = match self.client {
-                    Client::Gemini => json!({"httpUrl": url}),
+                    ClientProgram::Gemini => json!({"httpUrl": url}),
                     _ if self.client.names_its_transports() => json!({"type": "http", "url": url}),
                     _ => json!({"url": url}),
                 };
                 match (self.client, key) {
                     (_, None) => {}
-                    (Client::Codex, Some(variable)) => {
+                    (ClientProgram::Codex, Some(variable)) => {
                         entry["bearer_token_env_var"] = json!(variable);
                     }
                     (_, Some(reference)) => {
@@ -294,18 +294,20 @@ impl ClientEntry {
     /// The API key in the client's own words for "the value of a variable".
     fn key_reference(&self) -> String {
         match self.client {
-            Client::ClaudeDesktop | Client::ClaudeCode => format!("${{{API_KEY_VARIABLE}}}"),
-            Client::Cursor => format!("${{env:{API_KEY_VARIABLE}}}"),
-            Client::VsCode => format!("${{input:{KEY_INPUT}}}"),
-            Client::Codex => API_KEY_VARIABLE.into(),
-            Client::Gemini => format!("${API_KEY_VARIABLE}"),
+            ClientProgram::ClaudeDesktop | ClientProgram::ClaudeCode => {
+                format!("${{{API_KEY_VARIABLE}}}")
+            }
+            ClientProgram::Cursor => format!("${{env:{API_KEY_VARIABLE}}}"),
+            ClientProgram::VsCode => format!("${{input:{KEY_INPUT}}}"),
+            ClientProgram::Codex => API_KEY_VARIABLE.into(),
+            ClientProgram::Gemini => format!("${API_KEY_VARIABLE}"),
         }
     }
 
     /// The question that VS Code has to be told to ask.
     fn key_input(&self) -> Option<Json> {
         let (Reach::Http { key, .. } | Reach::Stdio { key, .. }) = &self.reach;
-        let asks = self.client == Client::VsCode && *key == KeyUse::FromVariable;
+        let asks = self.client == ClientProgram::VsCode && *key == KeyUse::FromVariable;
         asks.then(|| {
             json!({
                 "type": "promptString",

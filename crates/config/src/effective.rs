@@ -6,11 +6,11 @@ use serde_json::{Value as Json, json};
 use switchboard_model::Plan;
 
 use crate::emit::Doc;
-use crate::place::Place;
+use crate::place::SourceLocation;
 use crate::plan::At;
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::show;
-use crate::source::Source;
+use crate::source::SourceText;
 use crate::template;
 
 /// A valid configuration.
@@ -19,7 +19,7 @@ pub struct Loaded {
     /// What it means.
     pub plan: Plan,
     /// What is allowed, but probably not meant.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<ConfigProblem>,
     shown: Doc,
 }
 
@@ -31,28 +31,28 @@ pub struct Setting {
     /// The value as it may be shown: `***` for what is secret.
     pub value: String,
     /// Who set it.
-    pub origin: Place,
+    pub origin: SourceLocation,
 }
 
 impl Loaded {
     pub(crate) fn new(
         plan: Plan,
-        warnings: Vec<Problem>,
+        warnings: Vec<ConfigProblem>,
         config: &At<'_>,
-        source: &Source<'_>,
+        source: &SourceText<'_>,
     ) -> Self {
         let shown = show::document(&plan, config, source);
         Self { plan, warnings, shown }
     }
 
     /// A warning about the value at a path below the root key, such as `toolsets[0].tools[1]`, with its place.
-    pub fn warning_at(&self, path: &str, message: String, help: Option<String>) -> Problem {
+    pub fn warning_at(&self, path: &str, message: String, help: Option<String>) -> ConfigProblem {
         let is_meant =
             |setting: &Setting| setting.path.split_once('.').is_some_and(|(_, rest)| rest == path);
         let setting = self.settings().into_iter().find(is_meant);
         let (path, place) = setting.map(|setting| (setting.path, setting.origin)).unzip();
-        let place = place.filter(|place| *place != Place::Default);
-        Problem { path, place, help, ..Problem::error(message).into_warning() }
+        let place = place.filter(|place| *place != SourceLocation::Default);
+        ConfigProblem { path, place, help, ..ConfigProblem::error(message).into_warning() }
     }
 
     /// Every effective value with its origin, defaults included.
@@ -78,7 +78,7 @@ impl Loaded {
         json!({
             "config": self.shown.to_json(),
             "settings": settings,
-            "warnings": self.warnings.iter().map(Problem::to_json).collect::<Vec<_>>(),
+            "warnings": self.warnings.iter().map(ConfigProblem::to_json).collect::<Vec<_>>(),
         })
     }
 }
@@ -97,7 +97,7 @@ fn collect(doc: &Doc, path: String, settings: &mut Vec<Setting>) {
     match doc {
         Doc::Value(json, place) => {
             let value = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
-            let origin = place.clone().unwrap_or(Place::Default);
+            let origin = place.clone().unwrap_or(SourceLocation::Default);
             settings.push(Setting { path, value, origin });
         }
         Doc::Template(text, place) => {

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use saphyr::Scalar;
 use serde_json::Value as Json;
 
-use crate::place::Place;
+use crate::place::SourceLocation;
 
 /// A document to be written.
 #[derive(Clone)]
 pub(crate) enum Doc {
     /// A single value, or an empty list; with its origin when that is to be told.
-    Value(Json, Option<Place>),
+    Value(Json, Option<SourceLocation>),
     /// A text in which `${VAR}` means a variable; it is never escaped.
-    Template(String, Place),
+    Template(String, SourceLocation),
     List(Vec<Doc>),
     Map(Vec<(String, Doc)>),
 }
@@ -170,11 +170,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::source::Source;
+    use crate::source::SourceText;
     use crate::tree::Value;
 
     fn read_back(yaml: &str) -> Option<Value> {
-        let source = Source::new("x", yaml);
+        let source = SourceText::new("x", yaml);
         let document = crate::yaml::parse(&source, yaml).ok()?.root?;
         document.get("k").map(|node| node.value.clone())
     }

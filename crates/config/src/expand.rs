@@ -8,16 +8,16 @@ use std::path::{Path as FilePath, PathBuf};
 use switchboard_model::Secret;
 
 use crate::path::Path;
-use crate::place::Origin;
-use crate::problem::{Problem, Refused};
+use crate::place::ValueOrigin;
+use crate::problem::{BoxedProblem, ConfigProblem};
 use crate::secret_line;
-use crate::source::Source;
-use crate::template::{self, Fault};
+use crate::source::SourceText;
+use crate::template::{self, TemplateError};
 use crate::tree::{Node, Value};
 
 /// What a reference may look at.
 pub(crate) struct Expander<'a> {
-    pub(crate) source: &'a Source<'a>,
+    pub(crate) source: &'a SourceText<'a>,
     pub(crate) env: &'a [(String, String)],
     pub(crate) directory: &'a FilePath,
     pub(crate) read_secret: &'a dyn Fn(&FilePath) -> std::io::Result<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Expander<'a> {
 
 impl Expander<'_> {
     /// Expands every text below `node` and marks what must not be shown.
-    pub(crate) fn expand(&self, node: &mut Node, path: &Path, problems: &mut Vec<Problem>) {
+    pub(crate) fn expand(&self, node: &mut Node, path: &Path, problems: &mut Vec<ConfigProblem>) {
         node.sensitive |= path.is_secret();
         match &mut node.value {
             Value::List(items) => {
@@ -63,7 +63,7 @@ impl Expander<'_> {
         &self,
         text: &str,
         path: &Path,
-    ) -> Result<Option<(template::Expanded, Option<PathBuf>)>, Refused> {
+    ) -> Result<Option<(template::Expanded, Option<PathBuf>)>, BoxedProblem> {
         let file = path.is_secret().then(|| text.strip_prefix("file:")).flatten();
         if file.is_none() && !text.contains("${") {
             return Ok(None);
@@ -80,11 +80,16 @@ impl Expander<'_> {
         self.read(text, &expanded.text, path).map(|read| Some((read, Some(file))))
     }
 
-    fn read(&self, written: &str, file: &str, path: &Path) -> Result<template::Expanded, Refused> {
+    fn read(
+        &self,
+        written: &str,
+        file: &str,
+        path: &Path,
+    ) -> Result<template::Expanded, BoxedProblem> {
         let refuse = |why: &str| {
             let message = format!("cannot read the secret of {path} from `{written}`: {why}");
             let help = "write `file:` and the path of a readable text file, relative to this file";
-            Box::new(Problem::error(message).help(help))
+            Box::new(ConfigProblem::error(message).help(help))
         };
         if file.trim().is_empty() {
             return Err(refuse("there is no path"));
@@ -100,7 +105,7 @@ impl Expander<'_> {
 }
 
 /// Keeps the lines of secrets that are written out in the file away from every snippet.
-pub(crate) fn hide_literals(node: &Node, path: &Path, source: &mut Source<'_>) {
+pub(crate) fn hide_literals(node: &Node, path: &Path, source: &mut SourceText<'_>) {
     for (index, item) in node.items().iter().enumerate() {
         hide_literals(item, &path.index(index), source);
     }
@@ -115,22 +120,26 @@ pub(crate) fn hide_literals(node: &Node, path: &Path, source: &mut Source<'_>) {
         Value::Bool(_) | Value::Integer(_) | Value::Float(_) => path.is_secret(),
         Value::Null | Value::List(_) | Value::Map(_) | Value::Broken => false,
     };
-    if let (true, Origin::File(extent)) = (shows_secret, &node.origin) {
+    if let (true, ValueOrigin::File(extent)) = (shows_secret, &node.origin) {
         source.hide(*extent);
     }
 }
 
-fn describe(fault: &Fault, path: &Path) -> Problem {
+fn describe(fault: &TemplateError, path: &Path) -> ConfigProblem {
     match fault {
-        Fault::Unresolved(name) => Problem::error(format!(
+        TemplateError::Unresolved(name) => ConfigProblem::error(format!(
             "{path} needs the environment variable {name}, which is not set"
         ))
         .help(format!("set {name}, or give a default: `${{{name}:-...}}`")),
-        Fault::Unclosed => Problem::error(format!("{path} holds a `${{` without its `}}`"))
-            .help("close it, or write `$${` for the characters themselves"),
-        Fault::BadName => Problem::error(format!(
-            "{path} holds a `${{...}}` that is no variable name"
-        ))
-        .help("write `${NAME}` or `${NAME:-default}`, or `$${` for the characters themselves"),
+        TemplateError::Unclosed => {
+            ConfigProblem::error(format!("{path} holds a `${{` without its `}}`"))
+                .help("close it, or write `$${` for the characters themselves")
+        }
+        TemplateError::BadName => {
+            ConfigProblem::error(format!("{path} holds a `${{...}}` that is no variable name"))
+                .help(
+                    "write `${NAME}` or `${NAME:-default}`, or `$${` for the characters themselves",
+                )
+        }
     }
 }

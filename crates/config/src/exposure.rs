@@ -55,12 +55,12 @@ pub fn resolve_exposure(
     plan: &Plan,
 ) -> Result<Exposure, String> {
     let sources = [
-        Said {
+        ExposureSettings {
             dynamic: cli.dynamic,
             tool_sets: names(cli.tool_sets.as_ref()),
             words: &COMMAND_LINE,
         },
-        Said {
+        ExposureSettings {
             dynamic: env.dynamic,
             tool_sets: names(env.tool_sets.as_ref()),
             words: if env.is_alias { &ENVIRONMENT_ALIAS } else { &ENVIRONMENT },
@@ -68,7 +68,7 @@ pub fn resolve_exposure(
         of_file(plan),
     ];
     let mut switched_off = None;
-    for Said { dynamic, tool_sets, words } in sources {
+    for ExposureSettings { dynamic, tool_sets, words } in sources {
         match dynamic {
             Some(true) if switched_off.is_none() => {
                 check_sets(&tool_sets, words.tool_sets, plan)?;
@@ -101,27 +101,29 @@ pub fn resolve_exposure(
 }
 
 /// One source, with what it calls its two settings.
-struct Said {
+struct ExposureSettings {
     dynamic: Option<bool>,
     tool_sets: Vec<String>,
-    words: &'static Words,
+    words: &'static ExposureSettingNames,
 }
 
-struct Words {
+struct ExposureSettingNames {
     dynamic: &'static str,
     tool_sets: &'static str,
 }
 
-const COMMAND_LINE: Words = Words { dynamic: "--dynamic-tool-discovery", tool_sets: "--tool-sets" };
-const ENVIRONMENT: Words = Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "TOOL_SETS" };
-const ENVIRONMENT_ALIAS: Words =
-    Words { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "FMP_TOOL_SETS" };
-const FILE: Words = Words {
+const COMMAND_LINE: ExposureSettingNames =
+    ExposureSettingNames { dynamic: "--dynamic-tool-discovery", tool_sets: "--tool-sets" };
+const ENVIRONMENT: ExposureSettingNames =
+    ExposureSettingNames { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "TOOL_SETS" };
+const ENVIRONMENT_ALIAS: ExposureSettingNames =
+    ExposureSettingNames { dynamic: "DYNAMIC_TOOL_DISCOVERY", tool_sets: "FMP_TOOL_SETS" };
+const FILE: ExposureSettingNames = ExposureSettingNames {
     dynamic: "gateway.exposure in the configuration",
     tool_sets: "gateway.tool_sets in the configuration",
 };
 
-fn of_file(plan: &Plan) -> Said {
+fn of_file(plan: &Plan) -> ExposureSettings {
     let written = plan.gateway.tool_sets.as_ref();
     let (dynamic, tool_sets) = match plan.gateway.exposure {
         Some(ExposureMode::Dynamic) => (Some(true), names(written)),
@@ -129,7 +131,7 @@ fn of_file(plan: &Plan) -> Said {
         // Who writes it wants to see everything, whatever sets stand beside it.
         Some(ExposureMode::Legacy) => (None, Vec::new()),
     };
-    Said { dynamic, tool_sets, words: &FILE }
+    ExposureSettings { dynamic, tool_sets, words: &FILE }
 }
 
 /// The names that were really given, each once.

@@ -33,15 +33,15 @@ mod tree;
 mod yaml;
 
 pub use clients::{
-    API_KEY_VARIABLE, Client, ClientEntry, DEFAULT_MCP_URL, KeyUse, Laid, Reach, SameName,
+    API_KEY_VARIABLE, ClientEntry, ClientProgram, DEFAULT_MCP_URL, KeyUse, Laid, Reach, SameName,
     Unwritable, mcp_address, needs_key, with_scheme,
 };
 pub use effective::{Loaded, Setting};
 pub use exposure::{ExposureSource, parse_flag, resolve_exposure};
 pub use import::{ImportNote, ImportScope, Imported, ImportedServer, ServerPlace, import_servers};
-pub use load::{Input, SourceFile, load};
+pub use load::{ConfigInput, SourceFile, load};
 pub use merge::{Merged, PresentServer, merge_into};
-pub use place::Place;
-pub use problem::{Problem, Problems, Severity, Snippet};
+pub use place::SourceLocation;
+pub use problem::{ConfigProblem, Problems, Severity, Snippet};
 pub use schema::json_schema;
 pub use toolset_draft::{DraftSet, DraftTool, ToolsetDraft};

@@ -9,18 +9,18 @@ use crate::effective::Loaded;
 use crate::expand::{Expander, hide_literals};
 use crate::overlay;
 use crate::path::Path;
-use crate::place::{Extent, Origin};
+use crate::place::{Extent, ValueOrigin};
 use crate::plan::{At, Planner};
-use crate::problem::{Problem, Problems, sort};
+use crate::problem::{ConfigProblem, Problems, sort};
 use crate::schema::{SchemaAt, nearest};
 use crate::shape;
-use crate::source::Source;
-use crate::tree::{Entry, Node, Value};
+use crate::source::SourceText;
+use crate::tree::{Node, TreeEntry, Value};
 use crate::yaml;
 
 /// Everything that a configuration is made of. The crate itself reads no file and no environment.
 #[expect(missing_debug_implementations, reason = "holds the environment, which holds secrets")]
-pub struct Input<'a> {
+pub struct ConfigInput<'a> {
     /// The file, if there is one: the environment alone is enough.
     pub file: Option<SourceFile<'a>>,
     /// The environment: for overrides and for `${VAR}`.
@@ -42,10 +42,10 @@ pub struct SourceFile<'a> {
 }
 
 /// Reads a configuration, or says everything that is wrong with it.
-pub fn load(input: &Input<'_>) -> Result<Loaded, Problems> {
+pub fn load(input: &ConfigInput<'_>) -> Result<Loaded, Problems> {
     let file =
         input.file.unwrap_or(SourceFile { name: "", directory: FilePath::new(""), text: "" });
-    let mut source = Source::new(file.name, file.text);
+    let mut source = SourceText::new(file.name, file.text);
     let mut problems = Vec::new();
 
     let (root, mut config) = match input.file {
@@ -77,9 +77,9 @@ pub fn load(input: &Input<'_>) -> Result<Loaded, Problems> {
 }
 
 fn read_file(
-    source: &mut Source<'_>,
+    source: &mut SourceText<'_>,
     text: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Result<(RootKey, Node), Problems> {
     let document = yaml::parse(source, text)?;
     for entry in document.root.iter().flat_map(Node::entries) {
@@ -91,14 +91,14 @@ fn read_file(
 
 /// Finds the root key; without exactly one of them there is nothing to check.
 fn take_root(
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     document: Option<Node>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Result<(RootKey, Node), Problems> {
-    let start = Origin::File(Extent::point(1, 1));
+    let start = ValueOrigin::File(Extent::point(1, 1));
     let document = document.unwrap_or_else(|| Node::new(Value::Null, start));
     if !matches!(document.value, Value::Map(_) | Value::Null) {
-        let problem = Problem::error("the file must be a map with the key `switchboard`");
+        let problem = ConfigProblem::error("the file must be a map with the key `switchboard`");
         let problem = source.locate(&document.origin, problem.help(ROOT_HELP));
         return Err(Problems::new(vec![problem]));
     }
@@ -116,13 +116,14 @@ fn take_root(
                 problems.extend(unknown);
             } else {
                 let message = "the file has neither `switchboard` nor `myai` as its root key";
-                let problem = Problem::error(message).help(ROOT_HELP);
+                let problem = ConfigProblem::error(message).help(ROOT_HELP);
                 problems.push(source.locate(&document.origin, problem));
             }
             Err(Problems::new(std::mem::take(problems)))
         }
         [_, (_, second), ..] => {
-            let problem = Problem::error("the file has both `switchboard` and `myai` as root keys");
+            let problem =
+                ConfigProblem::error("the file has both `switchboard` and `myai` as root keys");
             let problem = problem.help("they mean the same: keep one");
             problems.push(source.locate(&second.origin, problem));
             Err(Problems::new(std::mem::take(problems)))
@@ -131,14 +132,15 @@ fn take_root(
 }
 
 /// Keys beside the root keys, with a hint for those that look like one.
-fn unknown_roots(source: &Source<'_>, document: &Node) -> Vec<Problem> {
-    let is_root = |entry: &&Entry| ROOTS.iter().any(|key| key.as_str() == entry.key);
+fn unknown_roots(source: &SourceText<'_>, document: &Node) -> Vec<ConfigProblem> {
+    let is_root = |entry: &&TreeEntry| ROOTS.iter().any(|key| key.as_str() == entry.key);
     let unknown = document.entries().iter().filter(|entry| !is_root(entry));
-    let draw = |entry: &Entry| {
-        let problem = Problem::error(format!("unknown key `{}` at the top of the file", entry.key));
+    let draw = |entry: &TreeEntry| {
+        let problem =
+            ConfigProblem::error(format!("unknown key `{}` at the top of the file", entry.key));
         let near = nearest(&entry.key, ROOTS.map(RootKey::as_str));
         let help = near.map(|near| format!("did you mean `{near}`?"));
-        source.locate(&entry.origin, Problem { help, ..problem })
+        source.locate(&entry.origin, ConfigProblem { help, ..problem })
     };
     unknown.take(MAX_UNKNOWN).map(draw).collect()
 }
@@ -151,5 +153,5 @@ const ROOTS: [RootKey; 2] = [RootKey::Switchboard, RootKey::Myai];
 const ROOT_HELP: &str = "start the file with `switchboard:` and put `toolbox:` below it";
 
 fn empty() -> Node {
-    Node::new(Value::Map(Vec::new()), Origin::Nowhere)
+    Node::new(Value::Map(Vec::new()), ValueOrigin::Nowhere)
 }

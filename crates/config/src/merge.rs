@@ -7,10 +7,10 @@ use switchboard_model::{AdmissionMode, RootKey};
 
 use crate::emit::Doc;
 use crate::import::{Imported, ImportedServer};
-use crate::place::{Extent, Origin};
-use crate::problem::{Problem, Problems, Refused};
-use crate::source::Source;
-use crate::tree::{Entry, Node, Value};
+use crate::place::{Extent, ValueOrigin};
+use crate::problem::{BoxedProblem, ConfigProblem, Problems};
+use crate::source::SourceText;
+use crate::tree::{Node, TreeEntry, Value};
 use crate::yaml;
 
 /// A file with more servers in it.
@@ -57,7 +57,7 @@ pub fn merge_into(
     imported: &Imported,
     mode: AdmissionMode,
 ) -> Result<Merged, Problems> {
-    let source = Source::new(existing_name, existing_text);
+    let source = SourceText::new(existing_name, existing_text);
     let document = yaml::parse(&source, existing_text)?;
     let duplicates = document.problems(&source);
     if !duplicates.is_empty() {
@@ -84,18 +84,18 @@ pub fn merge_into(
         return Ok(Merged { text, added: added_names, present: present_servers });
     }
 
-    let edit = Edit { source: &source, text: existing_text, mode, added: &added };
+    let edit = FileEdit { source: &source, text: existing_text, mode, added: &added };
     let text = edit.apply(root.as_ref())?;
     let expected: Vec<_> = present.into_iter().chain(added_names.iter().cloned()).collect();
-    let again = yaml::parse(&Source::new(existing_name, &text), &text);
+    let again = yaml::parse(&SourceText::new(existing_name, &text), &text);
     let found = again.ok().and_then(|document| document.root).map(|root| names(&root));
     if found.as_ref() != Some(&expected) {
-        return Err(edit.give_up(&Origin::Nowhere).into());
+        return Err(edit.give_up(&ValueOrigin::Nowhere).into());
     }
     Ok(Merged { text, added: added_names, present: present_servers })
 }
 
-fn root_entry(document: &Node) -> Option<&Entry> {
+fn root_entry(document: &Node) -> Option<&TreeEntry> {
     [RootKey::Switchboard, RootKey::Myai].iter().find_map(|key| document.entry(key.as_str()))
 }
 
@@ -134,22 +134,23 @@ fn names(document: &Node) -> Vec<String> {
 }
 
 /// The lines to add and the text to add them to.
-struct Edit<'a> {
-    source: &'a Source<'a>,
+struct FileEdit<'a> {
+    source: &'a SourceText<'a>,
     text: &'a str,
     mode: AdmissionMode,
     added: &'a [&'a ImportedServer],
 }
 
-impl Edit<'_> {
-    fn apply(&self, document: Option<&Node>) -> Result<String, Refused> {
+impl FileEdit<'_> {
+    fn apply(&self, document: Option<&Node>) -> Result<String, BoxedProblem> {
         let Some(document) = document else {
             let lines = self.nested(&["switchboard", "toolbox", "mcps"], 0);
             return Ok(self.insert_after(usize::MAX, &lines));
         };
         let Some(root) = root_entry(document) else {
-            let problem =
-                Problem::error("the file has neither `switchboard` nor `myai` as its root key");
+            let problem = ConfigProblem::error(
+                "the file has neither `switchboard` nor `myai` as its root key",
+            );
             return Err(Box::new(self.source.locate(&document.origin, problem)));
         };
         let Some(toolbox) = root.node.entry("toolbox") else {
@@ -165,7 +166,7 @@ impl Edit<'_> {
     }
 
     /// Adds servers behind the last one.
-    fn append(&self, mcps: &Entry, items: &[Node]) -> Result<String, Refused> {
+    fn append(&self, mcps: &TreeEntry, items: &[Node]) -> Result<String, BoxedProblem> {
         let list = file_extent(&mcps.node.origin);
         let first = items.first().and_then(|item| file_extent(&item.origin));
         let (Some(list), Some(first)) = (list, first) else {
@@ -180,7 +181,7 @@ impl Edit<'_> {
     }
 
     /// Adds `keys` below `parent`, which is a map, or holds nothing yet.
-    fn fill(&self, parent: &Entry, keys: &[&str]) -> Result<String, Refused> {
+    fn fill(&self, parent: &TreeEntry, keys: &[&str]) -> Result<String, BoxedProblem> {
         let (Some(key), Some(value)) =
             (file_extent(&parent.origin), file_extent(&parent.node.origin))
         else {
@@ -204,11 +205,11 @@ impl Edit<'_> {
     /// Takes `[]`, `{}`, `null` or nothing away from behind a key and writes `lines` below it.
     fn replace_empty(
         &self,
-        parent: &Entry,
+        parent: &TreeEntry,
         key: Extent,
         value: Extent,
         lines: &[String],
-    ) -> Result<String, Refused> {
+    ) -> Result<String, BoxedProblem> {
         let line = self.text.lines().nth(key.line - 1).unwrap_or_default();
         let split =
             line.char_indices().nth(value.column - 1).map_or(line.len(), |(index, _)| index);
@@ -295,8 +296,8 @@ impl Edit<'_> {
         lines.len().saturating_sub(behind).max(at.line)
     }
 
-    fn flow_style(&self, entry: &Entry) -> Refused {
-        let problem = Problem::error(format!(
+    fn flow_style(&self, entry: &TreeEntry) -> BoxedProblem {
+        let problem = ConfigProblem::error(format!(
             "`{}` is written in one piece with brackets, so nothing can be added to it",
             entry.key
         ));
@@ -304,18 +305,18 @@ impl Edit<'_> {
         Box::new(self.source.locate(&entry.origin, problem.help(help)))
     }
 
-    fn give_up(&self, origin: &Origin) -> Refused {
-        let problem = Problem::error("the file is laid out in a way that cannot be added to");
+    fn give_up(&self, origin: &ValueOrigin) -> BoxedProblem {
+        let problem = ConfigProblem::error("the file is laid out in a way that cannot be added to");
         let help =
             "write `toolbox.mcps` as a block, one `- name: ...` per server on lines of its own";
         Box::new(self.source.locate(origin, problem.help(help)))
     }
 }
 
-fn file_extent(origin: &Origin) -> Option<Extent> {
+fn file_extent(origin: &ValueOrigin) -> Option<Extent> {
     match origin {
-        Origin::File(extent) => Some(*extent),
-        Origin::Environment(_) | Origin::Nowhere => None,
+        ValueOrigin::File(extent) => Some(*extent),
+        ValueOrigin::Environment(_) | ValueOrigin::Nowhere => None,
     }
 }
 

@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use crate::path::Path;
-use crate::place::Origin;
-use crate::problem::{Problem, Refused};
+use crate::place::ValueOrigin;
+use crate::problem::{BoxedProblem, ConfigProblem};
 use crate::schema::{SchemaAt, nearest};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, TreeEntry, Value};
 
 /// The prefixes, the weaker one first.
 const PREFIXES: [&str; 2] = ["APP_MYAI__", "SWITCHBOARD__"];
@@ -22,13 +22,15 @@ pub(crate) fn apply(
     config: &mut Node,
     root: &Path,
     env: &[(String, String)],
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) {
     for variable in variables(env) {
-        let step = Step { schema: SchemaAt::config(), path: root.clone(), variable: &variable };
+        let step =
+            OverlayPosition { schema: SchemaAt::config(), path: root.clone(), variable: &variable };
         if let Err(problem) = step.set(config, &variable.segments) {
-            let origin = crate::place::Place::Environment { variable: variable.name.into() };
-            problems.push(Problem { place: Some(origin), ..*problem });
+            let origin =
+                crate::place::SourceLocation::Environment { variable: variable.name.into() };
+            problems.push(ConfigProblem { place: Some(origin), ..*problem });
         }
     }
 }
@@ -38,7 +40,7 @@ struct Variable<'a> {
     name: &'a str,
     segments: Vec<&'a str>,
     value: &'a str,
-    origin: Origin,
+    origin: ValueOrigin,
     rank: usize,
 }
 
@@ -59,7 +61,7 @@ fn variable((name, value): &(String, String)) -> Option<Variable<'_>> {
             name,
             segments: rest.split("__").collect(),
             value,
-            origin: Origin::Environment(name.as_str().into()),
+            origin: ValueOrigin::Environment(name.as_str().into()),
             rank,
         })
     })
@@ -74,14 +76,14 @@ fn compare(a: &str, b: &str) -> Ordering {
 }
 
 /// A position in the tree and in the schema at once.
-struct Step<'a> {
+struct OverlayPosition<'a> {
     schema: SchemaAt,
     path: Path,
     variable: &'a Variable<'a>,
 }
 
-impl Step<'_> {
-    fn set(self, node: &mut Node, segments: &[&str]) -> Result<(), Refused> {
+impl OverlayPosition<'_> {
+    fn set(self, node: &mut Node, segments: &[&str]) -> Result<(), BoxedProblem> {
         let Some((segment, rest)) = segments.split_first() else {
             *node = self.read()?;
             return Ok(());
@@ -100,7 +102,7 @@ impl Step<'_> {
         segment: &str,
         rest: &[&str],
         all: &[&str],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), BoxedProblem> {
         // Names of headers and of a child's variables may hold `__` themselves.
         let joined = all.join("__");
         let (key, rest) = match self.schema.free_form() {
@@ -118,13 +120,13 @@ impl Step<'_> {
         }
         let Value::Map(entries) = &mut node.value else { return Ok(()) };
         let path = self.path.key(&key);
-        let below = Step { schema, path, variable: self.variable };
+        let below = OverlayPosition { schema, path, variable: self.variable };
         if let Some(entry) = entries.iter_mut().find(|entry| entry.key == key) {
             return below.set(&mut entry.node, rest);
         }
         let mut node = Node::new(Value::Null, origin.clone());
         below.set(&mut node, rest)?;
-        entries.push(Entry { key, origin, node });
+        entries.push(TreeEntry { key, origin, node });
         Ok(())
     }
 
@@ -134,7 +136,7 @@ impl Step<'_> {
         schema: SchemaAt,
         segment: &str,
         rest: &[&str],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), BoxedProblem> {
         let Ok(index) = segment.parse::<usize>() else {
             let message = format!("{} is a list, and `{segment}` is not an index", self.path);
             return Err(self.refuse(message, Some("elements are numbered from 0".into())));
@@ -145,7 +147,8 @@ impl Step<'_> {
         }
         let Value::List(items) = &mut node.value else { return Ok(()) };
         let length = items.len();
-        let below = Step { schema, path: self.path.index(index), variable: self.variable };
+        let below =
+            OverlayPosition { schema, path: self.path.index(index), variable: self.variable };
         if let Some(item) = items.get_mut(index) {
             return below.set(item, rest);
         }
@@ -160,7 +163,7 @@ impl Step<'_> {
     }
 
     /// The value of the variable: text for a single value, JSON for a list or a map.
-    fn read(&self) -> Result<Node, Refused> {
+    fn read(&self) -> Result<Node, BoxedProblem> {
         let origin = &self.variable.origin;
         let text = self.variable.value;
         let takes_json = self.schema.accepts("array") || self.schema.accepts("object");
@@ -177,7 +180,7 @@ impl Step<'_> {
         Ok(Node { loose: true, ..Node::new(Value::Text(text.into()), origin.clone()) })
     }
 
-    fn unknown(&self, segment: &str) -> Refused {
+    fn unknown(&self, segment: &str) -> BoxedProblem {
         let known = self.schema.keys().collect::<Vec<_>>();
         let help = match nearest(segment, known.iter().copied()) {
             Some(key) => Some(format!("did you mean `{}`?", key.to_ascii_uppercase())),
@@ -193,12 +196,12 @@ impl Step<'_> {
         self.refuse(message, help)
     }
 
-    fn refuse(&self, message: String, help: Option<String>) -> Refused {
-        Box::new(Problem { help, ..Problem::error(message).about(&self.path) })
+    fn refuse(&self, message: String, help: Option<String>) -> BoxedProblem {
+        Box::new(ConfigProblem { help, ..ConfigProblem::error(message).about(&self.path) })
     }
 }
 
 fn existing_key(node: &Node, key: &str) -> Option<String> {
-    let same = |entry: &&Entry| entry.key.eq_ignore_ascii_case(key);
+    let same = |entry: &&TreeEntry| entry.key.eq_ignore_ascii_case(key);
     node.entries().iter().find(same).map(|entry| entry.key.clone())
 }

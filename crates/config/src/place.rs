@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Where a value comes from, as people are told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SourceLocation {
     /// A file, with a line and a column that count from 1.
     File {
         /// The name of the file as the user gave it.
@@ -24,7 +24,7 @@ pub enum Place {
     Default,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
@@ -36,7 +36,7 @@ impl fmt::Display for Place {
 
 /// The same inside the crate, where the file is known and need not be named at every node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ValueOrigin {
     File(Extent),
     Environment(Arc<str>),
     /// Made up while reading: an absent file, a list that only the environment fills.

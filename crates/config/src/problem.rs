@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::place::SourceLocation;
 
 /// Whether a problem stops the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Severity {
 
 /// One thing that is wrong: what, where, and the way out. Holds no secret, so it may go anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Whether it stops the start.
     pub severity: Severity,
     /// What is wrong, in one line.
@@ -35,7 +35,7 @@ pub struct Problem {
     /// The path of the value, starting with the root key as the user wrote it.
     pub path: Option<String>,
     /// Where it was written; `None` when it was written nowhere.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Further facts, such as the other place of a duplicate.
     pub notes: Vec<String>,
     /// The way out.
@@ -55,7 +55,7 @@ pub struct Snippet {
     pub width: usize,
 }
 
-impl Problem {
+impl ConfigProblem {
     /// An error without a place yet.
     pub(crate) fn error(message: impl Into<String>) -> Self {
         Self {
@@ -103,24 +103,24 @@ impl Problem {
             "help": self.help,
         });
         match &self.place {
-            Some(Place::File { name, line, column }) => {
+            Some(SourceLocation::File { name, line, column }) => {
                 whole["file"] = json!(name);
                 whole["line"] = json!(line);
                 whole["column"] = json!(column);
             }
-            Some(Place::Environment { variable }) => whole["variable"] = json!(variable),
-            Some(Place::Default) | None => {}
+            Some(SourceLocation::Environment { variable }) => whole["variable"] = json!(variable),
+            Some(SourceLocation::Default) | None => {}
         }
         whole
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.severity.as_str(), self.message)?;
         let line = match &self.place {
-            Some(Place::File { line, .. }) => line.to_string(),
-            Some(Place::Environment { .. } | Place::Default) | None => " ".into(),
+            Some(SourceLocation::File { line, .. }) => line.to_string(),
+            Some(SourceLocation::Environment { .. } | SourceLocation::Default) | None => " ".into(),
         };
         let gutter = " ".repeat(line.len());
         if let Some(place) = &self.place {
@@ -141,20 +141,20 @@ impl fmt::Display for Problem {
 }
 
 /// The one problem that ends a step; boxed, because it is large and rare.
-pub(crate) type Refused = Box<Problem>;
+pub(crate) type BoxedProblem = Box<ConfigProblem>;
 
 /// Everything that is wrong, sorted by place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems(Vec<ConfigProblem>);
 
 impl Problems {
-    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+    pub(crate) fn new(mut problems: Vec<ConfigProblem>) -> Self {
         sort(&mut problems);
         Self(problems)
     }
 
     /// The problems, sorted by place.
-    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+    pub fn iter(&self) -> std::slice::Iter<'_, ConfigProblem> {
         self.0.iter()
     }
 
@@ -165,21 +165,21 @@ impl Problems {
 
     /// All of them as a JSON array.
     pub fn to_json(&self) -> Value {
-        self.0.iter().map(Problem::to_json).collect()
+        self.0.iter().map(ConfigProblem::to_json).collect()
     }
 }
 
 impl<'a> IntoIterator for &'a Problems {
-    type Item = &'a Problem;
-    type IntoIter = std::slice::Iter<'a, Problem>;
+    type Item = &'a ConfigProblem;
+    type IntoIter = std::slice::Iter<'a, ConfigProblem>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl From<Refused> for Problems {
-    fn from(problem: Refused) -> Self {
+impl From<BoxedProblem> for Problems {
+    fn from(problem: BoxedProblem) -> Self {
         Self(vec![*problem])
     }
 }
@@ -200,7 +200,7 @@ impl std::error::Error for Problems {}
 
 /// The file from top to bottom, then the environment, then what has no place. The sort is stable, so
 /// problems of one place keep the order in which they were found.
-pub(crate) fn sort(problems: &mut [Problem]) {
+pub(crate) fn sort(problems: &mut [ConfigProblem]) {
     problems.sort_by(|a, b| match (&a.place, &b.place) {
         (Some(a), Some(b)) => a.cmp(b),
         (a, b) => b.is_some().cmp(&a.is_some()),

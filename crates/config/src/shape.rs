@@ -11,11 +11,11 @@ use jsonschema::{ValidationError, Validator, error::ValidationErrorKind as Kind}
 use serde_json::{Value as Json, json};
 
 use crate::path::Path;
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::schema::{SchemaAt, nearest};
 use crate::shape_words::{expected, found, listed, pattern_in_words};
-use crate::source::Source;
-use crate::tree::{Entry, Node, Value};
+use crate::source::SourceText;
+use crate::tree::{Node, TreeEntry, Value};
 
 static VALIDATOR: LazyLock<Option<Validator>> =
     LazyLock::new(|| jsonschema::validator_for(SchemaAt::document()).ok());
@@ -28,8 +28,8 @@ const MAX_FINDINGS: usize = 200;
 pub(crate) fn check(
     config: &Node,
     root: &Path,
-    source: &Source<'_>,
-    problems: &mut Vec<Problem>,
+    source: &SourceText<'_>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Json {
     let mut sound = config.to_json();
     let Some(validator) = VALIDATOR.as_ref() else { return sound };
@@ -44,10 +44,10 @@ pub(crate) fn check(
 struct Findings<'a> {
     config: &'a Node,
     root: &'a Path,
-    source: &'a Source<'a>,
+    source: &'a SourceText<'a>,
     /// A value is reported once, whatever number of rules it breaks.
     seen: HashSet<Path>,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<ConfigProblem>,
 }
 
 impl Findings<'_> {
@@ -92,14 +92,14 @@ impl Findings<'_> {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => format!("known keys: {}", known.join(", ")),
         };
-        let problem = Problem::error(format!("unknown key `{key}` in {path}"));
+        let problem = ConfigProblem::error(format!("unknown key `{key}` in {path}"));
         self.push(&entry.origin, problem.about(&path.key(key)).help(help));
     }
 
     fn missing_key(&mut self, node: &Node, path: &Path, key: &str, schema: Option<SchemaAt>) {
         let entry = node.entry(key);
         let known: Vec<_> = schema.into_iter().flat_map(SchemaAt::keys).collect();
-        let is_misspelt = |entry: &Entry| {
+        let is_misspelt = |entry: &TreeEntry| {
             !known.contains(&entry.key.as_str())
                 && nearest(&entry.key, known.iter().copied()) == Some(key)
         };
@@ -111,7 +111,7 @@ impl Findings<'_> {
             return;
         }
         let problem =
-            Problem::error(format!("missing key `{key}` in {path}")).about(&path.key(key));
+            ConfigProblem::error(format!("missing key `{key}` in {path}")).about(&path.key(key));
         let problem = match key {
             "mode" => problem.help(
                 "add `mode: strict` (keeps the old behaviour: every tool must be in toolbox.tools), \
@@ -130,8 +130,10 @@ impl Findings<'_> {
         let problem = match kind {
             _ if is_wrong_type => {
                 let wanted = schema.map(expected).unwrap_or_default();
-                let problem =
-                    Problem::error(format!("{path}: expected {wanted}, found {}", found(node)));
+                let problem = ConfigProblem::error(format!(
+                    "{path}: expected {wanted}, found {}",
+                    found(node)
+                ));
                 match (&node.value, wanted.as_str()) {
                     (Value::Bool(_) | Value::Integer(_) | Value::Float(_), "a string") => {
                         problem.help("put it in quotes")
@@ -147,7 +149,7 @@ impl Findings<'_> {
             Kind::Enum { .. } => {
                 let words = schema.map(SchemaAt::words).unwrap_or_default();
                 let message = format!("{path}: {} is not one of {}", found(node), listed(&words));
-                let problem = Problem::error(message);
+                let problem = ConfigProblem::error(message);
                 let meant = match &node.value {
                     Value::Text(text) if !node.sensitive => nearest(text, words),
                     _ => None,
@@ -157,24 +159,26 @@ impl Findings<'_> {
                     None => problem,
                 }
             }
-            Kind::Minimum { limit } => {
-                Problem::error(format!("{path}: {} is below the minimum of {limit}", found(node)))
-            }
-            Kind::Maximum { limit } => {
-                Problem::error(format!("{path}: {} is above the maximum of {limit}", found(node)))
-            }
-            Kind::MinLength { .. } => Problem::error(format!("{path} must not be empty")),
-            Kind::Pattern { .. } => Problem::error(format!(
+            Kind::Minimum { limit } => ConfigProblem::error(format!(
+                "{path}: {} is below the minimum of {limit}",
+                found(node)
+            )),
+            Kind::Maximum { limit } => ConfigProblem::error(format!(
+                "{path}: {} is above the maximum of {limit}",
+                found(node)
+            )),
+            Kind::MinLength { .. } => ConfigProblem::error(format!("{path} must not be empty")),
+            Kind::Pattern { .. } => ConfigProblem::error(format!(
                 "{path}: {} is not allowed here; it must be {}",
                 found(node),
                 pattern_in_words(path.last_key())
             )),
-            other => Problem::error(format!("{path} breaks the rule `{}`", other.keyword())),
+            other => ConfigProblem::error(format!("{path} breaks the rule `{}`", other.keyword())),
         };
         self.push(&node.origin, problem.about(path));
     }
 
-    fn push(&mut self, origin: &crate::place::Origin, problem: Problem) {
+    fn push(&mut self, origin: &crate::place::ValueOrigin, problem: ConfigProblem) {
         self.problems.push(self.source.locate(origin, problem));
     }
 

@@ -11,17 +11,17 @@ use switchboard_model::{
 };
 
 use crate::emit::Doc;
-use crate::place::Place;
+use crate::place::SourceLocation;
 use crate::plan::At;
 use crate::plan::endpoint::redact_address;
 use crate::plan::server::CONNECTION_KEYS;
-use crate::source::Source;
+use crate::source::SourceText;
 
 const REDACTED: &str = "***";
 
-pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc {
+pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) -> Doc {
     let toolbox = config.get("toolbox");
-    let mut fields = Fields::new(toolbox.clone(), source);
+    let mut fields = ShownFields::new(toolbox.clone(), source);
     fields.put("max_concurrent", json!(plan.max_concurrent));
     match &plan.local_tools {
         LocalToolChoice::NamedInTools => {}
@@ -38,7 +38,7 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
     let servers =
         servers.map(|(at, server)| server_entry(server, at, defaults.clone(), source)).collect();
     fields.put_list("mcps", servers);
-    let mut whole = Fields::new(Some(config.clone()), source);
+    let mut whole = ShownFields::new(Some(config.clone()), source);
     whole.out.push(("toolbox".into(), fields.done()));
     // Behind those of the file stand the sets that servers make by themselves.
     let sets = config.items("toolsets").into_iter().zip(&plan.toolsets);
@@ -53,9 +53,9 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &Source<'_>) -> Doc
 }
 
 /// Without the servers that belong to the set because their own entries say so: those show it there.
-fn toolset_entry(set: &ToolsetPlan, at: At<'_>, source: &Source<'_>) -> Doc {
+fn toolset_entry(set: &ToolsetPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let written = at.items("servers").len();
-    let mut fields = Fields::new(Some(at), source);
+    let mut fields = ShownFields::new(Some(at), source);
     fields.put("name", json!(set.name));
     fields.put("description", json!(set.description));
     fields.put_written("when_to_use", set.when_to_use.as_ref().map(|text| json!(text)));
@@ -66,8 +66,8 @@ fn toolset_entry(set: &ToolsetPlan, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.done()
 }
 
-fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
-    let mut fields = Fields::new(at, source);
+fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(at, source);
     fields.put_written("exposure", plan.exposure.map(|mode| json!(mode.as_str())));
     fields.put_written_texts("tool_sets", plan.tool_sets.as_ref());
     fields.put("naming", json!(plan.naming.as_str()));
@@ -84,14 +84,14 @@ fn gateway(plan: &GatewayPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
     fields.done()
 }
 
-fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc {
+fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) -> Doc {
     let jwt_at = at.as_ref().and_then(|at| at.get("jwt"));
     let egress_at = at.as_ref().and_then(|at| at.get("egress"));
-    let mut fields = Fields::new(at, source);
+    let mut fields = ShownFields::new(at, source);
     fields.put_texts("allowed_hosts", &plan.allowed_hosts);
     fields.put_texts("allowed_origins", &plan.allowed_origins);
     if let Some(jwt) = &plan.jwt {
-        let mut below = Fields::new(jwt_at, source);
+        let mut below = ShownFields::new(jwt_at, source);
         below.put("issuer", json!(jwt.issuer));
         below.put("audience", json!(jwt.audience));
         match &jwt.jwks {
@@ -113,7 +113,7 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc
         fields.out.push(("jwt".into(), below.done()));
     }
     if let Some(egress_at) = egress_at {
-        let mut below = Fields::new(Some(egress_at), source);
+        let mut below = ShownFields::new(Some(egress_at), source);
         let texts =
             |rules: &[EgressRule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
         below.put_texts("allow", &texts(&plan.egress.allow));
@@ -123,9 +123,9 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &Source<'_>) -> Doc
     fields.done()
 }
 
-fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &Source<'_>) -> Doc {
+fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let arguments = at.items("arguments");
-    let mut fields = Fields::new(Some(at), source);
+    let mut fields = ShownFields::new(Some(at), source);
     fields.put("name", json!(tool.name));
     fields.put("enabled", json!(tool.enabled));
     fields.put_written("mode", tool.mode.map(|mode| json!(mode.as_str())));
@@ -140,8 +140,8 @@ fn tool_entry(tool: &ToolEntry, at: At<'_>, source: &Source<'_>) -> Doc {
     fields.done()
 }
 
-fn argument(spec: &ArgumentSpec, at: At<'_>, source: &Source<'_>) -> Doc {
-    let mut fields = Fields::new(Some(at), source);
+fn argument(spec: &ArgumentSpec, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(Some(at), source);
     fields.put("name", json!(spec.name));
     fields.put("type", json!(spec.kind.as_str()));
     fields.put("description", json!(spec.description));
@@ -154,13 +154,13 @@ fn server_entry<'a>(
     server: &ServerPlan,
     at: At<'a>,
     inherited: Option<At<'a>>,
-    source: &'a Source<'a>,
+    source: &'a SourceText<'a>,
 ) -> Doc {
     let defaults = at.get("default_tool_config");
     let is_used = defaults.is_some() || server.mode == AdmissionMode::Dynamic;
     let inherited_limits = inherited.as_ref().and_then(|at| at.get("default_tool_config"));
     let spec = &server.spec;
-    let mut fields = Fields::new(Some(at), source);
+    let mut fields = ShownFields::new(Some(at), source);
     fields.inherited = inherited;
     fields.put("name", json!(spec.name.as_str()));
     fields.put("transport", json!(spec.endpoint.transport().as_str()));
@@ -174,7 +174,7 @@ fn server_entry<'a>(
     }
     fields.put("mode", json!(server.mode.as_str()));
     if let Some(limits) = server.default_limits.filter(|_| is_used) {
-        let mut below = Fields::new(defaults, source);
+        let mut below = ShownFields::new(defaults, source);
         below.inherited = inherited_limits;
         below.put_limits(&LimitsOverlay {
             max_instances: limits.max_instances.or(Some(BUILT_IN_LIMITS.max_instances)),
@@ -204,8 +204,8 @@ fn server_entry<'a>(
     fields.done()
 }
 
-fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &Source<'_>) -> Doc {
-    let mut fields = Fields::new(Some(at), source);
+fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
+    let mut fields = ShownFields::new(Some(at), source);
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     fields.put("name", json!(provider.name));
     fields.put("kind", json!(provider.kind.as_str()));
@@ -234,7 +234,7 @@ fn provider_entry(provider: &ProviderPlan, at: At<'_>, source: &Source<'_>) -> D
     fields.done()
 }
 
-fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
+fn put_endpoint(fields: &mut ShownFields<'_>, endpoint: &Endpoint) {
     match endpoint {
         Endpoint::StreamableHttp { url, headers, auth } | Endpoint::Sse { url, headers, auth } => {
             fields.put("url", json!(redact_url(url)));
@@ -252,7 +252,7 @@ fn put_endpoint(fields: &mut Fields<'_>, endpoint: &Endpoint) {
     }
 }
 
-fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
+fn put_auth(fields: &mut ShownFields<'_>, auth: &UpstreamAuth) {
     match auth {
         UpstreamAuth::None => {}
         UpstreamAuth::Bearer(_) | UpstreamAuth::BearerFile { .. } => {
@@ -263,7 +263,7 @@ fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
             let oauth = below.as_ref().and_then(|auth| auth.get("oauth"));
             let keys = oauth.as_ref().map(|oauth| oauth.node.entries()).unwrap_or_default();
             let keys: Vec<_> = keys.iter().map(|entry| entry.key.clone()).collect();
-            let mut below = Fields::new(below, fields.source);
+            let mut below = ShownFields::new(below, fields.source);
             below.put_secrets("oauth", keys.iter().map(String::as_str));
             if keys.is_empty() {
                 below.out.push(("oauth".into(), Doc::Value(json!({}), None)));
@@ -274,16 +274,16 @@ fn put_auth(fields: &mut Fields<'_>, auth: &UpstreamAuth) {
 }
 
 /// The fields of one map, each looked up in the tree for its origin.
-struct Fields<'a> {
+struct ShownFields<'a> {
     at: Option<At<'a>>,
     /// Where a value comes from that is not written in `at`.
     inherited: Option<At<'a>>,
-    source: &'a Source<'a>,
+    source: &'a SourceText<'a>,
     out: Vec<(String, Doc)>,
 }
 
-impl<'a> Fields<'a> {
-    fn new(at: Option<At<'a>>, source: &'a Source<'a>) -> Self {
+impl<'a> ShownFields<'a> {
+    fn new(at: Option<At<'a>>, source: &'a SourceText<'a>) -> Self {
         Self { at, inherited: None, source, out: Vec::new() }
     }
 
@@ -357,7 +357,7 @@ impl<'a> Fields<'a> {
     }
 
     fn value(&self, at: Option<&At<'_>>, value: Json) -> Doc {
-        let place = at.map_or(Place::Default, |at| self.source.place(&at.node.origin));
+        let place = at.map_or(SourceLocation::Default, |at| self.source.place(&at.node.origin));
         match at.filter(|at| at.node.sensitive) {
             None => Doc::Value(value, Some(place)),
             Some(at) => match at.node.template.as_deref().map(redact_address) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::place::{Extent, Origin, Place};
-use crate::problem::{Problem, Snippet};
+use crate::place::{Extent, SourceLocation, ValueOrigin};
+use crate::problem::{ConfigProblem, Snippet};
 use crate::secret_line;
 
 /// Longer lines are cut in a snippet.
@@ -14,14 +14,14 @@ const HIDDEN_LINE: &str = "(not shown: this line may hold a secret)";
 
 /// The file that is being read.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceText<'a> {
     name: &'a str,
     lines: Vec<&'a str>,
     /// Lines of which it is known that they hold a secret; others are judged by their look.
     hidden: BTreeSet<usize>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     pub(crate) fn new(name: &'a str, text: &'a str) -> Self {
         Self { name, lines: text.lines().collect(), hidden: BTreeSet::new() }
     }
@@ -32,24 +32,30 @@ impl<'a> Source<'a> {
     }
 
     /// The place as people are told.
-    pub(crate) fn place(&self, origin: &Origin) -> Place {
+    pub(crate) fn place(&self, origin: &ValueOrigin) -> SourceLocation {
         match origin {
-            Origin::File(at) => {
-                Place::File { name: self.name.into(), line: at.line, column: at.column }
+            ValueOrigin::File(at) => {
+                SourceLocation::File { name: self.name.into(), line: at.line, column: at.column }
             }
-            Origin::Environment(variable) => Place::Environment { variable: variable.to_string() },
-            Origin::Nowhere => Place::Default,
+            ValueOrigin::Environment(variable) => {
+                SourceLocation::Environment { variable: variable.to_string() }
+            }
+            ValueOrigin::Nowhere => SourceLocation::Default,
         }
     }
 
     /// Places a problem and adds the line that it is about.
-    pub(crate) fn locate(&self, origin: &Origin, problem: Problem) -> Problem {
+    pub(crate) fn locate(&self, origin: &ValueOrigin, problem: ConfigProblem) -> ConfigProblem {
         match origin {
-            Origin::Nowhere => problem,
-            Origin::Environment(_) => Problem { place: Some(self.place(origin)), ..problem },
-            Origin::File(at) => {
-                Problem { place: Some(self.place(origin)), snippet: self.snippet(*at), ..problem }
+            ValueOrigin::Nowhere => problem,
+            ValueOrigin::Environment(_) => {
+                ConfigProblem { place: Some(self.place(origin)), ..problem }
             }
+            ValueOrigin::File(at) => ConfigProblem {
+                place: Some(self.place(origin)),
+                snippet: self.snippet(*at),
+                ..problem
+            },
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Expanded {
 
 /// Why a text cannot be expanded. Holds no part of the text but the name of a variable.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum TemplateError {
     Unresolved(String),
     Unclosed,
     BadName,
@@ -24,7 +24,7 @@ pub(crate) enum Fault {
 pub(crate) fn expand<'v>(
     text: &str,
     lookup: impl Fn(&str) -> Option<&'v str>,
-) -> Result<Expanded, Fault> {
+) -> Result<Expanded, TemplateError> {
     let mut out = String::with_capacity(text.len());
     let mut substituted = false;
     let mut values = Vec::new();
@@ -37,18 +37,18 @@ pub(crate) fn expand<'v>(
             rest = after;
             continue;
         }
-        let (reference, after) = after.split_once('}').ok_or(Fault::Unclosed)?;
+        let (reference, after) = after.split_once('}').ok_or(TemplateError::Unclosed)?;
         let (name, default) = match reference.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (reference, None),
         };
         // A reference inside of a default would end at the wrong brace.
         if !is_name(name) || default.is_some_and(|default| default.contains("${")) {
-            return Err(Fault::BadName);
+            return Err(TemplateError::BadName);
         }
         // As in a shell, a default also replaces a variable that is set to nothing.
         let value = lookup(name).filter(|value| default.is_none() || !value.is_empty());
-        out.push_str(value.or(default).ok_or_else(|| Fault::Unresolved(name.into()))?);
+        out.push_str(value.or(default).ok_or_else(|| TemplateError::Unresolved(name.into()))?);
         values.extend(value.map(Secret::new));
         substituted = true;
         rest = after;
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn what_cannot_be_expanded() {
         let rows = [
-            ("${B}", Fault::Unresolved("B".into())),
-            ("${A", Fault::Unclosed),
-            ("${}", Fault::BadName),
-            ("${1A}", Fault::BadName),
-            ("${a b}", Fault::BadName),
-            ("${B:-${A}}", Fault::BadName),
+            ("${B}", TemplateError::Unresolved("B".into())),
+            ("${A", TemplateError::Unclosed),
+            ("${}", TemplateError::BadName),
+            ("${1A}", TemplateError::BadName),
+            ("${a b}", TemplateError::BadName),
+            ("${B:-${A}}", TemplateError::BadName),
         ];
         for (text, fault) in rows {
             assert_eq!(expand(text, lookup), Err(fault), "{text}");

@@ -6,13 +6,13 @@ use serde_json::Value as Json;
 use switchboard_model::Secret;
 
 use crate::path::Path;
-use crate::place::Origin;
+use crate::place::ValueOrigin;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ValueOrigin,
     /// Text that came from the environment or an expansion has no type of its own: it takes the one
     /// that the schema wants. What is written in the file keeps the type that YAML gives it.
     pub(crate) loose: bool,
@@ -35,21 +35,21 @@ pub(crate) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<TreeEntry>),
     /// Could not be read and has been reported; nothing more is said about it.
     Broken,
 }
 
 /// A key, its value, and the place of the key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct TreeEntry {
     pub(crate) key: String,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ValueOrigin,
     pub(crate) node: Node,
 }
 
 impl Node {
-    pub(crate) fn new(value: Value, origin: Origin) -> Self {
+    pub(crate) fn new(value: Value, origin: ValueOrigin) -> Self {
         Self {
             value,
             origin,
@@ -62,7 +62,7 @@ impl Node {
     }
 
     /// The entry of a map.
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&TreeEntry> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -83,7 +83,7 @@ impl Node {
     }
 
     /// The entries of a map.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[TreeEntry] {
         match &self.value {
             Value::Map(entries) => entries,
             _ => &[],
@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// The tree of a JSON value that all comes from one place.
-    pub(crate) fn from_json(json: Json, origin: &Origin) -> Self {
+    pub(crate) fn from_json(json: Json, origin: &ValueOrigin) -> Self {
         let value = match json {
             Json::Null => Value::Null,
             Json::Bool(value) => Value::Bool(value),
@@ -148,7 +148,7 @@ impl Node {
                 Value::List(items.into_iter().map(|item| Self::from_json(item, origin)).collect())
             }
             Json::Object(map) => {
-                let entry = |(key, json)| Entry {
+                let entry = |(key, json)| TreeEntry {
                     key,
                     origin: origin.clone(),
                     node: Self::from_json(json, origin),
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn json_round_trips_without_nulls() {
         let json = serde_json::json!({"a": [1, 2.5, "x", true], "b": {"c": 7.0}, "n": null});
-        let node = Node::from_json(json, &Origin::Nowhere);
+        let node = Node::from_json(json, &ValueOrigin::Nowhere);
         assert_eq!(node.to_json(), serde_json::json!({"a": [1, 2.5, "x", true], "b": {"c": 7}}));
         assert!(node.get("n").is_none() && node.entry("n").is_some());
         assert!(node.items().is_empty());

@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use saphyr::Scalar;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use crate::place::{Extent, Origin};
-use crate::problem::{Problem, Refused};
-use crate::source::Source;
-use crate::tree::{Entry, Node, Value};
+use crate::place::{Extent, ValueOrigin};
+use crate::problem::{BoxedProblem, ConfigProblem};
+use crate::source::SourceText;
+use crate::tree::{Node, TreeEntry, Value};
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 4 << 20;
@@ -25,17 +25,17 @@ const MAX_DUPLICATES: usize = 100;
 
 /// What a text holds. Duplicate keys do not stop the reading; the first one counts.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct YamlDocument {
     /// `None` for a text without a value.
     pub(crate) root: Option<Node>,
-    duplicates: Vec<(String, Origin, Origin)>,
+    duplicates: Vec<(String, ValueOrigin, ValueOrigin)>,
 }
 
-impl Document {
+impl YamlDocument {
     /// Draws the duplicate keys, once it is known which lines may be shown.
-    pub(crate) fn problems(&self, source: &Source<'_>) -> Vec<Problem> {
-        let draw = |(key, first, second): &(String, Origin, Origin)| {
-            let problem = Problem::error(format!("the key `{key}` is written twice"))
+    pub(crate) fn problems(&self, source: &SourceText<'_>) -> Vec<ConfigProblem> {
+        let draw = |(key, first, second): &(String, ValueOrigin, ValueOrigin)| {
+            let problem = ConfigProblem::error(format!("the key `{key}` is written twice"))
                 .note(format!("it was first written at {}", source.place(first)))
                 .help("remove one of the two");
             source.locate(second, problem)
@@ -45,9 +45,9 @@ impl Document {
 }
 
 /// Reads a text.
-pub(crate) fn parse(source: &Source<'_>, text: &str) -> Result<Document, Refused> {
+pub(crate) fn parse(source: &SourceText<'_>, text: &str) -> Result<YamlDocument, BoxedProblem> {
     if text.len() > MAX_BYTES {
-        return Err(Box::new(Problem::error(format!(
+        return Err(Box::new(ConfigProblem::error(format!(
             "the file is larger than {} MiB, which no configuration should be",
             MAX_BYTES >> 20
         ))));
@@ -63,24 +63,26 @@ pub(crate) fn parse(source: &Source<'_>, text: &str) -> Result<Document, Refused
             })
             .and_then(|(event, span)| builder.take(event, span));
         if let Err((at, message)) = step {
-            return Err(Box::new(source.locate(&Origin::File(at), Problem::error(message))));
+            return Err(Box::new(
+                source.locate(&ValueOrigin::File(at), ConfigProblem::error(message)),
+            ));
         }
     }
-    Ok(Document { root: builder.root, duplicates: builder.duplicates })
+    Ok(YamlDocument { root: builder.root, duplicates: builder.duplicates })
 }
 
-type Refusal = (Extent, String);
+type YamlError = (Extent, String);
 
 /// A list or map whose end has not been read yet.
 struct Frame {
     extent: Extent,
     anchor: usize,
-    content: Content,
+    content: YamlContent,
 }
 
-enum Content {
+enum YamlContent {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, keys: HashSet<String>, key: Option<(String, Extent)> },
+    Map { entries: Vec<TreeEntry>, keys: HashSet<String>, key: Option<(String, Extent)> },
 }
 
 #[derive(Default)]
@@ -90,11 +92,11 @@ struct Builder {
     root: Option<Node>,
     nodes: usize,
     documents: usize,
-    duplicates: Vec<(String, Origin, Origin)>,
+    duplicates: Vec<(String, ValueOrigin, ValueOrigin)>,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Refusal> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
         let at = extent(span);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -115,14 +117,15 @@ impl Builder {
                 } else {
                     at
                 };
-                self.add(Node::new(scalar_value(scalar), Origin::File(at)), anchor, at)
+                self.add(Node::new(scalar_value(scalar), ValueOrigin::File(at)), anchor, at)
             }
             Event::SequenceStart(anchor, _) => {
                 let extent = Extent { bracketed: !span.is_empty(), ..at };
-                self.open(Frame { extent, anchor, content: Content::List(Vec::new()) })
+                self.open(Frame { extent, anchor, content: YamlContent::List(Vec::new()) })
             }
             Event::MappingStart(anchor, _) => {
-                let content = Content::Map { entries: Vec::new(), keys: HashSet::new(), key: None };
+                let content =
+                    YamlContent::Map { entries: Vec::new(), keys: HashSet::new(), key: None };
                 let extent = Extent { bracketed: !span.is_empty(), ..at };
                 self.open(Frame { extent, anchor, content })
             }
@@ -141,12 +144,12 @@ impl Builder {
     /// The key of the innermost map, `Some(None)` when the next thing read is a key.
     fn open_key(&mut self) -> Option<&mut Option<(String, Extent)>> {
         match self.frames.last_mut() {
-            Some(Frame { content: Content::Map { key, .. }, .. }) => Some(key),
+            Some(Frame { content: YamlContent::Map { key, .. }, .. }) => Some(key),
             _ => None,
         }
     }
 
-    fn open(&mut self, frame: Frame) -> Result<(), Refusal> {
+    fn open(&mut self, frame: Frame) -> Result<(), YamlError> {
         if let Some(None) = self.open_key() {
             return Err((frame.extent, "a key must be text, not a list or a map".into()));
         }
@@ -155,19 +158,19 @@ impl Builder {
         Ok(())
     }
 
-    fn close(&mut self, end: Extent) -> Result<(), Refusal> {
+    fn close(&mut self, end: Extent) -> Result<(), YamlError> {
         let Some(Frame { mut extent, anchor, content }) = self.frames.pop() else { return Ok(()) };
         if extent.bracketed {
             extent.end_line = end.end_line;
         }
         let value = match content {
-            Content::List(items) => Value::List(items),
-            Content::Map { entries, .. } => Value::Map(entries),
+            YamlContent::List(items) => Value::List(items),
+            YamlContent::Map { entries, .. } => Value::Map(entries),
         };
-        self.add(Node::new(value, Origin::File(extent)), anchor, extent)
+        self.add(Node::new(value, ValueOrigin::File(extent)), anchor, extent)
     }
 
-    fn add(&mut self, node: Node, anchor: usize, at: Extent) -> Result<(), Refusal> {
+    fn add(&mut self, node: Node, anchor: usize, at: Extent) -> Result<(), YamlError> {
         self.nodes += 1;
         self.check_size(at, 0)?;
         if anchor != 0 {
@@ -178,14 +181,14 @@ impl Builder {
         }
         match self.frames.last_mut().map(|frame| &mut frame.content) {
             None => self.root = Some(node),
-            Some(Content::List(items)) => items.push(node),
-            Some(Content::Map { entries, keys, key }) => {
+            Some(YamlContent::List(items)) => items.push(node),
+            Some(YamlContent::Map { entries, keys, key }) => {
                 let Some((key, key_at)) = key.take() else {
                     return Err((at, "a key must be text, not an alias".into()));
                 };
-                let origin = Origin::File(key_at);
+                let origin = ValueOrigin::File(key_at);
                 if keys.insert(key.clone()) {
-                    entries.push(Entry { key, origin, node });
+                    entries.push(TreeEntry { key, origin, node });
                 } else if self.duplicates.len() < MAX_DUPLICATES
                     && let Some(first) = entries.iter().find(|entry| entry.key == key)
                 {
@@ -196,7 +199,7 @@ impl Builder {
         Ok(())
     }
 
-    fn check_size(&self, at: Extent, deeper: usize) -> Result<(), Refusal> {
+    fn check_size(&self, at: Extent, deeper: usize) -> Result<(), YamlError> {
         if self.frames.len() + deeper > MAX_DEPTH {
             return Err((at, format!("nested deeper than {MAX_DEPTH} levels")));
         }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn read(text: &str) -> Result<Option<Node>, String> {
-    let source = Source::new("x.yaml", text);
+    let source = SourceText::new("x.yaml", text);
     parse(&source, text).map(|document| document.root).map_err(|problem| problem.to_string())
 }
 
@@ -20,9 +20,9 @@ fn refused(text: &str) -> String {
 fn every_key_and_value_knows_its_place() {
     let root = read("a:\n  - b: 'x'\n    c: 5\n").unwrap().unwrap();
     let item = &root.get("a").unwrap().items()[0];
-    let place = |origin: &Origin| match origin {
-        Origin::File(at) => (at.line, at.column, at.width),
-        Origin::Environment(_) | Origin::Nowhere => panic!("not from the file"),
+    let place = |origin: &ValueOrigin| match origin {
+        ValueOrigin::File(at) => (at.line, at.column, at.width),
+        ValueOrigin::Environment(_) | ValueOrigin::Nowhere => panic!("not from the file"),
     };
     assert_eq!(place(&root.entry("a").unwrap().origin), (1, 1, 1));
     assert_eq!(place(&item.origin), (2, 5, 1));
@@ -79,7 +79,7 @@ fn what_is_too_much_is_refused() {
 #[test]
 fn the_first_of_two_equal_keys_counts() {
     let text = "a: 1\nb: 2\na: 3\n";
-    let source = Source::new("x.yaml", text);
+    let source = SourceText::new("x.yaml", text);
     let document = parse(&source, text).unwrap();
     let problems = document.problems(&source);
     assert_eq!(document.root.unwrap().to_json(), serde_json::json!({"a": 1, "b": 2}));

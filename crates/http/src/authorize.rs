@@ -13,15 +13,18 @@ use crate::server::Shared;
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Whether a request is let in.
-pub(crate) enum Admission {
+pub(crate) enum AuthDecision {
     /// The path needs no credentials.
     Public,
     Principal(Principal),
 }
 
 /// Admits a request whose credentials allow its path; the error is the response that refuses it.
-pub(crate) async fn admit<B>(shared: &Shared, request: &Request<B>) -> Result<Admission, Response> {
-    let Some(needed) = needed_role(request.uri().path()) else { return Ok(Admission::Public) };
+pub(crate) async fn admit<B>(
+    shared: &Shared,
+    request: &Request<B>,
+) -> Result<AuthDecision, Response> {
+    let Some(needed) = needed_role(request.uri().path()) else { return Ok(AuthDecision::Public) };
     let principal = authenticate(shared, request.headers()).await?;
     if principal.role < needed {
         let detail = format!(
@@ -36,7 +39,7 @@ pub(crate) async fn admit<B>(shared: &Shared, request: &Request<B>) -> Result<Ad
         }
         return Err(response);
     }
-    Ok(Admission::Principal(principal))
+    Ok(AuthDecision::Principal(principal))
 }
 
 /// The role that a path needs; `None` where nobody is asked who they are.

@@ -248,7 +248,7 @@ pub(crate) async fn recent(
 /// The kept result that is meant.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(crate) struct ResultHandle {
+pub(crate) struct ResultHandlePath {
     /// The handle from `result_handle` of the call.
     #[param(min_length = 1, example = "result-0190f3c2")]
     handle: String,
@@ -277,7 +277,7 @@ pub(crate) struct SliceQuery {
     path = "/api/v1/results/{handle}",
     operation_id = "readResult",
     tag = "calls",
-    params(ResultHandle, SliceQuery),
+    params(ResultHandlePath, SliceQuery),
     responses(
         (
             status = 200,
@@ -293,7 +293,7 @@ pub(crate) struct SliceQuery {
 )]
 pub(crate) async fn result(
     Ready(board): Ready,
-    FromPath(ResultHandle { handle }): FromPath<ResultHandle>,
+    FromPath(ResultHandlePath { handle }): FromPath<ResultHandlePath>,
     FromQuery(query): FromQuery<SliceQuery>,
 ) -> Result<Response, ProblemResponse> {
     if query.offset > MAX_OFFSET || query.length.is_some_and(|length| length > MAX_OFFSET) {

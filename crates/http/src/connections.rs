@@ -140,7 +140,7 @@ impl Connections {
     }
 
     /// A place for one more connection, as soon as there is one.
-    pub(crate) async fn place(self: &Arc<Self>) -> Place {
+    pub(crate) async fn place(self: &Arc<Self>) -> ConnectionPermit {
         loop {
             {
                 let mut guests = self.guests();
@@ -148,7 +148,7 @@ impl Connections {
                     let number = self.next.fetch_add(1, Ordering::Relaxed);
                     let connection = Arc::new(ConnectionState::new(self.clone()));
                     guests.insert(number, connection.clone());
-                    return Place { number, connection };
+                    return ConnectionPermit { number, connection };
                 }
             }
             let most = self.limits.most;
@@ -179,11 +179,11 @@ impl Connections {
         candidates.sort_unstable_by_key(|(order, _)| *order);
         for ((eviction, ..), connection) in candidates.iter().take(count) {
             match eviction {
-                Eviction::Silent | Eviction::Unserved => connection.tell(Order::Go),
+                Eviction::Silent | Eviction::Unserved => connection.tell(CloseOrder::Go),
                 Eviction::Idle => {
                     // Whoever has begun to speak just then is answered, but has to be quick.
                     connection.heard_at.store(now, Ordering::Relaxed);
-                    connection.tell(Order::Leave);
+                    connection.tell(CloseOrder::Leave);
                 }
             }
         }
@@ -288,7 +288,7 @@ pub(crate) struct ConnectionState {
 
 /// What a connection is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum CloseOrder {
     /// To end when what is being asked has been answered.
     Leave,
     /// To end at once.
@@ -325,29 +325,29 @@ impl ConnectionState {
         }
     }
 
-    fn tell(&self, order: Order) {
+    fn tell(&self, order: CloseOrder) {
         let number = match order {
-            Order::Leave => 1,
-            Order::Go => 2,
+            CloseOrder::Leave => 1,
+            CloseOrder::Go => 2,
         };
         self.order.fetch_max(number, Ordering::Relaxed);
         self.wake();
     }
 
-    pub(crate) fn told(&self) -> Option<Order> {
+    pub(crate) fn told(&self) -> Option<CloseOrder> {
         match self.order.load(Ordering::Relaxed) {
             0 => None,
-            1 => Some(Order::Leave),
-            _ => Some(Order::Go),
+            1 => Some(CloseOrder::Leave),
+            _ => Some(CloseOrder::Go),
         }
     }
 
     /// Waits for an order that is no less than this one. Only in the task that runs the connection.
-    pub(crate) async fn order(&self, least: Order) -> Order {
+    pub(crate) async fn order(&self, least: CloseOrder) -> CloseOrder {
         std::future::poll_fn(|_| match (self.told(), least) {
-            (Some(Order::Go), _) => Poll::Ready(Order::Go),
-            (Some(Order::Leave), Order::Leave) => Poll::Ready(Order::Leave),
-            (Some(Order::Leave), Order::Go) | (None, _) => Poll::Pending,
+            (Some(CloseOrder::Go), _) => Poll::Ready(CloseOrder::Go),
+            (Some(CloseOrder::Leave), CloseOrder::Leave) => Poll::Ready(CloseOrder::Leave),
+            (Some(CloseOrder::Leave), CloseOrder::Go) | (None, _) => Poll::Pending,
         })
         .await
     }
@@ -365,7 +365,7 @@ impl ConnectionState {
         if is_over(&self.heard_at, head_within)
             || is_over(&self.stuck_at, connections.limits.take_within)
         {
-            self.tell(Order::Go);
+            self.tell(CloseOrder::Go);
         }
         if is_over(&self.body_at, connections.limits.body_within) {
             self.late.store(self.body_at.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -428,14 +428,14 @@ impl ConnectionState {
     }
 
     /// A request whose head was read.
-    pub(crate) fn asks(self: Arc<Self>, version: Version) -> Asking {
+    pub(crate) fn asks(self: Arc<Self>, version: Version) -> RequestInProgress {
         if version == Version::HTTP_2 {
             self.is_http2.store(true, Ordering::Relaxed);
         }
         self.was_served.store(true, Ordering::Relaxed);
         self.heard_at.store(NEVER, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
-        Asking(self)
+        RequestInProgress(self)
     }
 
     /// The body of a request begins. Only over HTTP/1, where there is one at a time.
@@ -461,15 +461,15 @@ pub(crate) struct BodyBegun(u32);
 
 /// A request until its answer was given whole.
 #[derive(Debug)]
-pub(crate) struct Asking(Arc<ConnectionState>);
+pub(crate) struct RequestInProgress(Arc<ConnectionState>);
 
-impl Asking {
+impl RequestInProgress {
     pub(crate) fn connection(&self) -> &ConnectionState {
         &self.0
     }
 }
 
-impl Drop for Asking {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         let Self(connection) = self;
         connection.idle_at.store(connection.connections.now(), Ordering::Relaxed);
@@ -479,12 +479,12 @@ impl Drop for Asking {
 
 /// The place of a connection, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionPermit {
     number: u64,
     pub(crate) connection: Arc<ConnectionState>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let connections = &self.connection.connections;
         connections.guests().remove(&self.number);
@@ -493,12 +493,12 @@ impl Drop for Place {
 }
 
 /// What is read and written on a connection, noted.
-pub(crate) struct Noted<S> {
+pub(crate) struct ObservedStream<S> {
     pub(crate) stream: S,
     pub(crate) connection: Arc<ConnectionState>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -514,14 +514,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Noted<S> {
+impl<S: AsyncWrite + Unpin> ObservedStream<S> {
     fn note<T>(&self, sent: Poll<T>) -> Poll<T> {
         self.connection.sends(sent.is_ready());
         sent
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connections::{ConnectionLimits, ConnectionState, Connections};
 use crate::dispatch::{Dispatcher, ResponseBody, TrackedBody};
-use crate::mcp::{McpEndpoint, McpRequest, Piece};
+use crate::mcp::{BodyChunk, McpEndpoint, McpRequest};
 use crate::origin_check::HostPolicy;
 use crate::ready::BoardPlace;
 use crate::request_body::{Unread, read_watched};
@@ -159,7 +159,7 @@ fn routes(shared: &Shared, news: &broadcast::Sender<&'static str>) -> Router {
 struct NoMcp;
 
 impl McpEndpoint for NoMcp {
-    type Body = Empty<Piece>;
+    type Body = Empty<BodyChunk>;
 
     fn max_body_bytes(&self) -> usize {
         0
@@ -183,7 +183,7 @@ async fn answer(
     dispatcher: Arc<Dispatcher<NoMcp>>,
     connection: Arc<ConnectionState>,
     request: hyper::Request<Incoming>,
-) -> Result<Response<TrackedBody<Empty<Piece>>>, Infallible> {
+) -> Result<Response<TrackedBody<Empty<BodyChunk>>>, Infallible> {
     if request.uri().path() != "/watched" {
         return dispatcher.answer(connection, request).await;
     }

@@ -17,10 +17,10 @@ use bytes::Buf;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::authorize::{self, Admission};
-use crate::connections::{Asking, ConnectionState};
+use crate::authorize::{self, AuthDecision};
+use crate::connections::{ConnectionState, RequestInProgress};
 use crate::cross_origin::Page;
-use crate::mcp::{self, McpEndpoint, Piece};
+use crate::mcp::{self, BodyChunk, McpEndpoint};
 use crate::origin_check::{forbidden, hardened};
 use crate::server::Shared;
 use crate::stream_auth::{Credentials, Leased};
@@ -46,11 +46,11 @@ pub(crate) enum ResponseBody<B> {
 #[derive(Debug)]
 pub(crate) struct TrackedBody<B> {
     body: ResponseBody<B>,
-    _asking: Asking,
+    _asking: RequestInProgress,
 }
 
 impl<B> TrackedBody<B> {
-    pub(crate) fn new(body: ResponseBody<B>, asking: Asking) -> Self {
+    pub(crate) fn new(body: ResponseBody<B>, asking: RequestInProgress) -> Self {
         Self { body, _asking: asking }
     }
 }
@@ -86,8 +86,8 @@ impl<M: McpEndpoint> Dispatcher<M> {
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody<M::Body>> {
         let principal = match authorize::admit(&self.shared, &request).await {
-            Ok(Admission::Public) => None,
-            Ok(Admission::Principal(principal)) => Some(principal),
+            Ok(AuthDecision::Public) => None,
+            Ok(AuthDecision::Principal(principal)) => Some(principal),
             Err(refused) => return refused.map(ResponseBody::Other),
         };
         let opens_stream = request.method() == Method::GET
@@ -136,15 +136,15 @@ fn may_listen(method: &HeaderValue) -> bool {
 
 impl<B> HttpBody for ResponseBody<B>
 where
-    B: HttpBody<Data = Piece, Error = Infallible> + Unpin,
+    B: HttpBody<Data = BodyChunk, Error = Infallible> + Unpin,
 {
-    type Data = Piece;
+    type Data = BodyChunk;
     type Error = Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Error>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Error>>> {
         match self.get_mut() {
             Self::Mcp(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             Self::McpStream(body) => {
@@ -175,15 +175,15 @@ where
 
 impl<B> HttpBody for TrackedBody<B>
 where
-    B: HttpBody<Data = Piece, Error = Infallible> + Unpin,
+    B: HttpBody<Data = BodyChunk, Error = Infallible> + Unpin,
 {
-    type Data = Piece;
+    type Data = BodyChunk;
     type Error = Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Error>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Error>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

@@ -35,7 +35,7 @@ mod stream_auth;
 mod turns;
 mod wake_filter;
 
-pub use mcp::{McpEndpoint, McpRequest, McpRoute, Piece};
+pub use mcp::{BodyChunk, McpEndpoint, McpRequest, McpRoute};
 pub use openapi::openapi_text;
 pub use origin_check::HostPolicy;
 pub use ready::BoardPlace;

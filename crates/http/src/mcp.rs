@@ -31,7 +31,7 @@ pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
 /// A part of a body that is written at once although it lies in three places: what comes before a shared result, the
 /// result, and its end. As three frames, the end of a large list would be sent alone.
-pub type Piece = Chain<Chain<Bytes, Bytes>, Bytes>;
+pub type BodyChunk = Chain<Chain<Bytes, Bytes>, Bytes>;
 
 /// The part of the catalog that an endpoint serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct McpRequest {
 
 /// An MCP server, as far as HTTP needs it.
 pub trait McpEndpoint: Send + Sync + 'static {
-    type Body: HttpBody<Data = Piece, Error = Infallible> + Send + Unpin + 'static;
+    type Body: HttpBody<Data = BodyChunk, Error = Infallible> + Send + Unpin + 'static;
 
     /// The largest body of a POST.
     fn max_body_bytes(&self) -> usize;

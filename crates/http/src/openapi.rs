@@ -35,14 +35,14 @@ static TEXT: LazyLock<String> = LazyLock::new(openapi_text);
     ),
     security(("credentials" = [])),
     components(schemas(switchboard_api::Problem)),
-    modifiers(&Shared),
+    modifiers(&SharedComponents),
 )]
-pub(crate) struct Document;
+pub(crate) struct OpenApiDocument;
 
 /// The credentials and the problems that operations refer to.
-struct Shared;
+struct SharedComponents;
 
-impl Modify for Shared {
+impl Modify for SharedComponents {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let about = "An API key (`switchboard key add`), or a token of the authorization server that \
                      `security.jwt` names. A board without either asks nobody on loopback.";

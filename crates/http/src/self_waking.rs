@@ -21,18 +21,18 @@ const WOKEN: u8 = 2;
 /// A future that may wake itself.
 pub(crate) struct SelfWaking<F> {
     future: Pin<Box<F>>,
-    bell: Arc<Bell>,
+    bell: Arc<SelfWaker>,
     waker: Waker,
 }
 
 /// What the future is woken with.
 #[derive(Default)]
-struct Bell {
+struct SelfWaker {
     state: AtomicU8,
     task: AtomicWaker,
 }
 
-impl Wake for Bell {
+impl Wake for SelfWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -47,7 +47,7 @@ impl Wake for Bell {
 
 impl<F: Future> SelfWaking<F> {
     pub(crate) fn new(future: F) -> Self {
-        let bell = Arc::<Bell>::default();
+        let bell = Arc::<SelfWaker>::default();
         Self { future: Box::pin(future), waker: bell.clone().into(), bell }
     }
 

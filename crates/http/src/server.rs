@@ -30,11 +30,13 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::connections::{ConnectionLimits, ConnectionState, Connections, Noted, Order, Place};
+use crate::connections::{
+    CloseOrder, ConnectionLimits, ConnectionPermit, ConnectionState, Connections, ObservedStream,
+};
 use crate::dispatch::Dispatcher;
 use crate::host_policy::CurrentHostPolicy;
 use crate::mcp::McpEndpoint;
-use crate::openapi::Document;
+use crate::openapi::OpenApiDocument;
 use crate::origin_check::HostPolicy;
 use crate::problem::ProblemResponse;
 use crate::ready::BoardPlace;
@@ -121,7 +123,7 @@ fn api(shared: &Shared) -> Router<Shared> {
 /// The routes that the API document describes. A path, its method and all that can be said about it stand at the
 /// handler; methods of one path belong into one `routes!`.
 pub(crate) fn documented_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(OpenApiDocument::openapi())
         .routes(routes!(inspect::servers))
         .routes(routes!(inspect::tools))
         .routes(routes!(inspect::tool))
@@ -283,7 +285,7 @@ fn server() -> auto::Builder<TokioExecutor> {
 /// Answers the requests of one connection. After the end has come it answers the one that it is at, and no other.
 async fn attend<S, A, F, B>(
     stream: S,
-    place: Place,
+    place: ConnectionPermit,
     server: Arc<auto::Builder<TokioExecutor>>,
     ending: CancellationToken,
     answer: A,
@@ -294,23 +296,23 @@ async fn attend<S, A, F, B>(
     B: HttpBody<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let connection = &place.connection;
-    let stream = TokioIo::new(Noted { stream, connection: connection.clone() });
+    let stream = TokioIo::new(ObservedStream { stream, connection: connection.clone() });
     let service = service_fn(|request| answer(connection.clone(), request));
     let mut serving = std::pin::pin!(server.serve_connection(stream, service));
     tokio::select! {
         biased;
         // A client that goes away is how most connections end.
         _ended = &mut serving => return,
-        order = connection.order(Order::Leave) => match order {
-            Order::Leave => serving.as_mut().graceful_shutdown(),
-            Order::Go => return,
+        order = connection.order(CloseOrder::Leave) => match order {
+            CloseOrder::Leave => serving.as_mut().graceful_shutdown(),
+            CloseOrder::Go => return,
         },
         () = ending.cancelled() => serving.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         biased;
         _ended = serving => {}
-        _order = connection.order(Order::Go) => {}
+        _order = connection.order(CloseOrder::Go) => {}
     }
 }
 

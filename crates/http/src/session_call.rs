@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_api::{CallView, Problem, SessionCallBody};
 use switchboard_model::Caller;
-use switchboard_render::{Provider, UnknownProvider};
+use switchboard_render::{Provider, UnknownRenderTarget};
 use switchboard_sessions::{Session, SessionCall, SessionReply, SessionService};
 
 use crate::present;
@@ -49,7 +49,7 @@ fn restored(
     provider: &str,
     tool: &str,
     arguments: Value,
-) -> Result<Value, UnknownProvider> {
+) -> Result<Value, UnknownRenderTarget> {
     let provider: Provider = provider.parse()?;
     let rendering = session.now().cached.rendering(provider);
     let map = rendering.tool(tool).and_then(|tool| tool.arguments.as_ref());

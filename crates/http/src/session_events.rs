@@ -74,7 +74,7 @@ pub(crate) async fn follow(
 }
 
 /// Where a follower stands.
-struct Following {
+struct EventCursor {
     session: Arc<Session>,
     news: watch::Receiver<u64>,
     /// The revision that was told last.
@@ -97,7 +97,7 @@ fn events(
         (None, _) => Some(named("current", current)),
         (Some(_), None) => Some(named("reset", current)),
     };
-    let following = Following { session, news, told: known.unwrap_or(current), stays };
+    let following = EventCursor { session, news, told: known.unwrap_or(current), stays };
     let steps = stream::unfold(following, |mut following| async move {
         let event = following.next().await?;
         Some((Ok(event), following))
@@ -105,7 +105,7 @@ fn events(
     stream::iter(first.map(Ok)).chain(steps)
 }
 
-impl Following {
+impl EventCursor {
     /// The next step, once there is one; `None` when nothing more is to be told.
     async fn next(&mut self) -> Option<Event> {
         loop {

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use switchboard_api::RenderingAnswer;
-use switchboard_render::{Provider, UnknownProvider};
+use switchboard_render::{Provider, UnknownRenderTarget};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
@@ -80,7 +80,7 @@ pub(crate) async fn render(
 ) -> Result<Response, ProblemResponse> {
     let provider = query.provider.parse();
     let provider: Provider =
-        provider.map_err(|unknown: UnknownProvider| bad_query(unknown.to_string()))?;
+        provider.map_err(|unknown: UnknownRenderTarget| bad_query(unknown.to_string()))?;
     if query.since.is_some_and(|since| since == 0 || since > MAX_REVISION) {
         return Err(bad_query(format!("`since` is 1 to {MAX_REVISION}")));
     }

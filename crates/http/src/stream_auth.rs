@@ -21,12 +21,12 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 /// All streams that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    open: Mutex<HashMap<u64, Held>>,
+    open: Mutex<HashMap<u64, AuthorizedStream>>,
     next: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
-struct Held {
+struct AuthorizedStream {
     shown: Credentials,
     ended: CancellationToken,
 }
@@ -54,7 +54,7 @@ impl Credentials {
 }
 
 impl Leases {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, AuthorizedStream>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl Leases {
         }
         let ended = CancellationToken::new();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.open().insert(number, Held { shown, ended: ended.clone() });
+        self.open().insert(number, AuthorizedStream { shown, ended: ended.clone() });
         let lease = Lease { leases: self.clone(), number };
         let lease = Some((Box::pin(ended.cancelled_owned()), lease));
         answer.map(|body| Leased { body: Some(body), lease })
@@ -81,8 +81,8 @@ impl Leases {
         if gatekeeper.is_open() {
             return;
         }
-        let open: Vec<Held> = self.open().values().cloned().collect();
-        for Held { shown, ended } in open {
+        let open: Vec<AuthorizedStream> = self.open().values().cloned().collect();
+        for AuthorizedStream { shown, ended } in open {
             match gatekeeper.admit(&shown.0).await {
                 // What cannot be told now is told at the next look.
                 Ok(_) | Err(Refusal::Unavailable(_)) => {}

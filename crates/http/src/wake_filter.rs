@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::task::AtomicWaker;
 
-struct Bell {
+struct WakeFlag {
     has_rung: AtomicBool,
     task: AtomicWaker,
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -30,7 +30,7 @@ impl Wake for Bell {
 /// The future, polled at first and when it was woken.
 pub(crate) async fn if_woken<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let bell = Arc::new(Bell { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
+    let bell = Arc::new(WakeFlag { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
     let waker = Waker::from(bell.clone());
     std::future::poll_fn(move |context| {
         // Before the look: who rings after it finds whom to wake.

@@ -15,7 +15,9 @@ use rmcp::service::{
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
-use switchboard_model::{Endpoint, Era, EraChoice, Secret, ServerSpec, ToolList, UpstreamAuth};
+use switchboard_model::{
+    Endpoint, Era, EraChoice, Secret, ServerSpec, UpstreamAuth, UpstreamToolList,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -35,7 +37,7 @@ use crate::probe::{Verdict, probe_era};
 use crate::redactor::Redactor;
 use crate::request::Features;
 use crate::sse::{RequestTo, SseTransport};
-use crate::stdio::{ChildProcess, ChildStreams, CommandLine};
+use crate::stdio::{ChildProcess, ChildStreams, StdioCommand};
 use crate::stdio_handshake::{FirstQuestion, Greeting, HandshakeFailure, StdioHandshake};
 use crate::subscriptions::{Announced, SubscriptionTask};
 
@@ -55,7 +57,7 @@ impl Connection {
     pub async fn open(
         spec: &ServerSpec,
         options: &ConnectOptions,
-    ) -> Result<(Arc<Self>, ToolList), ConnectError> {
+    ) -> Result<(Arc<Self>, UpstreamToolList), ConnectError> {
         let limit = spec.connect_timeout;
         let progress = options.progress.clone().unwrap_or_default();
         let bearer = BearerToken::read(&spec.endpoint).await;
@@ -90,7 +92,7 @@ async fn open_or_ask_again(
     options: &ConnectOptions,
     bearer: Option<&Arc<BearerToken>>,
     progress: &ConnectProgress,
-) -> Result<(Arc<Connection>, ToolList), ConnectError> {
+) -> Result<(Arc<Connection>, UpstreamToolList), ConnectError> {
     if options.known_era.is_none() {
         return open_once(spec, options, bearer, progress).await;
     }
@@ -111,13 +113,13 @@ async fn open_or_ask_again(
 struct Opened {
     service: Service,
     desk: Arc<PendingRequests>,
-    way: Way,
+    way: RequestRoute,
     child: Option<ChildProcess>,
     era_is_certain: bool,
 }
 
 /// How our callers' requests reach the server.
-enum Way {
+enum RequestRoute {
     Http(Arc<HttpWire>),
     Tapped(MessageSink),
 }
@@ -137,7 +139,7 @@ async fn open_once(
     options: &ConnectOptions,
     bearer: Option<&Arc<BearerToken>>,
     progress: &ConnectProgress,
-) -> Result<(Arc<Connection>, ToolList), ConnectError> {
+) -> Result<(Arc<Connection>, UpstreamToolList), ConnectError> {
     let stop = CancellationToken::new();
     // An opening that is given up must not leave a service behind.
     let guard = stop.clone().drop_guard();
@@ -149,7 +151,7 @@ async fn open_once(
         }
         Endpoint::Sse { url, headers, auth } => opening.sse(url, headers, auth).await?,
         Endpoint::Stdio { command, args, env, cwd } => {
-            opening.stdio(&CommandLine { command, args, env, cwd: cwd.as_ref() }).await?
+            opening.stdio(&StdioCommand { command, args, env, cwd: cwd.as_ref() }).await?
         }
     };
     let connection = opening.finish(opened).await;
@@ -280,7 +282,7 @@ impl Opening<'_> {
         let session = client.session().clone();
         let bearer = self.bearer_in_file();
         let wire = HttpWire::new(era, sender, own, authorization, bearer, session);
-        let way = Way::Http(Arc::new(wire));
+        let way = RequestRoute::Http(Arc::new(wire));
         Ok(Opened { service, desk, way, child: None, era_is_certain })
     }
 
@@ -301,7 +303,7 @@ impl Opening<'_> {
         let request = RequestTo { make, authorization, bearer: self.bearer_in_file() };
         self.progress.set_step("the opening of the event stream");
         let transport = SseTransport::open(url, request, desk.clone()).await?;
-        let way = Way::Tapped(MessageSink::Posts(transport.posts().clone()));
+        let way = RequestRoute::Tapped(MessageSink::Posts(transport.posts().clone()));
         let served = self.serve(transport, Era::Legacy, &desk).await;
         let service = served.map_err(|error| handshake_error(&error))?;
         Ok(Opened { service, desk, way, child: None, era_is_certain: true })
@@ -309,7 +311,7 @@ impl Opening<'_> {
 
     /// Opens a child in the era that is fixed. Otherwise `initialize` goes first: a process speaks one era for its whole
     /// life, and in the session era a server that speaks both can also ask clients that know only this one.
-    async fn stdio(&self, line: &CommandLine<'_>) -> Result<Opened, ConnectError> {
+    async fn stdio(&self, line: &StdioCommand<'_>) -> Result<Opened, ConnectError> {
         use FirstQuestion::{Discover, Initialize, Only};
         // Some servers end at the first message that they do not know: start them once more, in the other way.
         let (first, second) = match self.spec.era {
@@ -337,9 +339,9 @@ impl Opening<'_> {
     /// The outer error is that of a child that could not be started at all.
     async fn start_child(
         &self,
-        line: &CommandLine<'_>,
+        line: &StdioCommand<'_>,
         first: FirstQuestion,
-    ) -> Result<Result<Opened, Failed>, ConnectError> {
+    ) -> Result<Result<Opened, ConnectFailure>, ConnectError> {
         let guard = self.options.guard.as_deref();
         let desk = self.desk();
         self.progress.set_step("the start of the process");
@@ -363,7 +365,7 @@ impl Opening<'_> {
             AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
         let stop = self.stop.clone();
         let service = serve_directly_with_ct(handler, transport, Some(info), stop);
-        let way = Way::Tapped(MessageSink::Lines(lines));
+        let way = RequestRoute::Tapped(MessageSink::Lines(lines));
         let child = Some(child);
         Ok(Ok(Opened { service, desk, way, child, era_is_certain: is_certain }))
     }
@@ -393,10 +395,10 @@ impl Opening<'_> {
         // Our catalog is the cache; a second one below it would serve stale lists.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let Described { info, era, features, announced } = describe_peer(&peer);
-        let mirrors_arguments = era == Era::Modern && matches!(opened.way, Way::Http(_));
+        let mirrors_arguments = era == Era::Modern && matches!(opened.way, RequestRoute::Http(_));
         let outlet = match opened.way {
-            Way::Tapped(outlet) => outlet,
-            Way::Http(wire) => {
+            RequestRoute::Tapped(outlet) => outlet,
+            RequestRoute::Http(wire) => {
                 wire.connect(peer.clone());
                 MessageSink::Http(wire)
             }
@@ -442,7 +444,7 @@ impl Opening<'_> {
 }
 
 type HandshakeError = Box<ClientInitializeError>;
-type Failed = (HandshakeFailure, ChildProcess);
+type ConnectFailure = (HandshakeFailure, ChildProcess);
 
 fn lifecycle(era: Era) -> ClientLifecycleMode {
     match era {

@@ -19,10 +19,10 @@ const LAUNCHERS: [&str; 13] = [
 
 /// Shared between who opens a connection and who tells people how far it is.
 #[derive(Debug, Default)]
-pub struct ConnectProgress(Mutex<State>);
+pub struct ConnectProgress(Mutex<ProgressState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ProgressState {
     step: Option<&'static str>,
     stderr: Option<StderrTail>,
     veil: Redactor,
@@ -54,7 +54,7 @@ impl ConnectProgress {
     }
 
     pub(crate) fn begin(&self, veil: Redactor) {
-        self.state(|state| *state = State { veil, ..State::default() });
+        self.state(|state| *state = ProgressState { veil, ..ProgressState::default() });
     }
 
     pub(crate) fn set_step(&self, step: &'static str) {
@@ -65,7 +65,7 @@ impl ConnectProgress {
         self.state(|state| state.stderr = Some(stderr));
     }
 
-    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    fn state<T>(&self, look: impl FnOnce(&mut ProgressState) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_model::{Era, ServerName, ToolList};
+use switchboard_model::{Era, ServerName, UpstreamToolList};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -90,7 +90,7 @@ pub struct Connection {
 
 impl Connection {
     /// The server's whole list of tools.
-    pub async fn list_tools(&self) -> Result<ToolList, ConnectError> {
+    pub async fn list_tools(&self) -> Result<UpstreamToolList, ConnectError> {
         match self.read_tools().await {
             Ok(list) => Ok(list),
             Err(error) => Err(self.explain(error).await),

@@ -22,22 +22,22 @@ const MODERN_META: &str = concat!(
 
 /// Why a request has no result, before it is known whether a child is behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum ResponseError {
     Lost(ConnectError),
     Rpc(RpcError),
 }
 
-impl From<ConnectError> for Failure {
+impl From<ConnectError> for ResponseError {
     fn from(error: ConnectError) -> Self {
         Self::Lost(error)
     }
 }
 
-pub(crate) type Outcome = Result<RawResult, Failure>;
+pub(crate) type ResponseResult = Result<RawResult, ResponseError>;
 
 /// A message of a server.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Message<'a> {
+pub(crate) struct ServerMessage<'a> {
     #[serde(borrow, default)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -50,7 +50,7 @@ pub(crate) struct Message<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ServerMessage<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
@@ -64,9 +64,9 @@ impl<'a> Message<'a> {
     }
 
     /// The answer in it. `whole` is what the message was read from.
-    pub(crate) fn outcome(&self, whole: &Bytes) -> Outcome {
+    pub(crate) fn outcome(&self, whole: &Bytes) -> ResponseResult {
         match (self.result, self.error) {
-            (_, Some(error)) => Err(Failure::Rpc(read_error(error))),
+            (_, Some(error)) => Err(ResponseError::Rpc(read_error(error))),
             (Some(result), None) if is_too_deep(result.get().as_bytes()) => Err(too_deep().into()),
             (Some(result), None) => Ok(RawResult(whole.slice_ref(result.get().as_bytes()))),
             (None, None) => {
@@ -192,9 +192,9 @@ pub(crate) fn too_deep() -> ConnectError {
 mod tests {
     use super::*;
 
-    fn outcome(text: &'static str) -> Outcome {
+    fn outcome(text: &'static str) -> ResponseResult {
         let whole = Bytes::from_static(text.as_bytes());
-        Message::read(&whole).unwrap().outcome(&whole)
+        ServerMessage::read(&whole).unwrap().outcome(&whole)
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         let ids = RequestIds::default();
         let text = r#"{"result" : { "b":1.0 , "a":2 }, "new": [], "id":"ID"}"#;
         let whole = Bytes::from(text.replace("ID", &ids.id(7)));
-        let message = Message::read(&whole).unwrap();
+        let message = ServerMessage::read(&whole).unwrap();
         assert_eq!(message.answers(&ids), Some(7));
         let result = message.outcome(&whole).unwrap();
         assert_eq!(result.as_str(), r#"{ "b":1.0 , "a":2 }"#);
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn an_error_is_read_as_far_as_it_can_be() {
         let error = |text: &'static str| match outcome(text) {
-            Err(Failure::Rpc(error)) => error,
+            Err(ResponseError::Rpc(error)) => error,
             other => panic!("{other:?}"),
         };
         let whole = error(r#"{"error":{"code":-1,"message":"no","data":{ "a":1 }}}"#);
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(whole.data.unwrap().as_str(), r#"{ "a":1 }"#);
         assert_eq!(error(r#"{"error":{}}"#).code, -32603);
         assert_eq!(error(r#"{"error":"broken"}"#).message, r#""broken""#);
-        assert!(matches!(outcome(r#"{"id":1}"#), Err(Failure::Lost(_))));
+        assert!(matches!(outcome(r#"{"id":1}"#), Err(ResponseError::Lost(_))));
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let ids = RequestIds::default();
         let answers = |text: &str| {
             let text = text.replace("ID", &ids.id(12));
-            Message::read(text.as_bytes()).unwrap().answers(&ids)
+            ServerMessage::read(text.as_bytes()).unwrap().answers(&ids)
         };
         assert_eq!(answers(r#"{"id":"ID","result":{}}"#), Some(12));
         for other in [

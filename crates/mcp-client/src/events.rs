@@ -21,15 +21,15 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 /// Where events go. Clones are the same event_channel.
 #[derive(Debug)]
-pub struct EventSender(Arc<Shared>);
+pub struct EventSender(Arc<EventChannel>);
 
 /// Who hears them.
 #[derive(Debug)]
-pub struct EventReceiver(Arc<Shared>);
+pub struct EventReceiver(Arc<EventChannel>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct EventChannel {
+    state: Mutex<EventQueue>,
     /// How many events wait at most. Then old progress gives way to what is newer; else further signs of life are lost,
     /// and further questions refused.
     room: usize,
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EventQueue {
     events: VecDeque<UpstreamEvent>,
     /// The size of all of them.
     bytes: usize,
@@ -49,7 +49,7 @@ struct State {
     questions: usize,
 }
 
-impl State {
+impl EventQueue {
     /// Progress that does not grow is a sign of life, and nothing more.
     fn note_progress(&mut self, params: &JsonText, now: Instant) {
         #[derive(Deserialize)]
@@ -97,7 +97,7 @@ pub struct Activity {
 
 /// A place for what a server says, with room for so many events.
 pub fn event_channel(room: usize) -> (EventSender, EventReceiver) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(EventChannel {
         state: Mutex::default(),
         room,
         waker: AtomicWaker::new(),
@@ -106,8 +106,8 @@ pub fn event_channel(room: usize) -> (EventSender, EventReceiver) {
     (EventSender(shared.clone()), EventReceiver(shared))
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl EventChannel {
+    fn state(&self) -> MutexGuard<'_, EventQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn only_progress_that_grows_counts_as_progress() {
-        let (mut state, start) = (State::default(), Instant::now());
+        let (mut state, start) = (EventQueue::default(), Instant::now());
         for (at, text, expected) in [
             (1, r#"{"message": "none"}"#, None),
             (2, r#"{"progress": 0}"#, Some(2)),

@@ -34,7 +34,7 @@ use crate::http_faults::{
     describe_answer, describe_failure, describe_non_rpc, too_large, with_oauth_hint,
 };
 use crate::http_pool::HttpPool;
-use crate::http_transport::{Session, SessionSlot, VERSION};
+use crate::http_transport::{SessionSlot, UpstreamSession, VERSION};
 use crate::oauth::Authorization;
 use crate::pending_requests::PendingRequests;
 
@@ -96,7 +96,7 @@ impl BoundedClient {
     ) {
         let id = session.and_then(|id| HeaderValue::from_str(id).ok());
         let version = headers.get(&VERSION).cloned();
-        self.session.set(Session { id, version });
+        self.session.set(UpstreamSession { id, version });
         if self.handshaken.swap(true, Ordering::Relaxed) {
             self.desk.suspect_lists();
         }

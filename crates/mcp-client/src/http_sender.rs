@@ -54,10 +54,10 @@ impl HttpSender {
     pub(crate) async fn send(
         &self,
         method: Method,
-        headers: &Headers,
+        headers: &RequestHeaders,
         body: Bytes,
         repeat: RetryPolicy,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         if let Some(plain) = &self.plain {
             let request = LoopbackRequest {
                 method: &method,
@@ -77,7 +77,11 @@ impl HttpSender {
             );
             if !is_sent_on {
                 let (status, headers) = (head.status, head.headers);
-                return Ok(Answer { status, headers, body: Body::Plain(rest) });
+                return Ok(UpstreamResponse {
+                    status,
+                    headers,
+                    body: UpstreamResponseBody::Plain(rest),
+                });
             }
         }
         // Boxed: it is large, and what is near does not need it.
@@ -89,23 +93,27 @@ impl HttpSender {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         let request = self.full.request(method, self.url.clone()).headers(headers).body(body);
         let mut response = request.send().await.map_err(|error| describe_failure(&error))?;
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-        Ok(Answer { status, headers, body: Body::Full(Box::new(response)) })
+        Ok(UpstreamResponse {
+            status,
+            headers,
+            body: UpstreamResponseBody::Full(Box::new(response)),
+        })
     }
 }
 
 /// The headers of a request: those of its session, which are put together once, and its own. Where they are sent apart,
 /// none of its own is among the others.
 #[derive(Debug, Default)]
-pub(crate) struct Headers {
+pub(crate) struct RequestHeaders {
     pub(crate) shared: Arc<HeaderMap>,
     pub(crate) own: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl Headers {
+impl RequestHeaders {
     pub(crate) fn all(&self) -> HeaderMap {
         let mut all = HeaderMap::clone(&self.shared);
         for (name, value) in &self.own {
@@ -116,7 +124,7 @@ impl Headers {
     }
 }
 
-impl From<HeaderMap> for Headers {
+impl From<HeaderMap> for RequestHeaders {
     fn from(all: HeaderMap) -> Self {
         Self { shared: Arc::new(all), own: Vec::new() }
     }
@@ -124,19 +132,19 @@ impl From<HeaderMap> for Headers {
 
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
     headers: HeaderMap,
-    body: Body,
+    body: UpstreamResponseBody,
 }
 
 #[derive(Debug)]
-enum Body {
+enum UpstreamResponseBody {
     Plain(LoopbackBody),
     Full(Box<Response>),
 }
 
-impl Body {
+impl UpstreamResponseBody {
     async fn chunk(&mut self) -> Result<Option<Bytes>, ConnectError> {
         match self {
             Self::Full(response) => {
@@ -147,7 +155,7 @@ impl Body {
     }
 }
 
-impl Answer {
+impl UpstreamResponse {
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
@@ -223,7 +231,7 @@ mod tests {
             (other.clone(), HeaderValue::from_static("kept")),
         ]);
         let own = vec![(tenant.clone(), HeaderValue::from_static("mirrored"))];
-        let all = Headers { shared: Arc::new(shared), own }.all();
+        let all = RequestHeaders { shared: Arc::new(shared), own }.all();
         let said: Vec<_> =
             all.get_all(&tenant).iter().map(|value| value.to_str().unwrap()).collect();
         assert_eq!((said, &all[other]), (vec!["mirrored"], &HeaderValue::from_static("kept")));

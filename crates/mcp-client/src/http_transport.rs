@@ -22,7 +22,9 @@ use tokio::sync::Semaphore;
 
 use crate::bearer::BearerToken;
 use crate::bounds::{MAX_MESSAGE_BYTES, QUOTED_BYTES};
-use crate::envelope::{Message, Outcome, read_error, request_text, response_text, too_deep};
+use crate::envelope::{
+    ResponseResult, ServerMessage, read_error, request_text, response_text, too_deep,
+};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
 use crate::http_client::{ACCEPTED, EVENT_STREAM};
@@ -30,8 +32,8 @@ use crate::http_faults::{
     CLOSED, describe_answer, describe_non_rpc, describe_service_error, event_fault, with_oauth_hint,
 };
 use crate::http_pool::USER_AGENT;
-use crate::http_sender::{Answer, Headers, HttpSender};
-use crate::oauth::{Attempt, Authorization, Verdict};
+use crate::http_sender::{HttpSender, RequestHeaders, UpstreamResponse};
+use crate::oauth::{Authorization, RequestAttempt, TokenVerdict};
 use crate::pending_requests::{
     ELICITATION_COMPLETE, NOBODY_ANSWERS, OPEN_QUESTIONS, PendingRequests, Question, is_question,
     pass_on,
@@ -56,21 +58,21 @@ const DRAINING: Duration = Duration::from_millis(50);
 
 /// The session that rmcp holds at the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct UpstreamSession {
     pub(crate) id: Option<HeaderValue>,
     pub(crate) version: Option<HeaderValue>,
 }
 
 /// Where rmcp's HTTP client leaves what it sees of sessions.
 #[derive(Debug, Default)]
-pub(crate) struct SessionSlot(Mutex<Arc<Session>>);
+pub(crate) struct SessionSlot(Mutex<Arc<UpstreamSession>>);
 
 impl SessionSlot {
-    pub(crate) fn set(&self, session: Session) {
+    pub(crate) fn set(&self, session: UpstreamSession) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(session);
     }
 
-    fn get(&self) -> Arc<Session> {
+    fn get(&self) -> Arc<UpstreamSession> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -97,7 +99,7 @@ pub(crate) struct HttpWire {
 /// Headers that are cloned for each request. To put them together each time would cost more.
 #[derive(Debug, Clone)]
 struct Prepared {
-    session: Arc<Session>,
+    session: Arc<UpstreamSession>,
     headers: Arc<HeaderMap>,
 }
 
@@ -138,7 +140,7 @@ impl HttpWire {
         ask: &UpstreamRequest,
         events: Option<EventSender>,
         asker: RequestOrigin,
-    ) -> Outcome {
+    ) -> ResponseResult {
         let id = desk.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
         // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
@@ -161,7 +163,7 @@ impl HttpWire {
     /// Sends a message that has no answer of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         let session = self.session.get();
-        let headers = Headers { shared: self.prepared(&session), own: Vec::new() };
+        let headers = RequestHeaders { shared: self.prepared(&session), own: Vec::new() };
         let answer = self.dispatch(Method::POST, &headers, text.into(), RetryPolicy::Never).await?;
         if answer.status.is_success() {
             // Read to its end, so that the connection is used again; what it says interests nobody.
@@ -172,7 +174,7 @@ impl HttpWire {
     }
 
     /// The headers of a session.
-    fn prepared(&self, session: &Arc<Session>) -> Arc<HeaderMap> {
+    fn prepared(&self, session: &Arc<UpstreamSession>) -> Arc<HeaderMap> {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prepared) = prepared.as_ref().filter(|old| Arc::ptr_eq(&old.session, session)) {
             return prepared.headers.clone();
@@ -189,8 +191,8 @@ impl HttpWire {
         headers
     }
 
-    fn headers_for(&self, ask: &UpstreamRequest, session: &Arc<Session>) -> Headers {
-        let mut headers = Headers { shared: self.prepared(session), own: Vec::new() };
+    fn headers_for(&self, ask: &UpstreamRequest, session: &Arc<UpstreamSession>) -> RequestHeaders {
+        let mut headers = RequestHeaders { shared: self.prepared(session), own: Vec::new() };
         if self.era == Era::Modern {
             headers.own.push((METHOD, HeaderValue::from_static(ask.method)));
             headers.own.extend(ask.name.as_ref().map(|name| (NAME, encode_header(name))));
@@ -206,9 +208,9 @@ impl HttpWire {
     async fn post(
         &self,
         ask: &UpstreamRequest,
-        session: &Arc<Session>,
+        session: &Arc<UpstreamSession>,
         body: Bytes,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         let headers = self.headers_for(ask, session);
         self.dispatch(Method::POST, &headers, body, repeat_of(ask.method)).await
     }
@@ -216,10 +218,10 @@ impl HttpWire {
     async fn dispatch(
         &self,
         method: Method,
-        headers: &Headers,
+        headers: &RequestHeaders,
         body: Bytes,
         repeat: RetryPolicy,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         match (&self.authorization, &self.bearer) {
             (None, None) => self.sender.send(method, headers, body, repeat).await,
             (None, Some(bearer)) => {
@@ -243,7 +245,7 @@ impl HttpWire {
         mut headers: HeaderMap,
         body: Bytes,
         repeat: RetryPolicy,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         let used = bearer.current();
         if let Some(value) = bearer.header() {
             headers.insert(header::AUTHORIZATION, value);
@@ -268,9 +270,9 @@ impl HttpWire {
         mut headers: HeaderMap,
         body: Bytes,
         repeat: RetryPolicy,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         let mut token = authorization.token().await?;
-        let mut attempt = Attempt::First;
+        let mut attempt = RequestAttempt::First;
         loop {
             if let Some(value) = token.as_ref().and_then(|token| token.header()) {
                 headers.insert(header::AUTHORIZATION, value);
@@ -279,8 +281,10 @@ impl HttpWire {
             let answer = self.sender.send(method.clone(), &signed, body.clone(), repeat).await?;
             let (status, said) = (answer.status, answer.headers());
             match authorization.judge(token.as_ref(), status, said, attempt).await? {
-                Verdict::Fine => return Ok(answer),
-                Verdict::Again(other) => (token, attempt) = (Some(other), Attempt::Second),
+                TokenVerdict::Fine => return Ok(answer),
+                TokenVerdict::Again(other) => {
+                    (token, attempt) = (Some(other), RequestAttempt::Second)
+                }
             }
         }
     }
@@ -291,7 +295,7 @@ impl HttpWire {
         desk: &Arc<PendingRequests>,
         ask: &UpstreamRequest,
         body: Bytes,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         let session = self.session.get();
         let answer = self.post(ask, &session, body.clone()).await?;
         if session.id.is_none() || answer.status != StatusCode::NOT_FOUND {
@@ -306,9 +310,9 @@ impl HttpWire {
         self: &Arc<Self>,
         desk: &Arc<PendingRequests>,
         ask: &UpstreamRequest,
-        lost: &Session,
+        lost: &UpstreamSession,
         body: Bytes,
-    ) -> Result<Answer, ConnectError> {
+    ) -> Result<UpstreamResponse, ConnectError> {
         self.heal(desk, lost).await?;
         let answer = self.post(ask, &self.session.get(), body).await?;
         if answer.status == StatusCode::NOT_FOUND {
@@ -322,7 +326,7 @@ impl HttpWire {
     async fn heal(
         self: &Arc<Self>,
         desk: &Arc<PendingRequests>,
-        lost: &Session,
+        lost: &UpstreamSession,
     ) -> Result<(), ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
         let _turn = self.healing.acquire().await.map_err(|_| closed())?;
@@ -352,7 +356,7 @@ impl HttpWire {
     }
 
     /// Asks for the rest of an answer.
-    async fn resume(&self, last_event: &str) -> Result<Events, ConnectError> {
+    async fn resume(&self, last_event: &str) -> Result<EventStream, ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
         let mut headers = HeaderMap::clone(&self.prepared(&self.session.get()));
         headers.remove(header::CONTENT_TYPE);
@@ -395,14 +399,14 @@ fn tell_again(desk: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
 }
 
 /// An answer that is no MCP message, in words.
-async fn describe(answer: Answer) -> ConnectError {
+async fn describe(answer: UpstreamResponse) -> ConnectError {
     let (status, kind) = (answer.status, answer.content_type());
     let headers = answer.headers().clone();
     let body = answer.read(QUOTED_BYTES).await.unwrap_or_else(|(_, head)| head);
     with_oauth_hint(describe_answer(status, &kind, &body), &headers)
 }
 
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
 /// One answer while it comes in.
 struct Reading<'a> {
@@ -413,14 +417,14 @@ struct Reading<'a> {
 }
 
 /// What one message on the stream leads to.
-enum Step<'a> {
+enum StreamStep<'a> {
     On,
     Reply(BoxFuture<'a, ()>),
-    Done(Outcome),
+    Done(ResponseResult),
 }
 
 impl<'a> Reading<'a> {
-    async fn outcome(self, answer: Answer) -> Outcome {
+    async fn outcome(self, answer: UpstreamResponse) -> ResponseResult {
         if answer.status.is_success() && answer.is_event_stream() {
             // Boxed: it is large, and most servers answer in one piece.
             return Box::pin(self.follow(answer.events())).await;
@@ -428,7 +432,7 @@ impl<'a> Reading<'a> {
         self.read_json(answer).await
     }
 
-    async fn read_json(self, answer: Answer) -> Outcome {
+    async fn read_json(self, answer: UpstreamResponse) -> ResponseResult {
         let status = answer.status;
         let is_credential_fault =
             matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -436,7 +440,7 @@ impl<'a> Reading<'a> {
             return Err(Box::pin(describe(answer)).await.into());
         }
         let body = answer.read(MAX_MESSAGE_BYTES).await.map_err(|(error, _)| error)?;
-        let message = match Message::read(&body) {
+        let message = match ServerMessage::read(&body) {
             Ok(message) => message,
             Err(error) if status.is_success() => return Err(describe_non_rpc(&error, &body).into()),
             Err(_) => return Err(describe_answer(status, "application/json", &body).into()),
@@ -464,7 +468,7 @@ impl<'a> Reading<'a> {
 
     /// Reads events until the answer is among them. An answer that breaks off is resumed where the server gave it
     /// a bookmark.
-    async fn follow(self, mut events: Events) -> Outcome {
+    async fn follow(self, mut events: EventStream) -> ResponseResult {
         let mut replies = FuturesUnordered::new();
         let (mut last_event, mut pause, mut in_vain) = (None, RESUME_PAUSE, 0);
         loop {
@@ -481,10 +485,10 @@ impl<'a> Reading<'a> {
                     if let Some(named) = event.retry.map(Duration::from_millis) {
                         pause = named.min(LONGEST_RESUME_PAUSE);
                     }
-                    match event.data.map_or(Step::On, |data| self.step(data, replies.len())) {
-                        Step::On => {}
-                        Step::Reply(reply) => replies.push(reply),
-                        Step::Done(outcome) => {
+                    match event.data.map_or(StreamStep::On, |data| self.step(data, replies.len())) {
+                        StreamStep::On => {}
+                        StreamStep::Reply(reply) => replies.push(reply),
+                        StreamStep::Done(outcome) => {
                             self.drain(events);
                             return outcome;
                         }
@@ -508,15 +512,15 @@ impl<'a> Reading<'a> {
         self.wire.era == Era::Legacy && lost.kind == ConnectErrorKind::Unreachable
     }
 
-    fn step(&self, data: String, open_replies: usize) -> Step<'a> {
+    fn step(&self, data: String, open_replies: usize) -> StreamStep<'a> {
         if is_too_deep(data.as_bytes()) {
-            return Step::Done(Err(too_deep().into()));
+            return StreamStep::Done(Err(too_deep().into()));
         }
         let whole = Bytes::from(data);
         // Keep-alives and other noise.
-        let Ok(message) = Message::read(&whole) else { return Step::On };
+        let Ok(message) = ServerMessage::read(&whole) else { return StreamStep::On };
         if message.answers(self.desk.ids()) == Some(self.number) {
-            return Step::Done(message.outcome(&whole));
+            return StreamStep::Done(message.outcome(&whole));
         }
         match (message.id, message.method.as_deref()) {
             (None, Some("notifications/progress")) => {
@@ -533,14 +537,14 @@ impl<'a> Reading<'a> {
                 self.desk.hear(&message);
             }
             (Some(id), Some(method)) if open_replies < OPEN_QUESTIONS => {
-                return Step::Reply(self.reply(id.get(), method, &message));
+                return StreamStep::Reply(self.reply(id.get(), method, &message));
             }
             _ => {}
         }
-        Step::On
+        StreamStep::On
     }
 
-    fn reply(&self, id: &str, method: &str, message: &Message<'_>) -> BoxFuture<'a, ()> {
+    fn reply(&self, id: &str, method: &str, message: &ServerMessage<'_>) -> BoxFuture<'a, ()> {
         let wire = self.wire;
         if is_question(method)
             && let Some(question) =
@@ -567,7 +571,7 @@ impl<'a> Reading<'a> {
 
     /// The rest of a stream that has served its purpose. A connection is used again only when its answer was read
     /// to the end.
-    fn drain(&self, mut events: Events) {
+    fn drain(&self, mut events: EventStream) {
         if matches!(events.next().now_or_never(), Some(None)) {
             return;
         }

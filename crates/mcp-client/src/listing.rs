@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use switchboard_model::{JsonText, QuarantinedTool, ToolDescriptor, ToolList};
+use switchboard_model::{JsonText, QuarantinedTool, ToolDescriptor, UpstreamToolList};
 use switchboard_protocol::{
     EntryKind, Mirrors, check_entry, quoted, repair_tool_annotations, repair_tool_members,
 };
@@ -16,13 +16,13 @@ use switchboard_schema::prepare_for_lists;
 
 use crate::bounds::{KEPT_REASONS, ListBounds, MAX_CURSOR_BYTES, MAX_LIST_PAGES};
 use crate::connection::Connection;
-use crate::envelope::Failure;
+use crate::envelope::ResponseError;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::request::{Listed, ListedEntries, RawResult};
 
 impl Connection {
     /// All pages, or an error: half a list is worse than the last whole one.
-    pub(crate) async fn read_tools(&self) -> Result<ToolList, ConnectError> {
+    pub(crate) async fn read_tools(&self) -> Result<UpstreamToolList, ConnectError> {
         let mut reader = ToolReader {
             checks_mirrors: self.mirrors_arguments,
             size: Size::within(self.list_bounds),
@@ -66,13 +66,13 @@ impl Connection {
         &self,
         method: &'static str,
         what: &'static str,
-        mut read: impl FnMut(&Members<'_>) -> Result<(), ConnectError>,
+        mut read: impl FnMut(&ObjectMembers<'_>) -> Result<(), ConnectError>,
     ) -> Result<(), ConnectError> {
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_LIST_PAGES {
             let page = self.fetch_page(method, what, cursor.as_deref()).await?;
-            let members = Members::of_text(page.as_str());
+            let members = ObjectMembers::of_text(page.as_str());
             read(&members)?;
             let Some(next) = members.text("nextCursor") else { return Ok(()) };
             if next.len() > MAX_CURSOR_BYTES {
@@ -100,8 +100,8 @@ impl Connection {
         let params = cursor.map(|cursor| format!(r#""cursor":{}"#, quoted(cursor)));
         match self.ask_for_us(method, params.unwrap_or_default()).await {
             Ok(page) => Ok(page),
-            Err(Failure::Lost(error)) => Err(error),
-            Err(Failure::Rpc(error)) => {
+            Err(ResponseError::Lost(error)) => Err(error),
+            Err(ResponseError::Rpc(error)) => {
                 let (what, message) = (in_words(what), error.message);
                 Err(broken(format!("the server refused to list its {what}: {message}")))
             }
@@ -111,9 +111,9 @@ impl Connection {
 
 /// The members of an object, in order. Anything else has none.
 #[derive(Debug, Default)]
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct ObjectMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Members<'a> {
+impl<'a> ObjectMembers<'a> {
     fn of_text(text: &'a str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
@@ -145,11 +145,11 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+            type Value = ObjectMembers<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -158,7 +158,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 while let Some(Key(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
         deserializer.deserialize_map(Collect)
@@ -169,7 +169,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn items<'a>(page: &Members<'a>, member: &str) -> Result<Vec<&'a RawValue>, ConnectError> {
+fn items<'a>(page: &ObjectMembers<'a>, member: &str) -> Result<Vec<&'a RawValue>, ConnectError> {
     let list = page.get(member).and_then(|list| serde_json::from_str(list.get()).ok());
     let method = if member == "resourceTemplates" { "resources/templates" } else { member };
     let missing =
@@ -220,15 +220,15 @@ impl Size {
 #[derive(Debug, Default)]
 struct ToolReader {
     checks_mirrors: bool,
-    list: ToolList,
+    list: UpstreamToolList,
     size: Size,
 }
 
 impl ToolReader {
-    fn read_page(&mut self, page: &Members<'_>) -> Result<(), ConnectError> {
+    fn read_page(&mut self, page: &ObjectMembers<'_>) -> Result<(), ConnectError> {
         for item in items(page, "tools")? {
             self.size.count("tools")?;
-            let members = Members::of(item);
+            let members = ObjectMembers::of(item);
             let name = read_name(&members);
             let read = name.clone().and_then(|name| read_tool(name, &members));
             match read.and_then(|tool| self.check_mirrors(tool)) {
@@ -274,7 +274,7 @@ const OWN_MEMBERS: [&str; 7] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"];
 
 /// The name of a tool; an error where it has no usable one.
-fn read_name(tool: &Members<'_>) -> Result<String, String> {
+fn read_name(tool: &ObjectMembers<'_>) -> Result<String, String> {
     let Some(name) = tool.text("name").filter(|name| !name.is_empty()) else {
         return Err("it has no name".into());
     };
@@ -286,7 +286,7 @@ fn read_name(tool: &Members<'_>) -> Result<String, String> {
 }
 
 /// A tool as far as it can be used and listed; an error says why it cannot.
-fn read_tool(name: String, tool: &Members<'_>) -> Result<ToolDescriptor, String> {
+fn read_tool(name: String, tool: &ObjectMembers<'_>) -> Result<ToolDescriptor, String> {
     let mut repairs = Vec::new();
     let own = tool.get("inputSchema").filter(|schema| schema.get() != "null").map(JsonText::from);
     if own.is_none() {
@@ -379,7 +379,7 @@ mod tests {
     use crate::bounds::{MAX_LIST_BYTES, MAX_TOOLS_PER_SERVER};
 
     fn read(page: &Value, reader: &mut ToolReader) -> Result<(), ConnectError> {
-        reader.read_page(&Members::of_text(&page.to_string()))
+        reader.read_page(&ObjectMembers::of_text(&page.to_string()))
     }
 
     #[test]
@@ -478,7 +478,7 @@ mod tests {
             "_meta": { "k": 1e2 }, "execution": {"taskSupport": "optional"}, "icons": [], "a\"b": null
         }]}"#;
         let mut reader = ToolReader::default();
-        reader.read_page(&Members::of_text(page)).unwrap();
+        reader.read_page(&ObjectMembers::of_text(page)).unwrap();
         let tool = &reader.list.tools[0];
         assert_eq!(tool.input_schema.as_str(), r#"{"type" : "object", "maximum": 1.0}"#);
         let extra = tool.extra.as_ref().unwrap().as_str();
@@ -510,7 +510,7 @@ mod tests {
         let error = read(&json!({"items": []}), &mut reader).unwrap_err();
         assert_eq!(error.message, "the answer to tools/list has no list of tools");
         assert!(read(&json!({"tools": {}}), &mut reader).is_err());
-        let templates = items(&Members::default(), "resourceTemplates").unwrap_err().message;
+        let templates = items(&ObjectMembers::default(), "resourceTemplates").unwrap_err().message;
         assert_eq!(
             templates,
             "the answer to resources/templates/list has no list of resource templates"

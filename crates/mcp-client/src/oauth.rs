@@ -31,7 +31,7 @@ use url::Url;
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::describe_failure;
 use discovery::{Discovered, describe, discover};
-use grant::{Grant, Wanted, union, words};
+use grant::{Grant, SignInReason, union, words};
 use own_client::Asking;
 
 pub use grant::{Kept, TokenStore};
@@ -98,25 +98,25 @@ pub(crate) struct Authorization {
     url: Url,
     settings: OAuthSettings,
     tokens: Arc<dyn TokenStore>,
-    memory: Mutex<Memory>,
+    memory: Mutex<TokenState>,
     /// One at a time renews; the others find it done.
     renewing: Semaphore,
     tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+struct TokenState {
     grant: Option<Arc<Grant>>,
     looked: Option<Instant>,
     /// What was last noted in the store.
-    wanted: Option<Wanted>,
+    wanted: Option<SignInReason>,
     /// When a token could last not be renewed, and why.
     failed: Option<(Instant, ConnectError)>,
 }
 
 /// What a new token is asked for with.
 #[derive(Debug)]
-struct Request {
+struct TokenRequest {
     /// What the server's refusal said.
     challenge: Option<String>,
     /// Scopes besides those that the server names at first.
@@ -125,14 +125,14 @@ struct Request {
 
 /// Whether a refused request may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum RequestAttempt {
     First,
     Second,
 }
 
 /// What an answer means for the token that its request carried.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum TokenVerdict {
     /// Nothing.
     Fine,
     /// There is another one now.
@@ -149,7 +149,7 @@ impl Authorization {
         if !grant.expires_shortly(now) || !is_renewable {
             return Ok(Some(grant));
         }
-        let again = Request { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
+        let again = TokenRequest { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
         match self.renew(Some(grant.clone()), again).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
             // The server says best what it wants instead.
@@ -165,12 +165,12 @@ impl Authorization {
         used: Option<&Arc<Grant>>,
         status: StatusCode,
         headers: &HeaderMap,
-        attempt: Attempt,
-    ) -> Result<Verdict, ConnectError> {
+        attempt: RequestAttempt,
+    ) -> Result<TokenVerdict, ConnectError> {
         match status {
             StatusCode::UNAUTHORIZED => self.unauthorized(used, headers, attempt).await,
             StatusCode::FORBIDDEN => self.forbidden(used, headers, attempt).await,
-            _ => Ok(Verdict::Fine),
+            _ => Ok(TokenVerdict::Fine),
         }
     }
 
@@ -178,15 +178,15 @@ impl Authorization {
         self: &Arc<Self>,
         used: Option<&Arc<Grant>>,
         headers: &HeaderMap,
-        attempt: Attempt,
-    ) -> Result<Verdict, ConnectError> {
+        attempt: RequestAttempt,
+    ) -> Result<TokenVerdict, ConnectError> {
         let challenge = bearer_challenge(headers);
         let scopes = used.map(|used| used.asked.clone()).unwrap_or_default();
-        if attempt == Attempt::First {
+        if attempt == RequestAttempt::First {
             let more = self.kept_scopes(used).to_vec();
-            let again = Request { challenge: challenge.clone(), more };
+            let again = TokenRequest { challenge: challenge.clone(), more };
             if let Some(other) = self.renew(used.cloned(), again).await? {
-                return Ok(Verdict::Again(other));
+                return Ok(TokenVerdict::Again(other));
             }
         }
         if let Some(client) = self.own_client() {
@@ -194,7 +194,7 @@ impl Authorization {
             return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message)
                 .with_hint("its authorization server gave that token; ask who runs the two"));
         }
-        self.want(Wanted { challenge, scopes }).await?;
+        self.want(SignInReason { challenge, scopes }).await?;
         Err(self.needs_sign_in(&[]))
     }
 
@@ -203,18 +203,18 @@ impl Authorization {
         self: &Arc<Self>,
         used: Option<&Arc<Grant>>,
         headers: &HeaderMap,
-        attempt: Attempt,
-    ) -> Result<Verdict, ConnectError> {
+        attempt: RequestAttempt,
+    ) -> Result<TokenVerdict, ConnectError> {
         let challenge = bearer_challenge(headers);
         let said = challenge.as_deref().map(|text| WWWAuthenticateParams::parse(text, &self.url));
         let Some(said) = said.filter(WWWAuthenticateParams::is_insufficient_scope) else {
-            return Ok(Verdict::Fine);
+            return Ok(TokenVerdict::Fine);
         };
         let newest = self.look().await?;
-        if let Some(newest) = newest.filter(|_| attempt == Attempt::First)
+        if let Some(newest) = newest.filter(|_| attempt == RequestAttempt::First)
             && token_of(Some(&newest)) != token_of(used)
         {
-            return Ok(Verdict::Again(newest));
+            return Ok(TokenVerdict::Again(newest));
         }
         let required = words(said.scope.as_deref().unwrap_or_default());
         let asked = used.map(|used| used.asked.as_slice()).unwrap_or_default();
@@ -235,14 +235,14 @@ impl Authorization {
         }
         if self.own_client().is_some() {
             // A second refusal is the server's answer.
-            if attempt == Attempt::Second {
-                return Ok(Verdict::Fine);
+            if attempt == RequestAttempt::Second {
+                return Ok(TokenVerdict::Fine);
             }
-            let again = Request { challenge, more: union(self.kept_scopes(used), &required) };
+            let again = TokenRequest { challenge, more: union(self.kept_scopes(used), &required) };
             let other = self.renew(used.cloned(), again).await?;
-            return Ok(other.map_or(Verdict::Fine, Verdict::Again));
+            return Ok(other.map_or(TokenVerdict::Fine, TokenVerdict::Again));
         }
-        self.want(Wanted { challenge, scopes: union(asked, &required) }).await?;
+        self.want(SignInReason { challenge, scopes: union(asked, &required) }).await?;
         Err(self.needs_sign_in(&missing))
     }
 
@@ -255,11 +255,11 @@ impl Authorization {
         let again = request.try_clone();
         let response = send_with(request, token.as_ref()).await?;
         let (status, headers) = (response.status(), response.headers());
-        let first = self.judge(token.as_ref(), status, headers, Attempt::First).await?;
-        let (Verdict::Again(token), Some(again)) = (first, again) else { return Ok(response) };
+        let first = self.judge(token.as_ref(), status, headers, RequestAttempt::First).await?;
+        let (TokenVerdict::Again(token), Some(again)) = (first, again) else { return Ok(response) };
         let response = send_with(again, Some(&token)).await?;
         let (status, headers) = (response.status(), response.headers());
-        self.judge(Some(&token), status, headers, Attempt::Second).await?;
+        self.judge(Some(&token), status, headers, RequestAttempt::Second).await?;
         Ok(response)
     }
 
@@ -281,7 +281,7 @@ impl Authorization {
     async fn renew(
         self: &Arc<Self>,
         used: Option<Arc<Grant>>,
-        again: Request,
+        again: TokenRequest,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let (this, began) = (self.clone(), Instant::now());
         // Who asked may go away; a renewed token that nobody wrote down would be the end of the sign-in.
@@ -295,7 +295,7 @@ impl Authorization {
     async fn renew_in_turn(
         &self,
         used: Option<&Arc<Grant>>,
-        again: &Request,
+        again: &TokenRequest,
         began: Instant,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         // It is never closed.
@@ -319,7 +319,7 @@ impl Authorization {
     async fn renew_now(
         &self,
         kept: Option<Arc<Grant>>,
-        again: &Request,
+        again: &TokenRequest,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let now_ms = self.tokens.now_ms();
         let challenge = again.challenge.as_deref();
@@ -366,7 +366,7 @@ impl Authorization {
         Ok(grant)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, TokenState> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -381,7 +381,7 @@ impl Authorization {
         memory.wanted.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
     }
 
-    async fn want(&self, wanted: Wanted) -> Result<(), ConnectError> {
+    async fn want(&self, wanted: SignInReason) -> Result<(), ConnectError> {
         {
             let mut memory = self.memory();
             if memory.wanted.as_ref() == Some(&wanted) {

@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::{Failure, Message, Outcome, cancellation_text, request_text, response_text};
+use crate::envelope::{
+    ResponseError, ResponseResult, ServerMessage, cancellation_text, request_text, response_text,
+};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::{EventSender, Waits};
 use crate::flow_limit::FlowLimit;
@@ -113,7 +115,7 @@ struct PendingCaller {
     origin: Option<Arc<str>>,
     events: Option<EventSender>,
     /// Where answers do not come on the request's own stream.
-    answer: Option<oneshot::Sender<Outcome>>,
+    answer: Option<oneshot::Sender<ResponseResult>>,
 }
 
 impl PendingRequests {
@@ -197,7 +199,7 @@ impl PendingRequests {
         ask: &UpstreamRequest,
         events: Option<EventSender>,
         asker: RequestOrigin,
-    ) -> Outcome {
+    ) -> ResponseResult {
         let number = self.next_number();
         let Some((outlet, era)) = self.line.get() else {
             return Err(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED).into());
@@ -271,7 +273,7 @@ impl PendingRequests {
 
     /// Takes a message that is for us or for a caller. `false` leaves it to rmcp.
     pub(crate) fn take(self: &Arc<Self>, whole: &Bytes) -> bool {
-        let Ok(message) = Message::read(whole) else {
+        let Ok(message) = ServerMessage::read(whole) else {
             self.count_unasked();
             return false;
         };
@@ -326,7 +328,7 @@ impl PendingRequests {
     }
 
     /// A notification that belongs to no request.
-    pub(crate) fn hear(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn hear(&self, message: &ServerMessage<'_>) -> bool {
         if message.params.is_some_and(|params| params.get().contains(SUBSCRIBED)) {
             return false;
         }
@@ -351,7 +353,7 @@ impl PendingRequests {
     }
 
     /// The server no longer wants an answer; `false` when nobody was asked.
-    fn withdraw(&self, message: &Message<'_>) -> bool {
+    fn withdraw(&self, message: &ServerMessage<'_>) -> bool {
         #[derive(Deserialize)]
         struct Cancelled<'a> {
             #[serde(borrow, rename = "requestId")]
@@ -405,7 +407,7 @@ impl PendingRequests {
     }
 
     /// Passes a question on to whose it is, and the answer back, while the connection lives.
-    fn answer_by_itself(self: &Arc<Self>, message: &Message<'_>) {
+    fn answer_by_itself(self: &Arc<Self>, message: &ServerMessage<'_>) {
         let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
         // Roots belong to the session and not to a call, which may end before its client has answered.
         let is_about_roots = message.method.as_deref() == Some("roots/list");
@@ -497,7 +499,7 @@ impl Question {
     pub(crate) fn put(
         desk: &Arc<PendingRequests>,
         whom: Result<&EventSender, &'static str>,
-        message: &Message<'_>,
+        message: &ServerMessage<'_>,
     ) -> Option<Self> {
         let (id, method) = (message.id?.get().to_owned(), message.method.as_deref()?);
         let is_about_roots = method == "roots/list";
@@ -577,11 +579,13 @@ impl MessageSink {
     }
 }
 
-impl From<&Failure> for ConnectError {
-    fn from(failure: &Failure) -> Self {
+impl From<&ResponseError> for ConnectError {
+    fn from(failure: &ResponseError) -> Self {
         match failure {
-            Failure::Lost(error) => error.clone(),
-            Failure::Rpc(error) => Self::new(ConnectErrorKind::Protocol, error.message.clone()),
+            ResponseError::Lost(error) => error.clone(),
+            ResponseError::Rpc(error) => {
+                Self::new(ConnectErrorKind::Protocol, error.message.clone())
+            }
         }
     }
 }

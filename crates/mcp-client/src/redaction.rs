@@ -10,8 +10,8 @@ pub(crate) const REDACTED: &str = "***";
 /// The text without the secret. A secret that is shorter than [`SHORTEST`] is not looked for.
 pub(crate) fn redact(text: &str, secret: &str) -> String {
     forms(secret).iter().fold(text.to_owned(), |text, form| {
-        let text = Reading::verbatim(&text).without(form).unwrap_or(text);
-        Reading::percent_decoded(&text).without(form).unwrap_or(text)
+        let text = DecodedText::verbatim(&text).without(form).unwrap_or(text);
+        DecodedText::percent_decoded(&text).without(form).unwrap_or(text)
     })
 }
 
@@ -30,17 +30,17 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
 
 /// The bytes that a part of an address stands for.
 pub(crate) fn percent_decoded(text: &str) -> Vec<u8> {
-    Reading::percent_decoded(text).bytes
+    DecodedText::percent_decoded(text).bytes
 }
 
 /// The bytes that a text stands for, and where in the text each of them begins.
-struct Reading<'a> {
+struct DecodedText<'a> {
     text: &'a str,
     bytes: Vec<u8>,
     starts: Vec<usize>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> DecodedText<'a> {
     fn verbatim(text: &'a str) -> Self {
         Self { text, bytes: text.as_bytes().to_vec(), starts: (0..text.len()).collect() }
     }

@@ -12,7 +12,7 @@ use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
 use url::Url;
 
 use crate::bearer::BearerToken;
-use crate::envelope::Failure;
+use crate::envelope::ResponseError;
 use crate::error::ConnectError;
 use crate::oauth::Authorization;
 use crate::redaction::{SHORTEST, percent_decoded, redact};
@@ -68,10 +68,10 @@ impl Redactor {
     }
 
     /// Why a request has no result.
-    pub(crate) fn over_failure(&self, failure: Failure) -> Failure {
+    pub(crate) fn over_failure(&self, failure: ResponseError) -> ResponseError {
         match failure {
-            Failure::Lost(error) => Failure::Lost(self.over(error)),
-            Failure::Rpc(RpcError { code, message, data }) => Failure::Rpc(RpcError {
+            ResponseError::Lost(error) => ResponseError::Lost(self.over(error)),
+            ResponseError::Rpc(RpcError { code, message, data }) => ResponseError::Rpc(RpcError {
                 code,
                 message: self.over_text(&message),
                 data: data.and_then(|data| self.over_json(data)),
@@ -186,7 +186,9 @@ mod tests {
             });
             let data = serde_json::json!({ "said": said });
             let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
-            let Failure::Rpc(error) = veil.over_failure(Failure::Rpc(error)) else { panic!() };
+            let ResponseError::Rpc(error) = veil.over_failure(ResponseError::Rpc(error)) else {
+                panic!()
+            };
             assert_eq!(error.message, expected);
             let data = error.data.unwrap();
             assert_eq!(data.parse(), serde_json::json!({ "said": expected }));
@@ -205,7 +207,9 @@ mod tests {
         ] {
             let data: &RawValue = serde_json::from_str(said).unwrap();
             let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
-            let Failure::Rpc(error) = veil().over_failure(Failure::Rpc(error)) else { panic!() };
+            let ResponseError::Rpc(error) = veil().over_failure(ResponseError::Rpc(error)) else {
+                panic!()
+            };
             assert_eq!(error.data.as_ref().map_or("", JsonText::as_str), expected);
         }
     }

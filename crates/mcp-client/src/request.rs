@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::bounds::KEPT_REASONS;
 use crate::connection::Connection;
-use crate::envelope::{Failure, Outcome};
+use crate::envelope::{ResponseError, ResponseResult};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
 
@@ -196,8 +196,8 @@ impl Connection {
     ) -> Result<RawResult, RequestFailure> {
         match self.exchange(ask, events, RequestOrigin::Caller).await {
             Ok(result) => Ok(result),
-            Err(Failure::Rpc(error)) => Err(RequestFailure::Rpc(error)),
-            Err(Failure::Lost(error)) => Err(Box::pin(self.describe(error)).await),
+            Err(ResponseError::Rpc(error)) => Err(RequestFailure::Rpc(error)),
+            Err(ResponseError::Lost(error)) => Err(Box::pin(self.describe(error)).await),
         }
     }
 
@@ -206,7 +206,7 @@ impl Connection {
         &self,
         method: &'static str,
         params: String,
-    ) -> Result<RawResult, Failure> {
+    ) -> Result<RawResult, ResponseError> {
         let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
         self.exchange(&ask, None, RequestOrigin::Us).await
     }
@@ -216,7 +216,7 @@ impl Connection {
         ask: &UpstreamRequest,
         events: Option<EventSender>,
         asker: RequestOrigin,
-    ) -> Outcome {
+    ) -> ResponseResult {
         let outcome = self.desk().ask(ask, events, asker).await;
         outcome.map_err(|failure| self.veil.over_failure(failure))
     }
@@ -297,15 +297,15 @@ impl Connection {
             let answer = self.ask_for_us(method, format!(r#""uri":{}"#, quoted(&uri))).await;
             let is_refused = match &answer {
                 Ok(_) => false,
-                Err(Failure::Rpc(_)) => true,
+                Err(ResponseError::Rpc(_)) => true,
                 // An answer, if no good one: that says nothing about the others.
-                Err(Failure::Lost(error)) => error.kind == ConnectErrorKind::Protocol,
+                Err(ResponseError::Lost(error)) => error.kind == ConnectErrorKind::Protocol,
             };
             if let Err(failure) = answer {
                 let what = format!("{method} {uri}");
                 let is_busy = matches!(
                     &failure,
-                    Failure::Lost(error) if error.kind == ConnectErrorKind::Overloaded
+                    ResponseError::Lost(error) if error.kind == ConnectErrorKind::Overloaded
                 );
                 let refused = refused(failure, &what);
                 if is_busy {
@@ -358,10 +358,10 @@ pub(crate) enum RequestOrigin {
     Us,
 }
 
-fn refused(failure: Failure, what: &str) -> ConnectError {
+fn refused(failure: ResponseError, what: &str) -> ConnectError {
     match failure {
-        Failure::Lost(error) => error,
-        Failure::Rpc(error) => {
+        ResponseError::Lost(error) => error,
+        ResponseError::Rpc(error) => {
             let message = format!("the server refused {what}: {}", error.message);
             ConnectError::new(ConnectErrorKind::Protocol, message)
         }

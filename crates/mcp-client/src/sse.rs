@@ -113,7 +113,7 @@ impl SseTransport {
                 None => return Err(broken("the stream ended before it named its endpoint")),
             }
         };
-        let ending = Ending(desk.clone());
+        let ending = StreamEndGuard(desk.clone());
         let incoming = events
             .take_while(|event| std::future::ready(event.is_ok()))
             .filter_map(move |event| {
@@ -145,9 +145,9 @@ fn for_rmcp(
 }
 
 /// With the stream ends every answer that would have come on it.
-struct Ending(Arc<PendingRequests>);
+struct StreamEndGuard(Arc<PendingRequests>);
 
-impl Drop for Ending {
+impl Drop for StreamEndGuard {
     fn drop(&mut self) {
         self.0.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
     }

@@ -56,7 +56,7 @@ const INHERITED: &[&str] = &[
 ];
 
 /// The command of a stdio server.
-pub(crate) struct CommandLine<'a> {
+pub(crate) struct StdioCommand<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
     pub(crate) env: &'a BTreeMap<String, Secret>,
@@ -83,7 +83,7 @@ pub(crate) struct ChildProcess {
 impl ChildProcess {
     /// Starts the command, below `guard` where there is one.
     pub(crate) fn spawn(
-        line: &CommandLine<'_>,
+        line: &StdioCommand<'_>,
         guard: Option<&Path>,
         desk: &Arc<PendingRequests>,
     ) -> Result<(ChildStreams, Self), ConnectError> {
@@ -188,7 +188,7 @@ impl Drop for ChildProcess {
     }
 }
 
-fn command_for(line: &CommandLine<'_>, guard: Option<&Path>) -> Command {
+fn command_for(line: &StdioCommand<'_>, guard: Option<&Path>) -> Command {
     let mut command = if let Some(guard) = guard {
         let mut command = Command::new(guard);
         command.arg("guard").arg(std::process::id().to_string()).arg("--").arg(line.command);
@@ -213,7 +213,7 @@ fn command_for(line: &CommandLine<'_>, guard: Option<&Path>) -> Command {
     command
 }
 
-fn cannot_start(line: &CommandLine<'_>, error: &io::Error) -> ConnectError {
+fn cannot_start(line: &StdioCommand<'_>, error: &io::Error) -> ConnectError {
     let reason = match line.cwd {
         Some(cwd) if !cwd.is_dir() => format!("there is no directory {}", cwd.display()),
         Some(_) | None => error.to_string(),

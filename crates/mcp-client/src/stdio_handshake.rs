@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::connect_progress::ConnectProgress;
-use crate::envelope::{Message, read_error};
+use crate::envelope::{ServerMessage, read_error};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::handler::UpstreamHandler;
 use crate::stdio_messages::TappedLines;
@@ -98,10 +98,10 @@ pub(crate) struct StdioHandshake<'a, R> {
 
 /// The requests of one handshake and what is known of their answers.
 #[derive(Default)]
-struct Asked {
-    discover: Question<Discovered>,
-    initialize: Question<String>,
-    ping: Question<()>,
+struct HandshakeRequests {
+    discover: HandshakeRequest<DiscoverOutcome>,
+    initialize: HandshakeRequest<String>,
+    ping: HandshakeRequest<()>,
     initialize_at: Option<Instant>,
     discover_at: Option<Instant>,
     /// When a server that has answered `server/discover` is no longer waited for.
@@ -111,18 +111,18 @@ struct Asked {
 }
 
 /// A request of the handshake; `answer` is that of a refused `initialize` or of any `server/discover`.
-struct Question<T> {
+struct HandshakeRequest<T> {
     id: Option<String>,
     answer: Option<T>,
 }
 
-impl<T> Default for Question<T> {
+impl<T> Default for HandshakeRequest<T> {
     fn default() -> Self {
         Self { id: None, answer: None }
     }
 }
 
-impl<T> Question<T> {
+impl<T> HandshakeRequest<T> {
     fn is_sent(&self) -> bool {
         self.id.is_some()
     }
@@ -141,9 +141,9 @@ impl<T> Question<T> {
     }
 }
 
-impl Asked {
+impl HandshakeRequests {
     /// The answer to `server/discover`, when that to `initialize` is overdue.
-    fn settled(&mut self) -> Option<Discovered> {
+    fn settled(&mut self) -> Option<DiscoverOutcome> {
         self.settled_at.filter(|at| Instant::now() >= *at)?;
         self.discover.answer.take()
     }
@@ -151,7 +151,7 @@ impl Asked {
 
 /// What the answer to `server/discover` says.
 #[derive(Debug)]
-enum Discovered {
+enum DiscoverOutcome {
     Modern(Box<ServerPeerInfo>),
     Legacy(String),
 }
@@ -159,7 +159,7 @@ enum Discovered {
 impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
     /// Returns when the server is ready for requests. Has no time limit of its own.
     pub(crate) async fn run(mut self, first: FirstQuestion) -> Result<Greeting, HandshakeFailure> {
-        let mut asked = Asked::default();
+        let mut asked = HandshakeRequests::default();
         let start = Instant::now();
         match first {
             FirstQuestion::Discover => {
@@ -181,7 +181,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
             let line = tokio::select! {
                 line = self.output.read_line() => line,
                 () = until(times.into_iter().flatten().min()) => {
-                    if let Some(Discovered::Modern(info)) = asked.settled() {
+                    if let Some(DiscoverOutcome::Modern(info)) = asked.settled() {
                         asked.is_guess = true;
                         break *info;
                     }
@@ -212,11 +212,11 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
     async fn take(
         &mut self,
         line: &Bytes,
-        asked: &mut Asked,
+        asked: &mut HandshakeRequests,
         first: FirstQuestion,
     ) -> Option<Result<ServerPeerInfo, ConnectError>> {
         // Launchers write what they do to the output, too.
-        let Ok(message) = Message::read(line) else {
+        let Ok(message) = ServerMessage::read(line) else {
             self.output.desk().take(line);
             return None;
         };
@@ -264,12 +264,12 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
     /// What follows from the answers that there are.
     async fn decide(
         &mut self,
-        asked: &mut Asked,
+        asked: &mut HandshakeRequests,
         first: FirstQuestion,
     ) -> Option<Result<ServerPeerInfo, ConnectError>> {
         if asked.initialize.is_open() {
             // It decides the era, and usually comes right after the answer to an earlier request.
-            let is_modern = matches!(asked.discover.answer, Some(Discovered::Modern(_)));
+            let is_modern = matches!(asked.discover.answer, Some(DiscoverOutcome::Modern(_)));
             asked.settled_at = is_modern.then(|| Instant::now() + self.times.after_ping);
             return None;
         }
@@ -278,25 +278,27 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
             Some(Err(ConnectError::new(ConnectErrorKind::Protocol, message)))
         };
         match (asked.discover.answer.take(), &asked.initialize.answer) {
-            (Some(Discovered::Modern(info)), _) => Some(Ok(*info)),
-            (Some(legacy @ Discovered::Legacy(_)), None) if first == FirstQuestion::Discover => {
+            (Some(DiscoverOutcome::Modern(info)), _) => Some(Ok(*info)),
+            (Some(legacy @ DiscoverOutcome::Legacy(_)), None)
+                if first == FirstQuestion::Discover =>
+            {
                 asked.discover.answer = Some(legacy);
                 self.initialize(asked).await;
                 None
             }
-            (Some(Discovered::Legacy(reason)), None) => refused(&reason),
+            (Some(DiscoverOutcome::Legacy(reason)), None) => refused(&reason),
             // A server of the stateless era refuses `initialize`, maybe before it answers the other.
             (None, Some(_)) if asked.discover.is_sent() => None,
             (None, Some(_)) if first == FirstQuestion::Initialize => {
                 self.discover(asked).await;
                 None
             }
-            (Some(Discovered::Legacy(_)) | None, Some(reason)) => refused(reason),
+            (Some(DiscoverOutcome::Legacy(_)) | None, Some(reason)) => refused(reason),
             (None, None) => None,
         }
     }
 
-    async fn discover(&mut self, asked: &mut Asked) {
+    async fn discover(&mut self, asked: &mut HandshakeRequests) {
         self.progress.set_step(if asked.initialize.is_open() {
             "initialize or server/discover"
         } else {
@@ -312,7 +314,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
         asked.discover.id = Some(self.request("server/discover", &params).await);
     }
 
-    async fn initialize(&mut self, asked: &mut Asked) {
+    async fn initialize(&mut self, asked: &mut HandshakeRequests) {
         let is_first = !asked.discover.is_open();
         self.progress.set_step(if is_first {
             "initialize"
@@ -324,7 +326,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
         asked.initialize.id = Some(self.request("initialize", &params).await);
     }
 
-    async fn ping(&mut self, asked: &mut Asked) {
+    async fn ping(&mut self, asked: &mut HandshakeRequests) {
         asked.ping.id = Some(self.request("ping", &json!({})).await);
     }
 
@@ -355,7 +357,7 @@ fn text_of(id: &RawValue) -> Option<&str> {
     id.get().strip_prefix('"')?.strip_suffix('"')
 }
 
-fn read_initialize(message: &Message<'_>) -> Result<ServerPeerInfo, String> {
+fn read_initialize(message: &ServerMessage<'_>) -> Result<ServerPeerInfo, String> {
     if let Some(error) = message.error {
         return Err(read_error(error).message);
     }
@@ -366,7 +368,7 @@ fn read_initialize(message: &Message<'_>) -> Result<ServerPeerInfo, String> {
 }
 
 /// Only a positive sign of 2026-07-28 makes a server modern. An error is that of a modern server that refuses us.
-fn read_discover(message: &Message<'_>) -> Result<Discovered, ConnectError> {
+fn read_discover(message: &ServerMessage<'_>) -> Result<DiscoverOutcome, ConnectError> {
     const UNSUPPORTED_VERSION: i64 = -32_022;
     const REFUSALS: [i64; 2] = [-32_021, -32_020];
     let refused = |message: String| ConnectError::new(ConnectErrorKind::Protocol, message);
@@ -388,7 +390,7 @@ fn read_discover(message: &Message<'_>) -> Result<Discovered, ConnectError> {
             Some(versions) if !versions.iter().any(ProtocolVersion::has_initialize) => {
                 Err(no_common(&versions))
             }
-            Some(_) | None => Ok(Discovered::Legacy(error.message)),
+            Some(_) | None => Ok(DiscoverOutcome::Legacy(error.message)),
         };
     }
     let result = message.result.map(RawValue::get).unwrap_or_default();
@@ -397,18 +399,20 @@ fn read_discover(message: &Message<'_>) -> Result<Discovered, ConnectError> {
         serde_json::from_value::<Vec<ProtocolVersion>>(versions).ok()
     });
     match versions {
-        None => Ok(Discovered::Legacy("its answer to server/discover names no versions".into())),
+        None => {
+            Ok(DiscoverOutcome::Legacy("its answer to server/discover names no versions".into()))
+        }
         Some(versions) if versions.contains(&ProtocolVersion::V_2026_07_28) => {
             let result = serde_json::from_str::<DiscoverResult>(result).map_err(|error| {
                 refused(format!("the answer to server/discover cannot be read: {error}"))
             })?;
             let version = ProtocolVersion::V_2026_07_28;
             let info = ServerPeerInfo::from_discover_result(version, result);
-            Ok(Discovered::Modern(Box::new(info)))
+            Ok(DiscoverOutcome::Modern(Box::new(info)))
         }
         Some(versions) if versions.iter().any(ProtocolVersion::has_initialize) => {
             let shown: Vec<_> = versions.iter().map(ToString::to_string).collect();
-            Ok(Discovered::Legacy(format!("it speaks {}", shown.join(", "))))
+            Ok(DiscoverOutcome::Legacy(format!("it speaks {}", shown.join(", "))))
         }
         Some(versions) => Err(no_common(&versions)),
     }

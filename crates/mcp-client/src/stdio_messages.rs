@@ -264,7 +264,7 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
-    use crate::envelope::Failure;
+    use crate::envelope::ResponseError;
     use crate::pending_requests::MessageSink;
     use crate::request::{RawResult, RequestOrigin, UpstreamRequest};
 
@@ -291,7 +291,7 @@ mod tests {
         Tap { desk, for_rmcp, from_rmcp, said: BufReader::new(said), server }
     }
 
-    async fn ask(desk: &Arc<PendingRequests>) -> Result<RawResult, Failure> {
+    async fn ask(desk: &Arc<PendingRequests>) -> Result<RawResult, ResponseError> {
         desk.ask(
             &UpstreamRequest { method: "tools/call", ..UpstreamRequest::default() },
             None,
@@ -348,8 +348,8 @@ mod tests {
         };
         let (waiting, ()) = tokio::join!(ask(&desk), ending);
         let closed = ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
-        assert_eq!(waiting.unwrap_err(), Failure::Lost(closed.clone()));
-        assert_eq!(ask(&desk).await.unwrap_err(), Failure::Lost(closed));
+        assert_eq!(waiting.unwrap_err(), ResponseError::Lost(closed.clone()));
+        assert_eq!(ask(&desk).await.unwrap_err(), ResponseError::Lost(closed));
     }
 
     #[tokio::test]

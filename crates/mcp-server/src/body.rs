@@ -11,18 +11,18 @@ use http_body::{Body, Frame, SizeHint};
 
 /// What is written at once, although it is not one piece: the frame of a response, what it holds, and its end.
 /// As three frames of a body, the end of a large list would be sent alone.
-pub type Piece = Chain<Chain<Bytes, Bytes>, Bytes>;
+pub type BodyChunk = Chain<Chain<Bytes, Bytes>, Bytes>;
 
-fn piece(body: Bytes) -> Piece {
+fn piece(body: Bytes) -> BodyChunk {
     body.chain(Bytes::new()).chain(Bytes::new())
 }
 
 /// The body of an answer.
-pub struct GatewayBody(Inner);
+pub struct GatewayBody(BodyContent);
 
-enum Inner {
+enum BodyContent {
     /// Shared bytes are not copied.
-    Whole(Piece),
+    Whole(BodyChunk),
     Pieces(VecDeque<Bytes>),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -30,73 +30,73 @@ enum Inner {
 impl std::fmt::Debug for GatewayBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
-            Inner::Whole(body) => body.fmt(f),
-            Inner::Pieces(pieces) => f.debug_list().entries(pieces).finish(),
-            Inner::Events(_) => f.write_str("events"),
+            BodyContent::Whole(body) => body.fmt(f),
+            BodyContent::Pieces(pieces) => f.debug_list().entries(pieces).finish(),
+            BodyContent::Events(_) => f.write_str("events"),
         }
     }
 }
 
 impl GatewayBody {
     pub(crate) fn empty() -> Self {
-        Self(Inner::Whole(piece(Bytes::new())))
+        Self(BodyContent::Whole(piece(Bytes::new())))
     }
 
     pub(crate) fn text(text: String) -> Self {
-        Self(Inner::Whole(piece(text.into())))
+        Self(BodyContent::Whole(piece(text.into())))
     }
 
     /// A large result, which is shared.
     pub(crate) fn framed(frame: String, result: Bytes, end: &'static [u8]) -> Self {
-        Self(Inner::Whole(Bytes::from(frame).chain(result).chain(Bytes::from_static(end))))
+        Self(BodyContent::Whole(Bytes::from(frame).chain(result).chain(Bytes::from_static(end))))
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(Inner::Pieces(pieces.into_iter().collect()))
+        Self(BodyContent::Pieces(pieces.into_iter().collect()))
     }
 
     pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Inner::Events(Box::pin(events)))
+        Self(BodyContent::Events(Box::pin(events)))
     }
 }
 
 impl Body for GatewayBody {
-    type Data = Piece;
+    type Data = BodyChunk;
     type Error = std::convert::Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Self::Error>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Self::Error>>> {
         let next = match &mut self.0 {
-            Inner::Whole(body) if !body.has_remaining() => Poll::Ready(None),
-            Inner::Whole(body) => {
+            BodyContent::Whole(body) if !body.has_remaining() => Poll::Ready(None),
+            BodyContent::Whole(body) => {
                 return Poll::Ready(Some(Ok(Frame::data(std::mem::replace(
                     body,
                     piece(Bytes::new()),
                 )))));
             }
-            Inner::Pieces(pieces) => Poll::Ready(pieces.pop_front()),
-            Inner::Events(events) => events.as_mut().poll_next(context),
+            BodyContent::Pieces(pieces) => Poll::Ready(pieces.pop_front()),
+            BodyContent::Events(events) => events.as_mut().poll_next(context),
         };
         next.map(|next| next.map(|bytes| Ok(Frame::data(piece(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Inner::Whole(body) => !body.has_remaining(),
-            Inner::Pieces(pieces) => pieces.is_empty(),
-            Inner::Events(_) => false,
+            BodyContent::Whole(body) => !body.has_remaining(),
+            BodyContent::Pieces(pieces) => pieces.is_empty(),
+            BodyContent::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Inner::Whole(body) => SizeHint::with_exact(body.remaining() as u64),
-            Inner::Pieces(pieces) => {
+            BodyContent::Whole(body) => SizeHint::with_exact(body.remaining() as u64),
+            BodyContent::Pieces(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
-            Inner::Events(_) => SizeHint::default(),
+            BodyContent::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -24,7 +24,7 @@ const BACKLOG: usize = 16;
 /// Questions that one client may have open.
 const MAX_QUESTIONS: usize = 64;
 
-pub(crate) type Reply = Result<JsonText, RpcError>;
+pub(crate) type ClientReply = Result<JsonText, RpcError>;
 
 /// What never changes about a client.
 #[derive(Debug)]
@@ -42,16 +42,16 @@ pub(crate) struct Client {
     pub(crate) events: OnceLock<EventSender>,
     next_question: AtomicU64,
     pub(crate) relists: Arc<RelistHistory>,
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClientState {
     /// Open streams, the newest last; messages go to the newest that lives.
     streams: Vec<mpsc::Sender<String>>,
     backlog: VecDeque<String>,
     owed: ListChanges,
-    questions: HashMap<String, oneshot::Sender<Reply>>,
+    questions: HashMap<String, oneshot::Sender<ClientReply>>,
     takes_questions: bool,
     running: HashMap<String, CancellationToken>,
     log_level: Option<LogLevel>,
@@ -101,7 +101,7 @@ impl Client {
             events: OnceLock::new(),
             next_question: AtomicU64::new(1),
             relists: Arc::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ClientState {
                 streams: Vec::new(),
                 backlog: VecDeque::new(),
                 owed: remembered.owed,
@@ -117,7 +117,7 @@ impl Client {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,7 +239,7 @@ impl Client {
     }
 
     /// Registers a question of ours; the answer comes with a later message of the client.
-    pub(crate) fn ask(&self) -> Option<(String, oneshot::Receiver<Reply>)> {
+    pub(crate) fn ask(&self) -> Option<(String, oneshot::Receiver<ClientReply>)> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.questions.retain(|_, waiting| !waiting.is_closed());
@@ -345,7 +345,7 @@ impl Client {
     }
 }
 
-impl State {
+impl ClientState {
     /// Gives the message back when no stream takes it.
     fn deliver(&mut self, message: String) -> Option<String> {
         let mut message = message;

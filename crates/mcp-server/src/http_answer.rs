@@ -6,7 +6,7 @@ use switchboard_protocol::{ErrorBody, Headers, code, error_response};
 use crate::body::{GatewayBody, event};
 use crate::outcome::Outcome;
 
-pub(crate) type Answer = Response<GatewayBody>;
+pub(crate) type HttpResponse = Response<GatewayBody>;
 
 /// A refusal before anything was routed.
 pub(crate) struct Refused(pub(crate) StatusCode, pub(crate) String);
@@ -50,7 +50,12 @@ pub(crate) fn accepts(headers: &HeaderMap) -> Accepts {
 }
 
 /// A response as JSON, or as a stream of one event for who reads nothing else.
-pub(crate) fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: bool) -> Answer {
+pub(crate) fn written(
+    id: &str,
+    outcome: Outcome,
+    accepts: Accepts,
+    is_modern: bool,
+) -> HttpResponse {
     let status = match &outcome {
         Outcome::Error { status, .. } if is_modern => {
             StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
@@ -65,13 +70,13 @@ pub(crate) fn written(id: &str, outcome: Outcome, accepts: Accepts, is_modern: b
     answer
 }
 
-pub(crate) fn json_answer(body: GatewayBody) -> Answer {
+pub(crate) fn json_answer(body: GatewayBody) -> HttpResponse {
     let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
-pub(crate) fn streamed(body: GatewayBody) -> Answer {
+pub(crate) fn streamed(body: GatewayBody) -> HttpResponse {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -85,24 +90,24 @@ pub(crate) fn refuse(
     id: Option<&str>,
     code: i64,
     message: impl Into<String>,
-) -> Answer {
+) -> HttpResponse {
     let text = error_response(id, &ErrorBody::new(code, message));
     let mut answer = json_answer(GatewayBody::text(text));
     *answer.status_mut() = status;
     answer
 }
 
-pub(crate) fn accepted() -> Answer {
+pub(crate) fn accepted() -> HttpResponse {
     bare(StatusCode::ACCEPTED)
 }
 
-pub(crate) fn bare(status: StatusCode) -> Answer {
+pub(crate) fn bare(status: StatusCode) -> HttpResponse {
     let mut answer = Response::new(GatewayBody::empty());
     *answer.status_mut() = status;
     answer
 }
 
-pub(crate) fn no_such_method() -> Answer {
+pub(crate) fn no_such_method() -> HttpResponse {
     let message = "this era knows only POST";
     let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, None, code::INVALID_REQUEST, message);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
-    EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Message, Meta,
-    ModernFault, Unreadable, check_notification, claim, code, error_response, is_too_deep,
+    EraClaim, ErrorBody, Headers, LEGACY_VERSIONS, MODERN_VERSION, Members, Meta, ModernFault,
+    RpcMessage, Unreadable, check_notification, claim, code, error_response, is_too_deep,
     notification, read_message,
 };
 use switchboard_sessions::{Session, SessionError};
@@ -19,10 +19,10 @@ use crate::body::{GatewayBody, event};
 use crate::client::Client;
 use crate::gateway::Gateway;
 use crate::http_answer::{
-    Accepts, Answer, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
+    Accepts, HttpResponse, Refused, accepted, accepts, bare, is_json, json_answer, no_such_method,
     refuse, streamed, version, written,
 };
-use crate::http_response::{ResponseWriter, Running, Said, Stream};
+use crate::http_response::{ResponseEvent, ResponseWriter, RunningRequest, Stream};
 use crate::http_scope::{check_scope, names, read_scope};
 use crate::listener::{ListenRequest, subscription_meta};
 use crate::methods::{Dispatch, Incoming};
@@ -69,7 +69,7 @@ const TOO_MANY_SESSIONS: &str =
 
 impl Gateway {
     /// Answers a POST.
-    pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> Answer {
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, body: Bytes) -> HttpResponse {
         if self.service.is_starting()
             && let Err(failed) = Box::pin(self.hold(&request)).await
         {
@@ -114,7 +114,7 @@ impl Gateway {
     }
 
     /// Older clients may send several messages as one, and get the answers as one.
-    async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> Answer {
+    async fn post_batch(self: &Arc<Self>, request: &HttpRequest, body: &Bytes) -> HttpResponse {
         let bad =
             |message: String| refuse(StatusCode::BAD_REQUEST, None, code::INVALID_REQUEST, message);
         let parts = if is_too_deep(body) { None } else { serde_json::from_slice(body).ok() };
@@ -155,12 +155,12 @@ impl Gateway {
         headers: Option<&HeaderMap>,
     ) -> Option<String> {
         let (id, method, params) = match read_message(message.as_bytes()) {
-            Ok(Message::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
-            Ok(Message::Notification { method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => (id, method, params.unwrap_or("{}")),
+            Ok(RpcMessage::Notification { method, params }) => {
                 self.take_notification(client, &method, params);
                 return None;
             }
-            Ok(Message::Response { id, outcome }) => {
+            Ok(RpcMessage::Response { id, outcome }) => {
                 client.take_answer(id, outcome);
                 return None;
             }
@@ -175,7 +175,7 @@ impl Gateway {
         let Some(cancelled) = client.begin(id) else {
             return refused("a request of this id is still running");
         };
-        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let running = RunningRequest { client: client.clone(), id: id.to_owned(), cancelled };
         let incoming = Incoming { method: &method, params, meta, headers };
         let outcome = match self.respond(context_of(client, principal, false), incoming).await {
             Dispatch::Now(_, outcome) | Dispatch::PendingInputs(outcome) => outcome,
@@ -188,7 +188,7 @@ impl Gateway {
                     running: Some(running),
                 };
                 loop {
-                    if let Said::Last(outcome) = talk.step(None).await {
+                    if let ResponseEvent::Last(outcome) = talk.step(None).await {
                         break outcome;
                     }
                 }
@@ -200,13 +200,13 @@ impl Gateway {
     async fn post_modern(
         self: &Arc<Self>,
         request: &HttpRequest,
-        message: &Message<'_>,
+        message: &RpcMessage<'_>,
         accepts: Accepts,
-    ) -> Answer {
+    ) -> HttpResponse {
         let (id, method, params) = match message {
-            Message::Request { id, method, params } => (*id, &**method, *params),
-            Message::Notification { method, .. } => return hear_modern(request, method),
-            Message::Response { id, .. } => {
+            RpcMessage::Request { id, method, params } => (*id, &**method, *params),
+            RpcMessage::Notification { method, .. } => return hear_modern(request, method),
+            RpcMessage::Response { id, .. } => {
                 let message = "clients of this era send no responses";
                 return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
             }
@@ -252,10 +252,10 @@ impl Gateway {
     async fn post_handshake(
         self: &Arc<Self>,
         request: &HttpRequest,
-        message: &Message<'_>,
+        message: &RpcMessage<'_>,
         accepts: Accepts,
-    ) -> Answer {
-        let Message::Request { id, params, .. } = message else { return accepted() };
+    ) -> HttpResponse {
+        let RpcMessage::Request { id, params, .. } = message else { return accepted() };
         let (scope, endpoint) = match self.place_of(request).await {
             Ok(place) => place,
             Err(Refused(status, message)) => {
@@ -287,12 +287,12 @@ impl Gateway {
     async fn post_legacy(
         self: &Arc<Self>,
         request: &HttpRequest,
-        message: &Message<'_>,
+        message: &RpcMessage<'_>,
         accepts: Accepts,
-    ) -> Answer {
+    ) -> HttpResponse {
         let id = match message {
-            Message::Request { id, .. } => Some(*id),
-            Message::Notification { .. } | Message::Response { .. } => None,
+            RpcMessage::Request { id, .. } => Some(*id),
+            RpcMessage::Notification { .. } | RpcMessage::Response { .. } => None,
         };
         let client = match self.legacy_client(request, Stay::On).await {
             Ok(client) => client,
@@ -307,15 +307,15 @@ impl Gateway {
         };
         client.touch();
         match message {
-            Message::Response { id, outcome } => {
+            RpcMessage::Response { id, outcome } => {
                 client.take_answer(id, *outcome);
                 accepted()
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 self.take_notification(&client, method, *params);
                 accepted()
             }
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 self.legacy_request(&client, id, method, *params, request, accepts).await
             }
         }
@@ -329,7 +329,7 @@ impl Gateway {
         params: Option<&str>,
         request: &HttpRequest,
         accepts: Accepts,
-    ) -> Answer {
+    ) -> HttpResponse {
         let params = Members::read(params.unwrap_or("{}"));
         let read = params.map_err(|error| error.to_string()).and_then(|params| {
             Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
@@ -344,7 +344,7 @@ impl Gateway {
             let message = "a request of this id is still running";
             return written(id, Outcome::error(code::INVALID_REQUEST, message), accepts, false);
         };
-        let running = Running { client: client.clone(), id: id.to_owned(), cancelled };
+        let running = RunningRequest { client: client.clone(), id: id.to_owned(), cancelled };
         let context = context_of(client, &request.principal, accepts.events);
         let incoming = Incoming { method, params, meta, headers: Some(&request.headers) };
         // Before the answer is made: what changes later is owed again.
@@ -362,9 +362,9 @@ impl Gateway {
         replying: Dispatch,
         id: &str,
         accepts: Accepts,
-        running: Option<Running>,
+        running: Option<RunningRequest>,
         owed: Vec<String>,
-    ) -> Answer {
+    ) -> HttpResponse {
         let is_modern = running.is_none();
         match replying {
             Dispatch::Now(before, outcome) if before.is_empty() && owed.is_empty() => {
@@ -399,7 +399,7 @@ impl Gateway {
         context: &RequestContext,
         wanted: &ListenRequest,
         accepts: Accepts,
-    ) -> Answer {
+    ) -> HttpResponse {
         if !accepts.events {
             let message = "listening needs text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, Some(id), code::INVALID_REQUEST, message);
@@ -427,7 +427,7 @@ impl Gateway {
     }
 
     /// Answers a GET: the stream of a legacy client.
-    pub async fn get(self: &Arc<Self>, request: HttpRequest) -> Answer {
+    pub async fn get(self: &Arc<Self>, request: HttpRequest) -> HttpResponse {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
@@ -461,7 +461,7 @@ impl Gateway {
     }
 
     /// Answers a DELETE: the end of a legacy session.
-    pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> Answer {
+    pub async fn delete(self: &Arc<Self>, request: HttpRequest) -> HttpResponse {
         if version(&request.headers).is_some_and(|version| version >= MODERN_VERSION) {
             return no_such_method();
         }
@@ -562,12 +562,12 @@ impl Gateway {
     }
 }
 
-fn is_initialize(message: &Message<'_>) -> bool {
-    matches!(message, Message::Request { method, .. } if method == "initialize")
+fn is_initialize(message: &RpcMessage<'_>) -> bool {
+    matches!(message, RpcMessage::Request { method, .. } if method == "initialize")
 }
 
 /// A modern client has nothing to tell us; but a header that says something else than the body is told so.
-fn hear_modern(request: &HttpRequest, method: &str) -> Answer {
+fn hear_modern(request: &HttpRequest, method: &str) -> HttpResponse {
     match check_notification(&request.headers, method) {
         Ok(()) | Err(ModernFault::Version(_)) => accepted(),
         Err(ModernFault::Header(reason)) => {

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::body::{GatewayBody, KEEP_ALIVE, event};
 use crate::client::Client;
 use crate::gateway::Gateway;
-use crate::http_answer::{Accepts, Answer, streamed, written};
-use crate::listener::Place;
+use crate::http_answer::{Accepts, HttpResponse, streamed, written};
+use crate::listener::ListenerGuard;
 use crate::outcome::Outcome;
-use crate::upstream_exchange::{Step, UpstreamExchange};
+use crate::upstream_exchange::{ExchangeStep, UpstreamExchange};
 
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// After this much silence the headers of the answer are sent, as the beginning of an event stream. Clients and proxies give
@@ -32,13 +32,13 @@ const FEW: Bound = Bound { messages: 192, bytes: 1024 * 1024 };
 const MANY: Bound = Bound { messages: 256, bytes: 32 * 1024 * 1024 };
 
 /// The end of a request that a client may cancel.
-pub(crate) struct Running {
+pub(crate) struct RunningRequest {
     pub(crate) client: Arc<Client>,
     pub(crate) id: String,
     pub(crate) cancelled: CancellationToken,
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.client.finish(&self.id);
     }
@@ -49,10 +49,10 @@ pub(crate) struct ResponseWriter {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) exchange: Option<Box<UpstreamExchange>>,
     pub(crate) id: String,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<RunningRequest>,
 }
 
-pub(crate) enum Said {
+pub(crate) enum ResponseEvent {
     Message(String),
     Last(Outcome),
     Silence,
@@ -61,7 +61,7 @@ pub(crate) enum Said {
 impl ResponseWriter {
     /// The answer alone where it comes soon and nothing else is said, else a stream. It is one at once for a client that has
     /// to be told something `before`.
-    pub(crate) async fn answer(mut self, accepts: Accepts, before: &[String]) -> Answer {
+    pub(crate) async fn answer(mut self, accepts: Accepts, before: &[String]) -> HttpResponse {
         if !before.is_empty() {
             let events: Vec<u8> = before.iter().flat_map(|message| event(message)).collect();
             return self.stream(events.into());
@@ -69,14 +69,14 @@ impl ResponseWriter {
         let is_modern = self.running.is_none();
         let patience = accepts.events.then_some(QUIET_BEFORE_HEADERS);
         match self.step(patience).await {
-            Said::Last(outcome) => written(&self.id, outcome, accepts, is_modern),
-            Said::Silence => self.stream(KEEP_ALIVE),
-            Said::Message(message) => self.stream(event(&message)),
+            ResponseEvent::Last(outcome) => written(&self.id, outcome, accepts, is_modern),
+            ResponseEvent::Silence => self.stream(KEEP_ALIVE),
+            ResponseEvent::Message(message) => self.stream(event(&message)),
         }
     }
 
     /// A stream that begins with this.
-    fn stream(self, first: Bytes) -> Answer {
+    fn stream(self, first: Bytes) -> HttpResponse {
         let (out, mut events) = mpsc::channel(STREAM_QUEUE);
         let talks = self.gateway.talks.clone();
         talks.spawn(self.tell(first, out));
@@ -103,12 +103,12 @@ impl ResponseWriter {
                 }
                 said = self.step(Some(KEEP_ALIVE_EVERY)), if self.exchange.is_some() => {
                     match said {
-                        Said::Message(message) => untold.push(event(&message), worth_of(&message)),
-                        Said::Silence if untold.is_empty() => {
+                        ResponseEvent::Message(message) => untold.push(event(&message), worth_of(&message)),
+                        ResponseEvent::Silence if untold.is_empty() => {
                             untold.push(KEEP_ALIVE, Worth::SignOfLife);
                         }
-                        Said::Silence => {}
-                        Said::Last(outcome) => {
+                        ResponseEvent::Silence => {}
+                        ResponseEvent::Last(outcome) => {
                             untold.push(event(&outcome.message(&self.id)), Worth::Needed);
                         }
                     }
@@ -118,8 +118,8 @@ impl ResponseWriter {
     }
 
     /// Waits for the next thing to write; after the last one the exchange is gone.
-    pub(crate) async fn step(&mut self, patience: Option<Duration>) -> Said {
-        let Some(exchange) = &mut self.exchange else { return Said::Silence };
+    pub(crate) async fn step(&mut self, patience: Option<Duration>) -> ResponseEvent {
+        let Some(exchange) = &mut self.exchange else { return ResponseEvent::Silence };
         let cancelled = self.running.as_ref().map(|running| running.cancelled.clone());
         let cancelled = async {
             match cancelled {
@@ -136,20 +136,20 @@ impl ResponseWriter {
         let step = tokio::select! {
             biased;
             step = exchange.next() => step,
-            () = cancelled => Step::Done(Outcome::error(CANCELLED, "the request was cancelled")),
-            () = silence => return Said::Silence,
+            () = cancelled => ExchangeStep::Done(Outcome::error(CANCELLED, "the request was cancelled")),
+            () = silence => return ResponseEvent::Silence,
         };
         match step {
-            Step::Message(message) => Said::Message(message),
-            Step::Done(outcome) => {
+            ExchangeStep::Message(message) => ResponseEvent::Message(message),
+            ExchangeStep::Done(outcome) => {
                 self.exchange = None;
-                Said::Last(outcome)
+                ResponseEvent::Last(outcome)
             }
-            Step::Park { state, outcome } => {
+            ExchangeStep::Park { state, outcome } => {
                 if let Some(exchange) = self.exchange.take() {
                     self.gateway.parked.put(state, exchange);
                 }
-                Said::Last(outcome)
+                ResponseEvent::Last(outcome)
             }
         }
     }
@@ -243,7 +243,7 @@ pub(crate) struct Stream {
     pub(crate) ended: CancellationToken,
     /// Whose stream it is, in the session era.
     pub(crate) client: Option<Arc<Client>>,
-    pub(crate) _place: Option<Place>,
+    pub(crate) _place: Option<ListenerGuard>,
 }
 
 /// A connection that is lost takes nothing with it that was still waiting here.

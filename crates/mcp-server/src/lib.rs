@@ -32,7 +32,7 @@ mod stateless_era;
 mod stdio;
 mod upstream_exchange;
 
-pub use body::{GatewayBody, Piece};
+pub use body::{BodyChunk, GatewayBody};
 pub use gateway::Gateway;
 pub use http_endpoint::{HttpRequest, Route};
-pub use lines::{BadLine, Lines, WAITING_LINES, write_lines};
+pub use lines::{BadLine, LineReader, WAITING_LINES, write_lines};

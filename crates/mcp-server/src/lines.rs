@@ -21,12 +21,12 @@ pub enum BadLine {
 
 /// The lines of an input.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct LineReader<R> {
     input: BufReader<R>,
     line: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(input: R) -> Self {
         Self { input: BufReader::new(input), line: Vec::new() }
     }

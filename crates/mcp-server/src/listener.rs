@@ -112,13 +112,13 @@ pub(crate) struct Listeners {
 
 /// Takes the stream out of the list when its client is gone.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ListenerGuard {
     number: u64,
     gateway: Arc<crate::gateway::Gateway>,
     has_uris: bool,
 }
 
-impl Drop for Place {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.gateway.listeners.close(self.number);
         if self.has_uris {
@@ -191,7 +191,7 @@ impl Listeners {
         id: &str,
         context: &crate::request_context::RequestContext,
         wanted: &ListenRequest,
-    ) -> Option<(mpsc::Receiver<String>, Place)> {
+    ) -> Option<(mpsc::Receiver<String>, ListenerGuard)> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let listener = Arc::new(Listener {
             id: id.to_owned(),
@@ -218,6 +218,6 @@ impl Listeners {
         // What changed while it was being made is told too.
         gateway.tell_listener(&listener);
         let has_uris = !wanted.uris.is_empty();
-        Some((receiver, Place { number, gateway: gateway.clone(), has_uris }))
+        Some((receiver, ListenerGuard { number, gateway: gateway.clone(), has_uris }))
     }
 }

@@ -9,7 +9,7 @@ use switchboard_protocol::{
     ErrorBody, Members, Meta, Need, SUPPORTED_VERSIONS, TASKS_EXTENSION, code, params_text, quoted,
     with_members,
 };
-use switchboard_runtime::Kind;
+use switchboard_runtime::ListKind;
 use switchboard_sessions::{Reached, is_listed};
 use switchboard_view::{Entry, Found, ListEra, View, not_enabled, unknown_tool};
 
@@ -20,7 +20,7 @@ use crate::log_level::LogLevel;
 use crate::outcome::{COMPLETE, Outcome, missing_capability};
 use crate::request_context::{ForwardedParams, RequestContext, UpstreamOperation};
 use crate::session_era::snapshot_of;
-use crate::upstream_exchange::{Step, UpstreamExchange};
+use crate::upstream_exchange::{ExchangeStep, UpstreamExchange};
 
 /// A request, its parts still text.
 #[derive(Debug)]
@@ -80,9 +80,9 @@ impl Gateway {
                 Dispatch::now(Outcome::Result(view.list(era).clone()))
             }
             ("tools/call", _) => self.tools_call(context, &request).await,
-            ("prompts/list", _) => self.list(&context, Kind::Prompts),
-            ("resources/list", _) => self.list(&context, Kind::Resources),
-            ("resources/templates/list", _) => self.list(&context, Kind::Templates),
+            ("prompts/list", _) => self.list(&context, ListKind::Prompts),
+            ("resources/list", _) => self.list(&context, ListKind::Resources),
+            ("resources/templates/list", _) => self.list(&context, ListKind::Templates),
             // Boxed, as everything that is larger than a call: each request has room for the largest.
             ("prompts/get", _) => Box::pin(self.prompts_get(context, &request)).await,
             ("resources/read", _) => Box::pin(self.resources_read(context, &request)).await,
@@ -203,7 +203,7 @@ impl Gateway {
             exchange.context = context;
             wishes.extra = params_text(&extra);
             return match exchange.resume(wishes, &responses) {
-                Some(Step::Park { state, outcome }) => {
+                Some(ExchangeStep::Park { state, outcome }) => {
                     self.parked.put(state, exchange);
                     Dispatch::PendingInputs(outcome)
                 }
@@ -239,7 +239,7 @@ impl Gateway {
         )))
     }
 
-    fn list(&self, context: &RequestContext, kind: Kind) -> Dispatch {
+    fn list(&self, context: &RequestContext, kind: ListKind) -> Dispatch {
         if let Some(client) = &context.client {
             client.note_list();
         }

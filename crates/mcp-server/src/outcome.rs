@@ -4,9 +4,9 @@ use bytes::Bytes;
 use serde_json::json;
 use switchboard_model::ToolResult;
 use switchboard_protocol::{
-    Content, ErrorBody, Need, code, response_frame, with_members, without_member,
+    ErrorBody, Need, ResultContent, code, response_frame, with_members, without_member,
 };
-use switchboard_runtime::{CallFailed, PassFailure, RawAnswer, RequestFailure, RpcError};
+use switchboard_runtime::{CallFailed, PassFailure, RawCallResult, RequestFailure, RpcError};
 use switchboard_view::ListEra;
 
 use crate::body::GatewayBody;
@@ -71,12 +71,12 @@ impl Outcome {
 pub(crate) const COMPLETE: (&str, &str) = ("resultType", "\"complete\"");
 
 /// A tool's result, changed only where the client's era asks for it.
-pub(crate) fn of_answer(era: ListEra, answer: RawAnswer) -> Outcome {
+pub(crate) fn of_answer(era: ListEra, answer: RawCallResult) -> Outcome {
     match era {
         ListEra::Stateless if !answer.head.is_typed => {
             Outcome::text(with_members(answer.as_str(), &[COMPLETE]))
         }
-        ListEra::Session if answer.head.content == Content::BareStructure => {
+        ListEra::Session if answer.head.content == ResultContent::BareStructure => {
             Outcome::text(without_member(answer.as_str(), "structuredContent"))
         }
         ListEra::Stateless | ListEra::Session => Outcome::Result(answer.json),

@@ -15,16 +15,16 @@ const MAX_PER_PRINCIPAL: usize = 64;
 
 /// The waiting requests, by a state that only their client knows.
 #[derive(Default)]
-pub(crate) struct PendingInputs(Mutex<HashMap<String, Waiting>>);
+pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingInput>>);
 
-struct Waiting {
+struct PendingInput {
     exchange: Box<UpstreamExchange>,
     principal: Arc<str>,
     since: Instant,
 }
 
 impl PendingInputs {
-    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<String, Waiting>> {
+    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<String, PendingInput>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,7 +42,7 @@ impl PendingInputs {
                 all.remove(oldest);
             }
         }
-        all.insert(state, Waiting { exchange, principal, since: Instant::now() });
+        all.insert(state, PendingInput { exchange, principal, since: Instant::now() });
     }
 
     /// Takes a waiting request out, if it belongs to who asks and is what it asks for.

@@ -11,7 +11,7 @@ use switchboard_protocol::{Members, Need, code, notification, request};
 use switchboard_runtime::{EventReceiver, EventSender, RpcError, UpstreamEvent, event_channel};
 use tokio::sync::oneshot;
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, ClientReply};
 use crate::gateway::Gateway;
 use crate::log_level::LogLevel;
 use crate::upstream_exchange::{Answered, answered_or_withdrawn, late, withdrawal};
@@ -23,7 +23,7 @@ const WAITING_EVENTS: usize = 64;
 const STREAM_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-type Asked = FuturesUnordered<BoxFuture<'static, Option<Answered>>>;
+type ClientQuestions = FuturesUnordered<BoxFuture<'static, Option<Answered>>>;
 
 impl Gateway {
     /// Where the processes of a client's session send what belongs to no call.
@@ -58,7 +58,7 @@ impl Gateway {
 
 /// Tells the client, for as long as there is one and somebody may say something.
 async fn deliver(client: Weak<Client>, mut heard: EventReceiver) {
-    let mut asked = Asked::new();
+    let mut asked = ClientQuestions::new();
     loop {
         tokio::select! {
             event = heard.next() => {
@@ -90,7 +90,7 @@ async fn ask(
     client: Weak<Client>,
     method: String,
     params: Option<JsonText>,
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<ClientReply>,
 ) -> Option<Answered> {
     let params = params.as_ref().map(JsonText::as_str);
     let need = Need::of(&method, params);

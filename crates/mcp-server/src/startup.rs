@@ -8,7 +8,7 @@ use switchboard_sessions::StartFailed;
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
-use crate::http_answer::{Answer, refuse};
+use crate::http_answer::{HttpResponse, refuse};
 use crate::http_endpoint::HttpRequest;
 
 /// How long an answer that is complete without tools, such as that to `initialize` over stdio, waits for what servers say
@@ -17,7 +17,7 @@ pub(crate) const INTRODUCTION_WAIT: Duration = Duration::from_secs(1);
 
 impl Gateway {
     /// Holds an HTTP request while the board starts; the error is the answer when it does not start.
-    pub(crate) async fn hold(&self, request: &HttpRequest) -> Result<(), Answer> {
+    pub(crate) async fn hold(&self, request: &HttpRequest) -> Result<(), HttpResponse> {
         // Its `initialize` has been held.
         let session = request.headers.get(Headers::SESSION).and_then(|id| id.to_str().ok());
         if session.is_some_and(|id| self.clients().contains_key(id)) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
-    EraClaim, ErrorBody, Members, Message, Meta, Unreadable, claim, code, error_response,
+    EraClaim, ErrorBody, Members, Meta, RpcMessage, Unreadable, claim, code, error_response,
     is_too_deep, notification, read_message,
 };
 use switchboard_sessions::StartFailed;
@@ -22,7 +22,7 @@ use crate::client::Client;
 use crate::gateway::Gateway;
 use crate::http_endpoint::{BATCHING, MAX_BATCH};
 use crate::http_response::CANCELLED;
-use crate::lines::{Lines, WAITING_LINES, write_lines};
+use crate::lines::{LineReader, WAITING_LINES, write_lines};
 use crate::listener::{ListenRequest, subscription_meta};
 use crate::methods::{Dispatch, Incoming};
 use crate::outcome::Outcome;
@@ -30,7 +30,7 @@ use crate::request_context::RequestContext;
 use crate::session_era::{NotAdmitted, Promise, context_of};
 use crate::startup::INTRODUCTION_WAIT;
 use crate::stateless_era;
-use crate::upstream_exchange::Step;
+use crate::upstream_exchange::ExchangeStep;
 
 /// How long requests may take to be answered once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
@@ -135,7 +135,7 @@ impl Gateway {
 
 impl Peer {
     async fn read_lines(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
-        let mut lines = Lines::new(input);
+        let mut lines = LineReader::new(input);
         while let Some(line) = lines.next().await? {
             match line {
                 Ok(line) => self.take(line).await,
@@ -188,13 +188,13 @@ impl Peer {
         };
         let claimed = claim(&message, None);
         match message {
-            Message::Response { id, outcome } => {
+            RpcMessage::Response { id, outcome } => {
                 if let Some(client) = self.client() {
                     client.take_answer(id, outcome);
                 }
             }
-            Message::Notification { method, params } => self.take_notification(&method, params),
-            Message::Request { id, method, params } => {
+            RpcMessage::Notification { method, params } => self.take_notification(&method, params),
+            RpcMessage::Request { id, method, params } => {
                 let params = params.unwrap_or("{}");
                 match claimed {
                     EraClaim::Handshake => self.initialize(id, params).await,
@@ -424,9 +424,9 @@ impl Peer {
             }
             Dispatch::ResponseWriter(mut exchange) => loop {
                 match exchange.next().await {
-                    Step::Message(message) => self.send(message).await,
-                    Step::Done(outcome) => return outcome.message(id),
-                    Step::Park { state, outcome } => {
+                    ExchangeStep::Message(message) => self.send(message).await,
+                    ExchangeStep::Done(outcome) => return outcome.message(id),
+                    ExchangeStep::Park { state, outcome } => {
                         self.gateway.parked.put(state, exchange);
                         return outcome.message(id);
                     }

@@ -18,7 +18,7 @@ use switchboard_protocol::{
 };
 use switchboard_runtime::{
     Board, CallFailed, ClientProfile, EventReceiver, EventSender, ForwardedContext, PassFailure,
-    RawAnswer, RawCall, RawResult, RequestFailure, ToolChoice, UpstreamEvent, UpstreamRequest,
+    RawCall, RawCallResult, RawResult, RequestFailure, ToolChoice, UpstreamEvent, UpstreamRequest,
     event_channel,
 };
 use switchboard_view::ListEra;
@@ -32,7 +32,7 @@ use crate::request_context::{ForwardedParams, RequestContext, Task, UpstreamOper
 mod elicitation;
 
 pub(crate) use elicitation::{Answered, answered_or_withdrawn, late, withdrawal};
-use elicitation::{Collecting, Waiting, next_answer};
+use elicitation::{Collecting, PendingQuestion, next_answer};
 
 /// What a server may say in one breath; then older progress is dropped.
 const WAITING_EVENTS: usize = 256;
@@ -52,12 +52,12 @@ fn choice(name: CanonicalName, session: Option<&Arc<str>>) -> ToolChoice {
     }
 }
 
-enum Done {
-    Call(Result<RawAnswer, CallFailed>),
+enum OperationResult {
+    Call(Result<RawCallResult, CallFailed>),
     Pass(Result<RawResult, PassFailure>),
 }
 
-type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+type Work = Pin<Box<dyn Future<Output = OperationResult> + Send>>;
 
 /// Passes a request on to a server, with what its client sends along.
 fn pass(
@@ -92,11 +92,13 @@ fn pass(
         capabilities: ask.capabilities.clone(),
         ..passing.client
     };
-    Box::pin(async move { Done::Pass(board.pass(&server, &client, ask, Some(events)).await) })
+    Box::pin(
+        async move { OperationResult::Pass(board.pass(&server, &client, ask, Some(events)).await) },
+    )
 }
 
 /// What comes next.
-pub(crate) enum Step {
+pub(crate) enum ExchangeStep {
     /// A message for the client.
     Message(String),
     Done(Outcome),
@@ -123,7 +125,7 @@ pub(crate) struct UpstreamExchange {
     /// By which ids the client knows what it has not answered yet.
     open: Vec<String>,
     collecting: Option<Collecting>,
-    waiting: BTreeMap<String, Waiting>,
+    waiting: BTreeMap<String, PendingQuestion>,
     /// When the client is asked what has gathered.
     park_at: Option<Instant>,
     questions: u32,
@@ -192,7 +194,7 @@ impl UpstreamExchange {
                     events: Some(events),
                     check: Some(check),
                 };
-                Box::pin(async move { Done::Call(board.call_raw(call).await.result) })
+                Box::pin(async move { OperationResult::Call(board.call_raw(call).await.result) })
             }
             UpstreamOperation::Pass { server, method, name, params } => {
                 pass(board, server, method, name, params, &caller, passing, events)
@@ -212,10 +214,10 @@ impl UpstreamExchange {
                 );
                 Box::pin(async move {
                     match said.await {
-                        Done::Pass(Ok(said)) => {
+                        OperationResult::Pass(Ok(said)) => {
                             let capped =
                                 board.cap_task(&task.tool, session.as_deref(), &secret, said);
-                            Done::Pass(
+                            OperationResult::Pass(
                                 capped
                                     .await
                                     .map_err(|error| PassFailure::Unavailable(error.message)),
@@ -251,13 +253,13 @@ impl UpstreamExchange {
     }
 
     /// Waits for the next thing to tell the client. Dropping the exchange cancels the request.
-    pub(crate) async fn next(&mut self) -> Step {
+    pub(crate) async fn next(&mut self) -> ExchangeStep {
         loop {
             if let Some(message) = self.messages.pop_front() {
-                return Step::Message(message);
+                return ExchangeStep::Message(message);
             }
             if let Some(outcome) = self.last.take() {
-                return Step::Done(outcome);
+                return ExchangeStep::Done(outcome);
             }
             tokio::select! {
                 biased;
@@ -340,25 +342,25 @@ impl UpstreamExchange {
         None
     }
 
-    fn finish(&mut self, done: Done) -> Option<Outcome> {
+    fn finish(&mut self, done: OperationResult) -> Option<Outcome> {
         let era = self.context.era();
         match done {
-            Done::Call(Ok(answer)) if answer.head.kind == ResultKind::InputRequired => {
+            OperationResult::Call(Ok(answer)) if answer.head.kind == ResultKind::InputRequired => {
                 self.want_input(answer.as_str())
             }
-            Done::Call(Ok(answer)) if answer.head.kind == ResultKind::Task => {
+            OperationResult::Call(Ok(answer)) if answer.head.kind == ResultKind::Task => {
                 Some(self.begun(answer.as_str()))
             }
-            Done::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
-            Done::Call(Err(CallFailed { rpc: Some(rpc), .. }))
-            | Done::Pass(Err(PassFailure::Server(RequestFailure::Rpc(rpc))))
+            OperationResult::Call(Ok(answer)) => Some(outcome::of_answer(era, answer)),
+            OperationResult::Call(Err(CallFailed { rpc: Some(rpc), .. }))
+            | OperationResult::Pass(Err(PassFailure::Server(RequestFailure::Rpc(rpc))))
                 if era == ListEra::Stateless
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
                 self.want_pages(&rpc)
             }
-            Done::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
-            Done::Pass(Ok(result)) => {
+            OperationResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
+            OperationResult::Pass(Ok(result)) => {
                 let members = Members::read(result.as_str()).unwrap_or_default();
                 match members.string("resultType").as_deref() {
                     Some("input_required") if self.operation.can_be_asked_again() => {
@@ -372,7 +374,7 @@ impl UpstreamExchange {
                     Some(_) | None => Some(self.passed(result)),
                 }
             }
-            Done::Pass(Err(failed)) => {
+            OperationResult::Pass(Err(failed)) => {
                 let uri = match &self.operation {
                     UpstreamOperation::Pass { name, method: "resources/read", .. } => {
                         name.as_deref()
@@ -497,7 +499,7 @@ async fn next_event(events: &mut Option<EventReceiver>) -> Option<UpstreamEvent>
     }
 }
 
-async fn next_done(work: &mut Option<Work>) -> Done {
+async fn next_done(work: &mut Option<Work>) -> OperationResult {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,

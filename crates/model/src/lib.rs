@@ -51,4 +51,4 @@ pub use server::{
     ServerSpec, ServerState, Sharing, SignInClient, SigningAlgorithm, TransportKind, UpstreamAuth,
     is_on_this_machine,
 };
-pub use tool::{QuarantinedTool, ToolDescriptor, ToolList};
+pub use tool::{QuarantinedTool, ToolDescriptor, UpstreamToolList};

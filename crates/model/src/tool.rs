@@ -63,7 +63,7 @@ impl std::fmt::Display for QuarantinedTool {
 
 /// What a server answered when it was asked for its tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolList {
+pub struct UpstreamToolList {
     pub tools: Vec<ToolDescriptor>,
     /// How long the server calls this list fresh (`ttlMs`), when it says so.
     pub ttl: Option<std::time::Duration>,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::meta::VERSION_KEY;
-use crate::{Members, Message};
+use crate::{Members, RpcMessage};
 
 /// The version of the stateless era.
 pub const MODERN_VERSION: &str = "2026-07-28";
@@ -29,12 +29,11 @@ pub enum EraClaim {
 }
 
 /// Classifies a message; `version` is the `MCP-Protocol-Version` header, where the transport has one.
-pub fn claim(message: &Message<'_>, version: Option<&str>) -> EraClaim {
+pub fn claim(message: &RpcMessage<'_>, version: Option<&str>) -> EraClaim {
     let (method, params) = match message {
-        Message::Request { method, params, .. } | Message::Notification { method, params } => {
-            (&**method, *params)
-        }
-        Message::Response { .. } => ("", None),
+        RpcMessage::Request { method, params, .. }
+        | RpcMessage::Notification { method, params } => (&**method, *params),
+        RpcMessage::Response { .. } => ("", None),
     };
     let read = || params.and_then(|params| Members::read(params).ok()).unwrap_or_default();
     if method == "initialize" && read().get("protocolVersion").is_some() {

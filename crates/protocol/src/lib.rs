@@ -27,7 +27,7 @@ pub use listed_entry::{
     CheckedEntry, EntryKind, check_entry, repair_tool_annotations, repair_tool_members,
 };
 pub use members::Members;
-pub use message::{Message, Unreadable, is_valid_id, read_message};
+pub use message::{RpcMessage, Unreadable, is_valid_id, read_message};
 pub use meta::{
     Capabilities, Elicitation, Meta, MetaFault, Need, TASKS_EXTENSION, foreign_members,
     without_tasks,
@@ -36,7 +36,9 @@ pub use mirror::{Mirrors, decode_header, encode_header};
 pub use modern::{
     Headers, ModernFault, check_headers, check_notification, check_version, name_member,
 };
-pub use result::{Content, ResultHead, ResultKind, read_result_head, with_members, without_member};
+pub use result::{
+    ResultContent, ResultHead, ResultKind, read_result_head, with_members, without_member,
+};
 pub use unique::read_unique;
 pub use write::{
     ErrorBody, error_response, notification, params_text, push_string, quoted, request, response,

@@ -7,7 +7,7 @@ use crate::members::Members;
 
 /// A message, its parts still text.
 #[derive(Debug, Clone)]
-pub enum Message<'a> {
+pub enum RpcMessage<'a> {
     Request {
         id: &'a str,
         method: Cow<'a, str>,
@@ -34,7 +34,7 @@ pub enum Unreadable {
 }
 
 /// Reads a message.
-pub fn read_message(body: &[u8]) -> Result<Message<'_>, Unreadable> {
+pub fn read_message(body: &[u8]) -> Result<RpcMessage<'_>, Unreadable> {
     if is_too_deep(body) {
         return Err(Unreadable::NotJson("the message is nested too deep".into()));
     }
@@ -57,12 +57,12 @@ pub fn read_message(body: &[u8]) -> Result<Message<'_>, Unreadable> {
         (Some(_), Some(id)) if !is_valid_id(id) => refuse("\"id\" must be a string or an integer"),
         (Some(_), id) => match (members.string("method"), id) {
             (None, _) => refuse("\"method\" must be a string"),
-            (Some(method), Some(id)) => Ok(Message::Request { id, method, params }),
-            (Some(method), None) => Ok(Message::Notification { method, params }),
+            (Some(method), Some(id)) => Ok(RpcMessage::Request { id, method, params }),
+            (Some(method), None) => Ok(RpcMessage::Notification { method, params }),
         },
         (None, Some(id)) => match (members.get("result"), members.get("error")) {
-            (Some(result), None) => Ok(Message::Response { id, outcome: Ok(result) }),
-            (None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
+            (Some(result), None) => Ok(RpcMessage::Response { id, outcome: Ok(result) }),
+            (None, Some(error)) => Ok(RpcMessage::Response { id, outcome: Err(error) }),
             _ => refuse("neither a request nor a response"),
         },
         (None, None) => refuse("neither a request nor a response"),
@@ -95,13 +95,13 @@ mod tests {
     #[track_caller]
     fn check(body: &str, expected: &str) {
         let shown = match read_message(body.as_bytes()) {
-            Ok(Message::Request { id, method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 format!("request {id} {method} {}", params.unwrap_or("-"))
             }
-            Ok(Message::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, params }) => {
                 format!("notification {method} {}", params.unwrap_or("-"))
             }
-            Ok(Message::Response { id, outcome }) => format!("response {id} {outcome:?}"),
+            Ok(RpcMessage::Response { id, outcome }) => format!("response {id} {outcome:?}"),
             Err(Unreadable::NotJson(_)) => "not json".into(),
             Err(Unreadable::NotAMessage { id, reason }) => format!("{id:?}: {reason}"),
         };

@@ -26,12 +26,12 @@ pub struct ResultHead {
     /// Whether `resultType` is written.
     pub is_typed: bool,
     pub is_error: bool,
-    pub content: Content,
+    pub content: ResultContent,
 }
 
 /// What a tool answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum ResultContent {
     /// Nothing that a tool may answer with.
     Missing,
     Present,
@@ -67,9 +67,9 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         is_typed: head.result_type.is_some(),
         is_error: head.is_error == Some(true),
         content: match structure {
-            None | Some("null") if head.content.is_none() => Content::Missing,
-            Some(text) if !text.starts_with('{') => Content::BareStructure,
-            None | Some(_) => Content::Present,
+            None | Some("null") if head.content.is_none() => ResultContent::Missing,
+            Some(text) if !text.starts_with('{') => ResultContent::BareStructure,
+            None | Some(_) => ResultContent::Present,
         },
     })
 }
@@ -142,16 +142,16 @@ mod tests {
         assert_eq!((head.kind, head.is_typed, head.is_error), (ResultKind::Complete, false, true));
         let head =
             read_result_head(r#"{"resultType":"input_required","inputRequests":{}}"#).unwrap();
-        assert_eq!((head.kind, head.content), (ResultKind::InputRequired, Content::Missing));
+        assert_eq!((head.kind, head.content), (ResultKind::InputRequired, ResultContent::Missing));
         let head = read_result_head(r#"{"resultType":"task","taskId":"1"}"#).unwrap();
-        assert_eq!((head.kind, head.content), (ResultKind::Task, Content::Missing));
+        assert_eq!((head.kind, head.content), (ResultKind::Task, ResultContent::Missing));
         for (json, content) in [
-            (r#"{"structuredContent":{}}"#, Content::Present),
-            (r#"{"structuredContent":[1]}"#, Content::BareStructure),
-            (r#"{"content":[],"structuredContent":null}"#, Content::BareStructure),
-            (r#"{"structuredContent":null}"#, Content::Missing),
-            (r#"{"content":[]}"#, Content::Present),
-            ("{}", Content::Missing),
+            (r#"{"structuredContent":{}}"#, ResultContent::Present),
+            (r#"{"structuredContent":[1]}"#, ResultContent::BareStructure),
+            (r#"{"content":[],"structuredContent":null}"#, ResultContent::BareStructure),
+            (r#"{"structuredContent":null}"#, ResultContent::Missing),
+            (r#"{"content":[]}"#, ResultContent::Present),
+            ("{}", ResultContent::Missing),
         ] {
             assert_eq!(read_result_head(json).unwrap().content, content, "{json}");
         }

@@ -10,7 +10,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use crate::credentials;
-use crate::http_answer::HttpAnswer;
+use crate::http_answer::ProviderResponse;
 use crate::stream::Clock;
 
 /// How much of an answer is read that is no stream.
@@ -22,10 +22,10 @@ const STREAMS: [&str; 4] = ["text/event-stream", "text/plain", "application/octe
 
 /// The answer, if it is a stream.
 pub(crate) async fn expect_stream(
-    answer: HttpAnswer,
+    answer: ProviderResponse,
     plan: &ProviderPlan,
     clock: &Clock,
-) -> Result<HttpAnswer, ModelFault> {
+) -> Result<ProviderResponse, ModelFault> {
     let fault = if answer.status.is_redirection() {
         redirected(&answer, plan)
     } else if !answer.status.is_success() {
@@ -40,7 +40,7 @@ pub(crate) async fn expect_stream(
     Err(credentials::scrubbed(plan, fault))
 }
 
-fn redirected(answer: &HttpAnswer, plan: &ProviderPlan) -> ModelFault {
+fn redirected(answer: &ProviderResponse, plan: &ProviderPlan) -> ModelFault {
     let status = answer.status.as_u16();
     let place = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
     let place =
@@ -54,7 +54,7 @@ fn redirected(answer: &HttpAnswer, plan: &ProviderPlan) -> ModelFault {
     ModelFault { status: Some(status), ..ModelFault::new(FaultKind::NotFound, text) }
 }
 
-async fn refused(answer: HttpAnswer, plan: &ProviderPlan, clock: &Clock) -> ModelFault {
+async fn refused(answer: ProviderResponse, plan: &ProviderPlan, clock: &Clock) -> ModelFault {
     let status = answer.status.as_u16();
     let headers = answer.headers.clone();
     let body = beginning(answer, MOST_READ, clock).await;
@@ -78,7 +78,7 @@ pub(crate) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 async fn no_stream(
-    answer: HttpAnswer,
+    answer: ProviderResponse,
     kind: &str,
     plan: &ProviderPlan,
     clock: &Clock,
@@ -94,14 +94,14 @@ async fn no_stream(
 }
 
 /// In small letters and without its parameters.
-fn media_type(answer: &HttpAnswer) -> String {
+fn media_type(answer: &ProviderResponse) -> String {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
 /// As much of a body as is taken, and as comes in time.
-pub(crate) async fn beginning(mut answer: HttpAnswer, most: usize, clock: &Clock) -> Vec<u8> {
+pub(crate) async fn beginning(mut answer: ProviderResponse, most: usize, clock: &Clock) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < most {
         match timeout_at(clock.next_deadline(), answer.chunk()).await {

@@ -13,7 +13,7 @@ use switchboard_wire::{Answer, fault};
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
-use crate::Endpoint;
+use crate::ProviderEndpoint;
 use crate::answer::{beginning, excerpt, header};
 use crate::credentials;
 use crate::stream::Clock;
@@ -34,7 +34,7 @@ const SET_IT: &str = "set `project` in the entry of the provider, or GOOGLE_CLOU
 pub(crate) struct Project(OnceCell<String>);
 
 impl Project {
-    pub(crate) async fn of(&self, endpoint: &Endpoint) -> Result<String, ModelFault> {
+    pub(crate) async fn of(&self, endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
         if let Some(written) = &endpoint.plan().project {
             return checked(written);
         }
@@ -54,7 +54,7 @@ fn checked(project: &str) -> Result<String, ModelFault> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Loaded {
+struct LoadedAccount {
     current_tier: Option<Value>,
     #[serde(default)]
     allowed_tiers: Vec<Tier>,
@@ -98,7 +98,7 @@ struct OnboardedProject {
     id: Option<String>,
 }
 
-async fn look_up(endpoint: &Endpoint) -> Result<String, ModelFault> {
+async fn look_up(endpoint: &ProviderEndpoint) -> Result<String, ModelFault> {
     let metadata = json!({
         "ideType": "IDE_UNSPECIFIED",
         "platform": "PLATFORM_UNSPECIFIED",
@@ -106,7 +106,7 @@ async fn look_up(endpoint: &Endpoint) -> Result<String, ModelFault> {
     });
     let body = json!({"metadata": metadata});
     let path = format!("{PATH}:loadCodeAssist");
-    let loaded: Loaded = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
+    let loaded: LoadedAccount = exchange(endpoint, Method::POST, &path, Some(&body)).await?;
     if loaded.current_tier.is_some() {
         let project = loaded.cloudaicompanion_project.filter(|project| !project.is_empty());
         return project.ok_or_else(needs_project);
@@ -132,7 +132,10 @@ async fn look_up(endpoint: &Endpoint) -> Result<String, ModelFault> {
     project.filter(|project| !project.is_empty()).ok_or_else(needs_project)
 }
 
-async fn finished(endpoint: &Endpoint, mut operation: Operation) -> Result<Operation, ModelFault> {
+async fn finished(
+    endpoint: &ProviderEndpoint,
+    mut operation: Operation,
+) -> Result<Operation, ModelFault> {
     for _ in 0..MOST_POLLS {
         if operation.done {
             return Ok(operation);
@@ -174,7 +177,7 @@ fn needs_validation(tier: &Ineligible) -> Option<ModelFault> {
 }
 
 async fn exchange<T: DeserializeOwned>(
-    endpoint: &Endpoint,
+    endpoint: &ProviderEndpoint,
     method: Method,
     path: &str,
     body: Option<&Value>,

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ProviderKind, ProviderPlan, Secret};
 
-use crate::Endpoint;
+use crate::ProviderEndpoint;
 use crate::test_support::{Answers, KEY, Seen, Server, endpoint, plan};
 
-fn assist(base: &str) -> Arc<Endpoint> {
+fn assist(base: &str) -> Arc<ProviderEndpoint> {
     endpoint(plan(ProviderKind::CodeAssist, base))
 }
 

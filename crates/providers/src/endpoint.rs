@@ -15,18 +15,18 @@ use url::Url;
 
 use crate::built_in::{Completed, own_address};
 use crate::code_assist::Project;
-use crate::http_answer::{HttpAnswer, HttpQuestion};
+use crate::http_answer::{HttpQuestion, ProviderResponse};
 use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
-use crate::{Origin, answer, credentials};
+use crate::{ProviderOrigin, answer, credentials};
 
 /// How many turns of the demo model are remembered to have failed.
 const FAILED_TURNS: usize = 256;
 
 /// A provider that can be asked.
 #[derive(Debug)]
-pub struct Endpoint {
-    origin: Origin,
+pub struct ProviderEndpoint {
+    origin: ProviderOrigin,
     plan: Arc<ProviderPlan>,
     /// The variable that would hold its credentials, where it has none and needs some.
     missing: Option<&'static str>,
@@ -43,8 +43,12 @@ pub struct Endpoint {
     failed: Mutex<VecDeque<(String, u32)>>,
 }
 
-impl Endpoint {
-    pub(crate) fn new(origin: Origin, completed: Completed, clients: Arc<HttpClients>) -> Self {
+impl ProviderEndpoint {
+    pub(crate) fn new(
+        origin: ProviderOrigin,
+        completed: Completed,
+        clients: Arc<HttpClients>,
+    ) -> Self {
         let Completed { plan, missing, unreadable } = completed;
         let own = || own_address(plan.kind).and_then(|text| Url::parse(text).ok());
         let base_url = plan.base_url.clone().or_else(own);
@@ -151,7 +155,7 @@ impl Endpoint {
         headers: HeaderMap,
         body: Bytes,
         clock: &Clock,
-    ) -> Result<HttpAnswer, ModelFault> {
+    ) -> Result<ProviderResponse, ModelFault> {
         let url = self.address(path)?;
         let place = place(&url);
         let question = HttpQuestion { method, url, headers, body };
@@ -228,13 +232,13 @@ impl Endpoint {
         self.project.of(self).await
     }
 
-    pub(crate) fn is_made_of(&self, origin: Origin, completed: &Completed) -> bool {
+    pub(crate) fn is_made_of(&self, origin: ProviderOrigin, completed: &Completed) -> bool {
         let Completed { plan, missing, unreadable } = completed;
         let is_same = self.missing == *missing && self.unreadable == *unreadable;
         self.origin == origin && is_same && *self.plan == *plan
     }
 
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> ProviderOrigin {
         self.origin
     }
 
@@ -280,7 +284,8 @@ mod tests {
     fn paths_stand_below_the_address_of_the_provider() {
         let address = |plan: ProviderPlan, path: &str| {
             let completed = Completed { plan, missing: None, unreadable: None };
-            let endpoint = Endpoint::new(Origin::Configured, completed, Arc::default());
+            let endpoint =
+                ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default());
             endpoint.address(path).map(String::from).map_err(|fault| fault.kind)
         };
         let rows = [

@@ -24,15 +24,15 @@ pub(crate) struct HttpQuestion {
 
 /// The head of an answer, and its body as it comes.
 #[derive(Debug)]
-pub(crate) struct HttpAnswer {
+pub(crate) struct ProviderResponse {
     pub(crate) url: Url,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    body: Body,
+    body: ProviderResponseBody,
 }
 
 #[derive(Debug)]
-enum Body {
+enum ProviderResponseBody {
     Near(LoopbackBody),
     Far(Box<reqwest::Response>),
 }
@@ -42,7 +42,7 @@ impl HttpQuestion {
         self,
         lines: Option<&Arc<LoopbackPool>>,
         clients: &HttpClients,
-    ) -> Result<HttpAnswer, ModelFault> {
+    ) -> Result<ProviderResponse, ModelFault> {
         match (lines, target(&self.url)) {
             (Some(lines), Some(target)) => self.send_near(lines, &target).await,
             // Boxed: it is large, and what is near does not need it.
@@ -54,7 +54,7 @@ impl HttpQuestion {
         self,
         lines: &Arc<LoopbackPool>,
         target: &PathAndQuery,
-    ) -> Result<HttpAnswer, ModelFault> {
+    ) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, mut headers, body } = self;
         let own = HeaderValue::from_static(http_client::USER_AGENT);
         headers.entry(USER_AGENT).or_insert(own);
@@ -70,33 +70,43 @@ impl HttpQuestion {
         match lines.send(request).await {
             Ok((head, rest)) => {
                 let (status, headers) = (head.status, head.headers);
-                Ok(HttpAnswer { url, status, headers, body: Body::Near(rest) })
+                Ok(ProviderResponse {
+                    url,
+                    status,
+                    headers,
+                    body: ProviderResponseBody::Near(rest),
+                })
             }
             Err(error) => Err(http_client::line_fault(&error, &url)),
         }
     }
 
-    async fn send_far(self, clients: &HttpClients) -> Result<HttpAnswer, ModelFault> {
+    async fn send_far(self, clients: &HttpClients) -> Result<ProviderResponse, ModelFault> {
         let Self { method, url, headers, body } = self;
         let client = clients.of(&url)?;
         match client.request(method, url.clone()).headers(headers).body(body).send().await {
             Ok(mut response) => {
                 let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-                Ok(HttpAnswer { url, status, headers, body: Body::Far(Box::new(response)) })
+                Ok(ProviderResponse {
+                    url,
+                    status,
+                    headers,
+                    body: ProviderResponseBody::Far(Box::new(response)),
+                })
             }
             Err(error) => Err(http_client::transport_fault(&error, &url)),
         }
     }
 }
 
-impl HttpAnswer {
+impl ProviderResponse {
     /// The next piece of the body, `None` at its end, or why there is none. Dropping the future loses nothing.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match &mut self.body {
-            Body::Near(rest) => {
+            ProviderResponseBody::Near(rest) => {
                 rest.chunk().await.map_err(|error| http_client::innermost(&*error.cause))
             }
-            Body::Far(response) => {
+            ProviderResponseBody::Far(response) => {
                 response.chunk().await.map_err(|error| http_client::innermost(&error))
             }
         }

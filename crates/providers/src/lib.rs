@@ -1,8 +1,8 @@
 //! The way to models: who can be asked, where they are, how to be let in, and the stream of an answer.
 //!
-//! [`Providers`] has the entries of the configuration and those that need none. [`Endpoint::ask`] sends one request, once:
-//! whether a fault is worth another try is decided elsewhere. What comes back is a [`ModelStream`] of canonical events; what
-//! the bytes mean is the business of `switchboard-wire`.
+//! [`Providers`] has the entries of the configuration and those that need none. [`ProviderEndpoint::ask`] sends one
+//! request, once: whether a fault is worth another try is decided elsewhere. What comes back is a [`ModelStream`] of
+//! canonical events; what the bytes mean is the business of `switchboard-wire`.
 
 mod answer;
 mod built_in;
@@ -14,8 +14,8 @@ mod http_client;
 mod providers;
 mod stream;
 
-pub use endpoint::Endpoint;
-pub use providers::{Origin, ProviderInfo, Providers, UnknownProvider};
+pub use endpoint::ProviderEndpoint;
+pub use providers::{ProviderInfo, ProviderOrigin, Providers, UnknownProvider};
 pub use stream::ModelStream;
 
 #[cfg(test)]

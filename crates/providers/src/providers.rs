@@ -6,27 +6,27 @@ use arc_swap::ArcSwap;
 use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, redact_url};
 
-use crate::Endpoint;
+use crate::ProviderEndpoint;
 use crate::built_in::Environment;
 use crate::http_client::HttpClients;
 
 /// The providers of the configuration and those that need none. A reload replaces them in one step; who has an
-/// [`Endpoint`] keeps it.
+/// [`ProviderEndpoint`] keeps it.
 #[derive(Debug)]
 pub struct Providers {
     environment: Environment,
     clients: Arc<HttpClients>,
-    endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
+    endpoints: ArcSwap<Vec<Arc<ProviderEndpoint>>>,
 }
 
 /// Where a provider comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ProviderOrigin {
     Configured,
     BuiltIn,
 }
 
-impl Origin {
+impl ProviderOrigin {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Configured => "configuration",
@@ -46,7 +46,7 @@ pub struct ProviderInfo {
     pub base_url: Option<String>,
     /// Whether it has the credentials that it needs.
     pub has_credentials: bool,
-    pub source: Origin,
+    pub source: ProviderOrigin,
 }
 
 /// A name that no provider has.
@@ -83,16 +83,17 @@ impl Providers {
     /// Takes a new configuration. A provider of which nothing changed stays the very same, with what it has learnt.
     pub fn set(&self, plan: &[ProviderPlan]) {
         let configured = plan.iter().cloned().map(|plan| self.environment.complete(plan));
-        let configured = configured.map(|completed| (Origin::Configured, completed));
+        let configured = configured.map(|completed| (ProviderOrigin::Configured, completed));
         let is_free = |name: &str| plan.iter().all(|plan| plan.name != name);
         let built_in = self.environment.built_in().into_iter();
         let built_in = built_in.filter(|completed| is_free(&completed.plan.name));
-        let all = configured.chain(built_in.map(|completed| (Origin::BuiltIn, completed)));
+        let all = configured.chain(built_in.map(|completed| (ProviderOrigin::BuiltIn, completed)));
         let before = self.endpoints.load();
         let all = all.map(|(origin, completed)| {
             let same = before.iter().find(|endpoint| endpoint.is_made_of(origin, &completed));
-            same.cloned()
-                .unwrap_or_else(|| Arc::new(Endpoint::new(origin, completed, self.clients.clone())))
+            same.cloned().unwrap_or_else(|| {
+                Arc::new(ProviderEndpoint::new(origin, completed, self.clients.clone()))
+            })
         });
         self.endpoints.store(Arc::new(all.collect()));
     }
@@ -107,7 +108,7 @@ impl Providers {
 
     /// All of them: those of the configuration in their order, then the built-in ones.
     pub fn list(&self) -> Vec<ProviderInfo> {
-        let info = |endpoint: &Arc<Endpoint>| {
+        let info = |endpoint: &Arc<ProviderEndpoint>| {
             let plan = endpoint.plan();
             ProviderInfo {
                 name: plan.name.clone(),
@@ -122,7 +123,7 @@ impl Providers {
     }
 
     /// The provider of a name.
-    pub fn find(&self, name: &str) -> Result<Arc<Endpoint>, UnknownProvider> {
+    pub fn find(&self, name: &str) -> Result<Arc<ProviderEndpoint>, UnknownProvider> {
         let endpoints = self.endpoints.load();
         let found = endpoints.iter().find(|endpoint| endpoint.plan().name == name);
         found.cloned().ok_or_else(|| {
@@ -209,6 +210,6 @@ mod tests {
         assert!(providers.find("more").is_ok());
         providers.set(&[]);
         assert!(providers.find("more").is_err(), "what is gone from the file is gone");
-        assert_eq!(providers.find("ollama").unwrap().origin(), Origin::BuiltIn);
+        assert_eq!(providers.find("ollama").unwrap().origin(), ProviderOrigin::BuiltIn);
     }
 }

@@ -13,7 +13,7 @@ use switchboard_wire::{Beat, Parser};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::credentials;
-use crate::http_answer::HttpAnswer;
+use crate::http_answer::ProviderResponse;
 
 /// What makes events of bytes. A trait, so that the transport can be tested without any format.
 pub(crate) trait Reads: Send + fmt::Debug {
@@ -121,18 +121,18 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 /// the provider stops.
 #[derive(Debug)]
 pub struct ModelStream {
-    source: Input,
+    source: StreamInput,
     clock: Clock,
     plan: Arc<ProviderPlan>,
 }
 
-enum Input {
-    Http { answer: Box<HttpAnswer>, reader: Box<dyn Reads>, alarm: Alarm },
+enum StreamInput {
+    Http { answer: Box<ProviderResponse>, reader: Box<dyn Reads>, alarm: Alarm },
     Demo { beats: std::vec::IntoIter<Beat>, wake: Option<Instant> },
     Ended,
 }
 
-impl fmt::Debug for Input {
+impl fmt::Debug for StreamInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The answer would show its address and its headers.
         f.write_str(match self {
@@ -145,13 +145,13 @@ impl fmt::Debug for Input {
 
 impl ModelStream {
     pub(crate) fn reading(
-        answer: HttpAnswer,
+        answer: ProviderResponse,
         reader: Box<dyn Reads>,
         clock: Clock,
         plan: Arc<ProviderPlan>,
     ) -> Self {
         let alarm = Alarm::new(&clock);
-        Self { source: Input::Http { answer: Box::new(answer), reader, alarm }, clock, plan }
+        Self { source: StreamInput::Http { answer: Box::new(answer), reader, alarm }, clock, plan }
     }
 
     pub(crate) fn playing(
@@ -159,7 +159,7 @@ impl ModelStream {
         clock: Clock,
         plan: Arc<ProviderPlan>,
     ) -> Self {
-        Self { source: Input::Demo { beats, wake: None }, clock, plan }
+        Self { source: StreamInput::Demo { beats, wake: None }, clock, plan }
     }
 
     /// What came next, at least one event; `None` after the last. The last one is always a [`ModelEvent::Finished`] or a
@@ -169,11 +169,11 @@ impl ModelStream {
     /// on being counted.
     pub async fn next(&mut self) -> Option<Vec<ModelEvent>> {
         let mut events = match &mut self.source {
-            Input::Ended => return None,
-            Input::Http { answer, reader, alarm } => {
+            StreamInput::Ended => return None,
+            StreamInput::Http { answer, reader, alarm } => {
                 read(answer, &mut **reader, alarm, &mut self.clock, &self.plan.name).await
             }
-            Input::Demo { beats, wake } => play(beats, wake, &self.clock).await,
+            StreamInput::Demo { beats, wake } => play(beats, wake, &self.clock).await,
         };
         for event in &mut events {
             if let ModelEvent::Failed(fault) = event {
@@ -189,17 +189,17 @@ impl ModelStream {
     }
 
     fn end(&mut self) {
-        if let Input::Http { answer, .. } = &mut self.source {
+        if let StreamInput::Http { answer, .. } = &mut self.source {
             // Where the end is here already, the connection can be used again.
             let _ended = answer.chunk().now_or_never();
         }
-        self.source = Input::Ended;
+        self.source = StreamInput::Ended;
     }
 }
 
 /// Reads until there is an event. Awaits nothing after it has taken bytes.
 async fn read(
-    answer: &mut HttpAnswer,
+    answer: &mut ProviderResponse,
     reader: &mut dyn Reads,
     alarm: &mut Alarm,
     clock: &mut Clock,

@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::built_in::Completed;
 use crate::stream::Reads;
-use crate::{Endpoint, ModelStream, Origin, Providers};
+use crate::{ModelStream, ProviderEndpoint, ProviderOrigin, Providers};
 
 /// Says every piece of bytes as text, but for zeros, and is done when one ends with `END`.
 #[derive(Debug, Default)]
@@ -171,13 +171,14 @@ pub(crate) fn plan(kind: ProviderKind, base: &str) -> ProviderPlan {
     }
 }
 
-pub(crate) fn endpoint(plan: ProviderPlan) -> Arc<Endpoint> {
+pub(crate) fn endpoint(plan: ProviderPlan) -> Arc<ProviderEndpoint> {
     Providers::new(&[plan], &|_| None).find("test").unwrap()
 }
 
 /// The same provider by both ways: straight, as what is on this machine, and through reqwest, as all others.
-pub(crate) fn endpoints(plan: &ProviderPlan) -> [Arc<Endpoint>; 2] {
+pub(crate) fn endpoints(plan: &ProviderPlan) -> [Arc<ProviderEndpoint>; 2] {
     let completed = Completed { plan: plan.clone(), missing: None, unreadable: None };
-    let far = Endpoint::new(Origin::Configured, completed, Arc::default()).by_the_long_way();
+    let far = ProviderEndpoint::new(ProviderOrigin::Configured, completed, Arc::default())
+        .by_the_long_way();
     [endpoint(plan.clone()), Arc::new(far)]
 }

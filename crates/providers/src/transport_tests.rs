@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use crate::test_support::{
     KEY, Plain, Question, Server, all, endpoint, endpoints, fault, plan, reply,
 };
-use crate::{Endpoint, ModelStream, Providers};
+use crate::{ModelStream, ProviderEndpoint, Providers};
 
 fn event_stream(pieces: Vec<&'static str>) -> Response {
     let pieces = stream::iter(pieces).then(|piece| async move {
@@ -78,7 +78,7 @@ fn answers(path: &str, _: usize) -> Response {
     }
 }
 
-async fn open(endpoint: &Endpoint, path: &str) -> Result<ModelStream, ModelFault> {
+async fn open(endpoint: &ProviderEndpoint, path: &str) -> Result<ModelStream, ModelFault> {
     let wire = WireRequest {
         path: path.into(),
         headers: vec![("x-format", "1".into())],

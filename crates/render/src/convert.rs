@@ -23,8 +23,8 @@ use switchboard_protocol::{MAX_DEPTH, is_too_deep};
 
 use crate::Quarantine;
 use crate::arguments::{KeyRule, Shape};
-use crate::rewrite::{Journal, Path};
-use budget::{Budget, EFFORTS, Effort};
+use crate::rewrite::{Journal, SchemaPath};
+use budget::{Budget, ConversionEffort, EFFORTS};
 
 pub(crate) use vocabulary::Vocabulary;
 
@@ -61,7 +61,7 @@ pub(crate) struct Converted {
 
 /// Whether a schema is about the arguments themselves or about something in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum SchemaLevel {
     Root,
     Below,
 }
@@ -75,17 +75,17 @@ struct Made {
 
 /// Where the walk is.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
-    at: Path<'a>,
+struct SchemaPosition<'a> {
+    at: SchemaPath<'a>,
     depth: usize,
-    level: Level,
+    level: SchemaLevel,
 }
 
 /// The walk through one schema.
 #[derive(Debug)]
 struct Walk<'s> {
     rules: Rules,
-    effort: Effort,
+    effort: ConversionEffort,
     /// The whole document, for references.
     source: &'s Value,
     active: Vec<references::Entered>,
@@ -116,7 +116,11 @@ pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quar
 }
 
 /// `None` when the budget of this effort does not suffice.
-fn attempt(text: &str, rules: Rules, effort: Effort) -> Result<Option<Converted>, Quarantine> {
+fn attempt(
+    text: &str,
+    rules: Rules,
+    effort: ConversionEffort,
+) -> Result<Option<Converted>, Quarantine> {
     let root = read_root(text)?;
     let has_references = ["$ref\"", "$dynamicRef\"", "$recursiveRef\""];
     let source = if has_references.iter().any(|key| text.contains(key)) {
@@ -135,7 +139,7 @@ fn attempt(text: &str, rules: Rules, effort: Effort) -> Result<Option<Converted>
     };
     if effort != EFFORTS[0] {
         let reason = "the whole would be too large to declare";
-        walk.journal.note(&Path::ROOT, effort.to_string(), reason);
+        walk.journal.note(&SchemaPath::ROOT, effort.to_string(), reason);
     }
     let made = walk.root(root)?;
     if walk.budget.is_exhausted() {
@@ -175,14 +179,15 @@ pub(crate) fn read_root(text: &str) -> Result<Map<String, Value>, Quarantine> {
 impl Walk<'_> {
     /// The schema of the arguments: always an object, without variants.
     fn root(&mut self, map: Map<String, Value>) -> Result<Made, Quarantine> {
-        let at = Path::ROOT;
-        let (mut map, moved) = self.open(map, &at, Level::Root, references::Joined::Directly, 0);
-        let at = moved.as_deref().map_or(at, Path::At);
+        let at = SchemaPath::ROOT;
+        let (mut map, moved) =
+            self.open(map, &at, SchemaLevel::Root, references::Joined::Directly, 0);
+        let at = moved.as_deref().map_or(at, SchemaPath::At);
         check_root_type(&map)?;
         self.merge_variants(&mut map, &at, 0);
         for keyword in ["enum", "const", "not"] {
             if map.shift_remove(keyword).is_some() {
-                let here = Path::Key(&at, keyword);
+                let here = SchemaPath::Key(&at, keyword);
                 self.journal.note(
                     &here,
                     format!("`{keyword}` dropped"),
@@ -192,15 +197,15 @@ impl Walk<'_> {
         }
         let old = map.insert("type".into(), Value::from("object"));
         if old.as_ref().and_then(Value::as_str) != Some("object") {
-            let here = Path::Key(&at, "type");
+            let here = SchemaPath::Key(&at, "type");
             self.journal.note(&here, "set to `object`", "arguments are always an object");
         }
         map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        let made = self.keywords(map, Place { at, depth: 0, level: Level::Root });
+        let made = self.keywords(map, SchemaPosition { at, depth: 0, level: SchemaLevel::Root });
         Ok(made)
     }
 
-    fn node(&mut self, schema: Value, place: Place<'_>) -> Made {
+    fn node(&mut self, schema: Value, place: SchemaPosition<'_>) -> Made {
         if !self.budget.node() {
             return Made::default();
         }
@@ -214,24 +219,24 @@ impl Walk<'_> {
         };
         let is_plain = is_plain(&map);
         let origin = if is_plain { None } else { merge::take_origin(&mut map) };
-        let at = origin.as_deref().map_or(place.at, Path::At);
+        let at = origin.as_deref().map_or(place.at, SchemaPath::At);
         if place.depth > self.effort.depth {
             let made = Made { map: references::shallow(&map), shape: Shape::default() };
             self.journal.note(&at, "cut", "the schema is nested deeper than is declared");
             return self.complete(made, place);
         }
         if is_plain {
-            return self.keywords(map, Place { at, ..place });
+            return self.keywords(map, SchemaPosition { at, ..place });
         }
         let before = self.active.len();
         let (map, moved) = self.open(map, &at, place.level, references::Joined::Directly, 0);
-        let at = moved.as_deref().map_or(at, Path::At);
-        let made = self.keywords(map, Place { at, ..place });
+        let at = moved.as_deref().map_or(at, SchemaPath::At);
+        let made = self.keywords(map, SchemaPosition { at, ..place });
         self.active.truncate(before);
         made
     }
 
-    fn of_flag(&mut self, flag: bool, place: Place<'_>) -> Made {
+    fn of_flag(&mut self, flag: bool, place: SchemaPosition<'_>) -> Made {
         let mut made = Made::default();
         if !flag && self.rules.vocabulary == Vocabulary::Full {
             made.map.insert("not".into(), Value::Object(Map::new()));
@@ -245,7 +250,7 @@ impl Walk<'_> {
     }
 
     /// The last step of every schema, when all below it is done.
-    fn finish(&mut self, made: Made, place: Place<'_>) -> Made {
+    fn finish(&mut self, made: Made, place: SchemaPosition<'_>) -> Made {
         match self.rules.vocabulary {
             Vocabulary::Full | Vocabulary::Portable => made,
             Vocabulary::Subset => self.subset(made, place),

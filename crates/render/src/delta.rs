@@ -21,13 +21,13 @@ pub struct Delta {
     /// Tools of the same name that are declared differently now.
     pub changed: Vec<Box<str>>,
     #[serde(flatten)]
-    pub apply: Apply,
+    pub apply: ApplyDelta,
 }
 
 /// How a conversation that goes on learns of the change.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "apply", rename_all = "snake_case")]
-pub enum Apply {
+pub enum ApplyDelta {
     /// There is nothing to do.
     Nothing,
     /// Append these to the conversation and leave `tools` as it was.
@@ -84,17 +84,21 @@ impl Delta {
         let gone = before.tools.iter().filter(|tool| !new.contains_key(&tool.name));
         let removed: Vec<Box<str>> = gone.map(|tool| tool.name.clone()).collect();
         let apply = match after.provider {
-            _ if added.is_empty() && changed.is_empty() && removed.is_empty() => Apply::Nothing,
+            _ if added.is_empty() && changed.is_empty() && removed.is_empty() => {
+                ApplyDelta::Nothing
+            }
             Provider::OpenAi => openai(&added, &changed, &removed),
             Provider::Anthropic => anthropic(&added, &changed, &removed, declared),
             Provider::OpenAiChat | Provider::Gemini | Provider::GeminiParameters => {
-                Apply::Resend { reason: "this provider takes changes of tools only as a new list" }
+                ApplyDelta::Resend {
+                    reason: "this provider takes changes of tools only as a new list",
+                }
             }
-            Provider::Mcp => Apply::Resend {
+            Provider::Mcp => ApplyDelta::Resend {
                 reason: "MCP clients are told that the list changed and read it again",
             },
             Provider::LangChain | Provider::SemanticKernel => {
-                Apply::Resend { reason: "the framework builds its tools from the whole list" }
+                ApplyDelta::Resend { reason: "the framework builds its tools from the whole list" }
             }
         };
         let names =
@@ -114,9 +118,9 @@ fn openai(
     added: &[&Arc<RenderedTool>],
     changed: &[&Arc<RenderedTool>],
     removed: &[Box<str>],
-) -> Apply {
+) -> ApplyDelta {
     if added.is_empty() {
-        return Apply::Resend {
+        return ApplyDelta::Resend {
             reason: "OpenAI has no item that removes or replaces a tool; keep it declared and answer its calls with an error, or send the list again",
         };
     }
@@ -132,13 +136,13 @@ fn openai(
         reason: "OpenAI has no item that removes or replaces a tool: they stay declared as they were until the list is sent again",
     });
     match RawValue::from_string(item) {
-        Ok(item) => Apply::Append {
+        Ok(item) => ApplyDelta::Append {
             items: vec![item],
             betas: Vec::new(),
             place: "at the end of `input`",
             remains,
         },
-        Err(_) => Apply::Resend { reason: "the item could not be written" },
+        Err(_) => ApplyDelta::Resend { reason: "the item could not be written" },
     }
 }
 
@@ -148,11 +152,11 @@ fn anthropic(
     changed: &[&Arc<RenderedTool>],
     removed: &[Box<str>],
     declared: &HashMap<Box<str>, Arc<RenderedTool>>,
-) -> Apply {
+) -> ApplyDelta {
     let known = |tool: &RenderedTool| declared.get(&tool.name);
     let is_other = |tool: &&&Arc<RenderedTool>| known(tool).is_some_and(|it| it.json != tool.json);
     if changed.iter().chain(added).any(|tool| is_other(&tool)) {
-        return Apply::Resend {
+        return ApplyDelta::Resend {
             reason: "a conversation declares a name once, and one is declared differently now",
         };
     }
@@ -178,13 +182,13 @@ fn anthropic(
     }
     let message = format!(r#"{{"role":"system","content":[{}]}}"#, blocks.join(","));
     match RawValue::from_string(message) {
-        Ok(message) => Apply::Append {
+        Ok(message) => ApplyDelta::Append {
             items: vec![message],
             betas,
             place: "in `messages`, after a user message: last, or before an assistant message; never two in a row",
             remains: None,
         },
-        Err(_) => Apply::Resend { reason: "the message could not be written" },
+        Err(_) => ApplyDelta::Resend { reason: "the message could not be written" },
     }
 }
 
@@ -194,7 +198,7 @@ mod tests {
     use switchboard_model::{JsonText, ToolDescriptor};
 
     use super::*;
-    use crate::Declared;
+    use crate::NamedTool;
 
     fn rendering(provider: Provider, tools: &[(&str, &str)]) -> Rendering {
         let tools: Vec<(String, ToolDescriptor)> = tools
@@ -208,7 +212,7 @@ mod tests {
             .collect();
         Rendering::new(
             provider,
-            tools.iter().map(|(name, descriptor)| Declared { name, descriptor }),
+            tools.iter().map(|(name, descriptor)| NamedTool { name, descriptor }),
         )
     }
 
@@ -355,7 +359,7 @@ mod tests {
             &rendering(Provider::Anthropic, &[("a", "A")]),
             &rendering(Provider::Anthropic, &[]),
         );
-        let Apply::Append { betas, .. } = removal.apply else { panic!("{removal:?}") };
+        let ApplyDelta::Append { betas, .. } = removal.apply else { panic!("{removal:?}") };
         assert_eq!(betas, [TOOL_CHANGES]);
     }
 

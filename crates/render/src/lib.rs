@@ -47,9 +47,9 @@ mod tokens;
 mod tool;
 
 pub use arguments::ArgumentMap;
-pub use delta::{Apply, Delta, Remains};
-pub use provider::{Provider, UnknownProvider};
+pub use delta::{ApplyDelta, Delta, Remains};
+pub use provider::{Provider, UnknownRenderTarget};
 pub use rendering::{NotShown, Rendering};
 pub use rewrite::Rewrite;
 pub use tokens::{Basis, Cost, Precision};
-pub use tool::{Declared, Quarantine, RenderedTool, render_tool};
+pub use tool::{NamedTool, Quarantine, RenderedTool, render_tool};

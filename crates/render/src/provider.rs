@@ -27,7 +27,7 @@ pub enum Provider {
 /// A name that no provider has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider `{name}`; known are {}", known())]
-pub struct UnknownProvider {
+pub struct UnknownRenderTarget {
     pub name: String,
 }
 
@@ -90,11 +90,11 @@ impl fmt::Display for Provider {
 }
 
 impl FromStr for Provider {
-    type Err = UnknownProvider;
+    type Err = UnknownRenderTarget;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|provider| provider.as_str() == name);
-        found.ok_or_else(|| UnknownProvider { name: name.to_owned() })
+        found.ok_or_else(|| UnknownRenderTarget { name: name.to_owned() })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Declared, Provider, Quarantine, RenderedTool, render_tool};
+use crate::{NamedTool, Provider, Quarantine, RenderedTool, render_tool};
 
 /// The `tools` of one provider. Immutable: whoever shows it again copies a pointer.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct NotShown {
 
 impl Rendering {
     /// Renders tools in the order in which they are given.
-    pub fn new<'a>(provider: Provider, tools: impl IntoIterator<Item = Declared<'a>>) -> Self {
+    pub fn new<'a>(provider: Provider, tools: impl IntoIterator<Item = NamedTool<'a>>) -> Self {
         Self::assemble(
             provider,
             tools.into_iter().map(|tool| (tool.name, render_tool(provider, &tool).map(Arc::new))),

@@ -31,13 +31,23 @@ impl Journal {
     }
 
     /// A rewrite after which the schema may take more than before.
-    pub(crate) fn note(&mut self, at: &Path<'_>, what: impl Into<String>, reason: &'static str) {
+    pub(crate) fn note(
+        &mut self,
+        at: &SchemaPath<'_>,
+        what: impl Into<String>,
+        reason: &'static str,
+    ) {
         self.losses += 1;
         self.mention(at, what, reason);
     }
 
     /// A rewrite that says the same in other words.
-    pub(crate) fn mention(&mut self, at: &Path<'_>, what: impl Into<String>, reason: &'static str) {
+    pub(crate) fn mention(
+        &mut self,
+        at: &SchemaPath<'_>,
+        what: impl Into<String>,
+        reason: &'static str,
+    ) {
         if self.rewrites.len() < MAX_REWRITES {
             self.rewrites.push(Rewrite { path: at.to_string(), what: what.into(), reason });
         } else {
@@ -59,18 +69,18 @@ impl Journal {
 
 /// A place in the server's schema. A list of steps on the stack, because most places are never written down.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Path<'a> {
+pub(crate) enum SchemaPath<'a> {
     /// A JSON pointer; the root is the empty one.
     At(&'a str),
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a SchemaPath<'a>, &'a str),
+    Index(&'a SchemaPath<'a>, usize),
 }
 
-impl Path<'_> {
-    pub(crate) const ROOT: Path<'static> = Path::At("");
+impl SchemaPath<'_> {
+    pub(crate) const ROOT: SchemaPath<'static> = SchemaPath::At("");
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for SchemaPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(pointer) => f.write_str(pointer),
@@ -88,17 +98,17 @@ mod tests {
 
     #[test]
     fn a_place_is_a_json_pointer() {
-        let properties = Path::Key(&Path::ROOT, "properties");
-        let key = Path::Key(&properties, "a/b~c");
-        assert_eq!(Path::Index(&key, 3).to_string(), "/properties/a~1b~0c/3");
-        assert_eq!(Path::ROOT.to_string(), "");
+        let properties = SchemaPath::Key(&SchemaPath::ROOT, "properties");
+        let key = SchemaPath::Key(&properties, "a/b~c");
+        assert_eq!(SchemaPath::Index(&key, 3).to_string(), "/properties/a~1b~0c/3");
+        assert_eq!(SchemaPath::ROOT.to_string(), "");
     }
 
     #[test]
     fn rewrites_are_capped_and_the_rest_is_counted() {
         let mut journal = Journal::default();
         for _ in 0..MAX_REWRITES + 7 {
-            journal.note(&Path::ROOT, "x", "y");
+            journal.note(&SchemaPath::ROOT, "x", "y");
         }
         let rewrites = journal.into_rewrites();
         assert_eq!(rewrites.len(), MAX_REWRITES + 1);

@@ -6,13 +6,13 @@ use switchboard_protocol::{Members, is_too_deep, push_string};
 
 use crate::arguments::{ArgumentMap, KeyRule};
 use crate::convert::{Converted, KeysApply, Rules, Vocabulary, convert_schema, read_root};
-use crate::rewrite::{Journal, Path};
+use crate::rewrite::{Journal, SchemaPath};
 use crate::text::{Cleaned, clean};
 use crate::{Provider, Rewrite, rules};
 
 /// A tool and the name under which a model sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Declared<'a> {
+pub struct NamedTool<'a> {
     pub name: &'a str,
     pub descriptor: &'a ToolDescriptor,
 }
@@ -48,7 +48,7 @@ const MAX_NAME: usize = 64;
 const PLUGIN: &str = "mcp";
 
 /// Declares one tool, or says why it cannot be.
-pub fn render_tool(provider: Provider, tool: &Declared<'_>) -> Result<RenderedTool, Quarantine> {
+pub fn render_tool(provider: Provider, tool: &NamedTool<'_>) -> Result<RenderedTool, Quarantine> {
     check_name(tool.name)?;
     let (json, rewrites, arguments) = match rules_of(provider) {
         None => as_it_is(tool)?,
@@ -85,11 +85,11 @@ fn check_name(name: &str) -> Result<(), Quarantine> {
     )))
 }
 
-type Entry = (String, Vec<Rewrite>, Option<ArgumentMap>);
+type ToolRendering = (String, Vec<Rewrite>, Option<ArgumentMap>);
 
 /// The definition as the server gave it, under its new name. Clients of MCP refuse a whole list for one schema that is not
 /// of an object, so that much is seen to.
-fn as_it_is(tool: &Declared<'_>) -> Result<Entry, Quarantine> {
+fn as_it_is(tool: &NamedTool<'_>) -> Result<ToolRendering, Quarantine> {
     let descriptor = tool.descriptor;
     let schema = descriptor.input_schema.as_str();
     if is_too_deep(schema.as_bytes()) {
@@ -113,7 +113,7 @@ fn as_it_is(tool: &Declared<'_>) -> Result<Entry, Quarantine> {
             let mut root = read_root(schema)?;
             crate::convert::check_root_type(&root)?;
             root.insert("type".into(), "object".into());
-            let here = Path::Key(&Path::ROOT, "type");
+            let here = SchemaPath::Key(&SchemaPath::ROOT, "type");
             journal.note(&here, "set to `object`", "MCP clients refuse the whole list without it");
             json.push_str(&Value::Object(root).to_string());
         }
@@ -140,7 +140,11 @@ fn as_it_is(tool: &Declared<'_>) -> Result<Entry, Quarantine> {
     Ok((json, journal.into_rewrites(), None))
 }
 
-fn converted(provider: Provider, rules: Rules, tool: &Declared<'_>) -> Result<Entry, Quarantine> {
+fn converted(
+    provider: Provider,
+    rules: Rules,
+    tool: &NamedTool<'_>,
+) -> Result<ToolRendering, Quarantine> {
     let mut schema = convert_schema(tool.descriptor.input_schema.as_str(), rules)?;
     if let Some(broken) = rules::broken_rule(provider, &schema.schema) {
         return Err(Quarantine::new(format!("its schema cannot be declared: {broken}")));
@@ -151,7 +155,7 @@ fn converted(provider: Provider, rules: Rules, tool: &Declared<'_>) -> Result<En
 }
 
 /// What the server says of the tool, and what its schema can no longer say.
-fn description(tool: &Declared<'_>, schema: &mut Converted) -> Option<String> {
+fn description(tool: &NamedTool<'_>, schema: &mut Converted) -> Option<String> {
     let given = [&tool.descriptor.description, &tool.descriptor.title];
     let given = given.into_iter().flatten().find(|text| !text.trim().is_empty());
     let mut text = given.map(|text| match clean(text) {
@@ -159,7 +163,7 @@ fn description(tool: &Declared<'_>, schema: &mut Converted) -> Option<String> {
         Cleaned::Changed { text, what } => {
             let what = format!("description: {what}");
             let reason = "a person must be able to read what a model reads";
-            schema.journal.note(&Path::ROOT, what, reason);
+            schema.journal.note(&SchemaPath::ROOT, what, reason);
             text
         }
     });

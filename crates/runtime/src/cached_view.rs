@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_view::{Difference, ListEra, Scope, View, ViewKey};
 
 /// The most views that are cached.
@@ -128,9 +128,9 @@ impl CachedView {
             let shown = entry.shown_name();
             let names = [name, shown.as_str(), tool.name.tool()];
             let is_allowed = selection.allows(provider.as_str(), &names);
-            is_allowed.then_some(Declared { name, descriptor: &tool.descriptor })
+            is_allowed.then_some(NamedTool { name, descriptor: &tool.descriptor })
         });
-        let about = meta.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+        let about = meta.iter().map(|tool| NamedTool { name: &tool.name, descriptor: tool });
         Rendering::new(provider, about.chain(tools))
     }
 

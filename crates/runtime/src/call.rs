@@ -14,7 +14,7 @@ use switchboard_mcp_client::{
 use switchboard_model::{
     CallError, CallErrorKind, CallId, Caller, CanonicalName, ToolResult, render_duration,
 };
-use switchboard_protocol::{Content, ResultHead, ResultKind, push_string, read_result_head};
+use switchboard_protocol::{ResultContent, ResultHead, ResultKind, push_string, read_result_head};
 use switchboard_registry::CatalogTool;
 use switchboard_telemetry::call_span;
 use tokio::sync::mpsc;
@@ -188,7 +188,7 @@ pub struct RawReport {
     pub id: CallId,
     pub tool: Option<CanonicalName>,
     pub revision: u64,
-    pub result: Result<RawAnswer, CallFailed>,
+    pub result: Result<RawCallResult, CallFailed>,
     pub wait: Duration,
     pub run: Duration,
     pub whole_result: Option<ResultHandle>,
@@ -196,13 +196,13 @@ pub struct RawReport {
 
 /// A result as the server wrote it.
 #[derive(Debug, Clone)]
-pub struct RawAnswer {
+pub struct RawCallResult {
     /// JSON text.
     pub json: Bytes,
     pub head: ResultHead,
 }
 
-impl RawAnswer {
+impl RawCallResult {
     /// The text.
     pub fn as_str(&self) -> &str {
         // It was read as UTF-8 before it came here.
@@ -216,7 +216,7 @@ impl RawAnswer {
                 kind: ResultKind::Complete,
                 is_typed: false,
                 is_error: result.is_error,
-                content: Content::Present,
+                content: ResultContent::Present,
             },
         }
     }
@@ -304,7 +304,7 @@ impl Board {
         published: &Snapshot,
         call: RawCall,
         accounting: &mut CallAccounting<'_>,
-    ) -> Result<RawAnswer, CallFailed> {
+    ) -> Result<RawCallResult, CallFailed> {
         let tool = match &call.tool {
             ToolChoice::Named(name) => {
                 self.warn_of_rival(published.catalog(), name);
@@ -433,14 +433,14 @@ impl Board {
         &self,
         tool: &CatalogTool,
         arguments: Map<String, Value>,
-    ) -> Result<RawAnswer, CallError> {
+    ) -> Result<RawCallResult, CallError> {
         let Some(local) = self.local_tools.get(tool.name.tool()) else {
             return Err(unavailable(tool, "this program does not have it"));
         };
         // Within the future, so that a tool that panics before it gives one is caught too.
         let running = AssertUnwindSafe(async { local.run(arguments).await }).catch_unwind();
         match tokio::time::timeout(tool.limits.timeout, running).await {
-            Ok(Ok(result)) => Ok(RawAnswer::of(&result)),
+            Ok(Ok(result)) => Ok(RawCallResult::of(&result)),
             Ok(Err(_panic)) => {
                 let message = format!("{} failed with a fault of its own", described(tool));
                 Err(CallError::new(CallErrorKind::Internal, message))
@@ -477,7 +477,7 @@ fn read_progress(params: &Value) -> Option<Progress> {
     })
 }
 
-pub(crate) fn typed(answer: &RawAnswer) -> Result<ToolResult, CallError> {
+pub(crate) fn typed(answer: &RawCallResult) -> Result<ToolResult, CallError> {
     let unfit = match answer.head.kind {
         ResultKind::InputRequired => "the tool asks for more input, which this face cannot give",
         ResultKind::Task => "the tool answers with a task, which this face cannot follow",
@@ -526,7 +526,7 @@ async fn run_upstream(
     client: &ClientProfile,
     ask: UpstreamRequest,
     events: Option<EventSender>,
-) -> Result<RawAnswer, CallFailed> {
+) -> Result<RawCallResult, CallFailed> {
     let connected = server.connection_for(client).await;
     let (connection, _keeps_it_open) = connected.map_err(|reason| match reason {
         NoConnection::Reconnecting(reason) => reconnecting(tool, &reason),
@@ -568,7 +568,7 @@ async fn run_upstream(
 }
 
 /// What a tool answered, if it is an answer.
-fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed> {
+fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawCallResult, CallFailed> {
     let refuse = |reason: &str| {
         let message = format!("{} gave no result: {reason}", described(tool));
         Err(CallError::new(CallErrorKind::Upstream, message).into())
@@ -583,9 +583,9 @@ fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawAnswer, CallFailed>
     };
     match (&head.kind, head.content) {
         (ResultKind::Other(kind), _) => refuse(&format!("a result of the unknown type {kind:?}")),
-        (ResultKind::Complete, Content::Missing) => refuse("the result has no content"),
+        (ResultKind::Complete, ResultContent::Missing) => refuse("the result has no content"),
         (ResultKind::Complete | ResultKind::InputRequired | ResultKind::Task, _) => {
-            Ok(RawAnswer { json, head })
+            Ok(RawCallResult { json, head })
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::board::Board;
-use crate::call::{CallFailed, RawAnswer, RawReport, ResultHandle};
+use crate::call::{CallFailed, RawCallResult, RawReport, ResultHandle};
 use crate::call_log::{error_text, log_call};
 
 /// Characters of a failure that a record keeps.
@@ -105,7 +105,7 @@ impl<'a> CallAccounting<'a> {
         }
     }
 
-    pub(crate) async fn close(mut self, result: Result<RawAnswer, CallFailed>) -> RawReport {
+    pub(crate) async fn close(mut self, result: Result<RawCallResult, CallFailed>) -> RawReport {
         let (outcome, message) = match &result {
             Ok(answer) if answer.head.is_error => (CallOutcome::ToolError, error_text(answer)),
             Ok(_) => (CallOutcome::Ok, None),

@@ -7,7 +7,7 @@ use switchboard_model::{CallRecord, CanonicalName};
 use switchboard_protocol::Members;
 use tracing::Level;
 
-use crate::call::RawAnswer;
+use crate::call::RawCallResult;
 
 /// Characters of a tool's error that a record keeps.
 const MAX_ERROR_TEXT: usize = 500;
@@ -38,7 +38,7 @@ pub(crate) fn log_call(record: &CallRecord) {
 }
 
 /// What a tool says about its error: the first text of its result.
-pub(crate) fn error_text(answer: &RawAnswer) -> Option<String> {
+pub(crate) fn error_text(answer: &RawCallResult) -> Option<String> {
     let result = Members::read(answer.as_str()).ok()?;
     let content: Vec<Value> = serde_json::from_str(result.get("content")?).ok()?;
     let text = content.iter().find_map(|block| block.get("text")?.as_str())?;
@@ -67,7 +67,7 @@ mod tests {
         fn check(content: &Value, expected: Option<&str>) {
             let mut result = ToolResult::error("");
             result.content = content.as_array().cloned().unwrap_or_default();
-            assert_eq!(error_text(&RawAnswer::of(&result)).as_deref(), expected);
+            assert_eq!(error_text(&RawCallResult::of(&result)).as_deref(), expected);
         }
         let long = "ü".repeat(2 * MAX_ERROR_TEXT);
         let text = |text: &str| serde_json::json!({"type": "text", "text": text});

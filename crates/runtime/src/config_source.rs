@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
+use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
 
 /// Names the configuration file when no flag does.
 pub const CONFIG_VARIABLE: &str = "SWITCHBOARD_CONFIG";
@@ -71,7 +71,7 @@ impl ConfigSource {
         let directory = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
         let file = text.as_deref().map(|text| SourceFile { name: &name, directory, text });
         let read_secret = |path: &Path| std::fs::read_to_string(path);
-        load(&Input { file, env: &self.environment, read_secret: &read_secret })
+        load(&ConfigInput { file, env: &self.environment, read_secret: &read_secret })
             .map_err(ConfigError::Invalid)
     }
 

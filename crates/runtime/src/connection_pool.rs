@@ -81,19 +81,19 @@ pub(crate) struct ConnectionPool {
 
 #[derive(Debug, Clone)]
 struct Pooled {
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<OpeningState>,
     stop: CancellationToken,
 }
 
 /// How far the opening of a connection is.
 #[derive(Debug, Clone)]
-pub(crate) enum Progress {
+pub(crate) enum OpeningState {
     Opening,
     Open(Arc<OpenConnection>),
     Failed { error: ConnectError, at: Instant },
 }
 
-impl Progress {
+impl OpeningState {
     /// Whether the server is to be asked again: it may be back, where it was not there at all.
     fn is_stale(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl ConnectionPool {
     /// Forgets which eras were refused: the server behind the address may be another one by now.
     pub(crate) fn forget_failures(&self) {
         self.entries()
-            .retain(|_, pooled| !matches!(*pooled.progress.borrow(), Progress::Failed { .. }));
+            .retain(|_, pooled| !matches!(*pooled.progress.borrow(), OpeningState::Failed { .. }));
     }
 
     fn has(&self, key: &ConnectionKey) -> bool {
@@ -129,14 +129,14 @@ impl ConnectionPool {
     fn has_failed(&self, key: &ConnectionKey) -> bool {
         self.entries().get(key).is_some_and(|pooled| {
             let progress = pooled.progress.borrow();
-            matches!(*progress, Progress::Failed { .. }) && !progress.is_stale()
+            matches!(*progress, OpeningState::Failed { .. }) && !progress.is_stale()
         })
     }
 
     /// Remembers for all sessions that the server does not speak the era of a connection that one of them asked for.
     pub(crate) fn note_failure(&self, key: &ConnectionKey, error: &ConnectError) {
         if let Some(key) = key.to_shared() {
-            let failed = Progress::Failed { error: error.clone(), at: Instant::now() };
+            let failed = OpeningState::Failed { error: error.clone(), at: Instant::now() };
             let (_, progress) = watch::channel(failed);
             let pooled = Pooled { progress, stop: CancellationToken::new() };
             self.entries().entry(key).or_insert(pooled);
@@ -144,7 +144,7 @@ impl ConnectionPool {
     }
 
     /// Takes the entry out, if it still is this one.
-    pub(crate) fn remove(&self, key: &ConnectionKey, progress: &watch::Sender<Progress>) {
+    pub(crate) fn remove(&self, key: &ConnectionKey, progress: &watch::Sender<OpeningState>) {
         let mut entries = self.entries();
         if entries.get(key).is_some_and(|it| it.progress.same_channel(&progress.subscribe())) {
             entries.remove(key);
@@ -274,9 +274,9 @@ impl Server {
     ) -> Result<Held, ConnectError> {
         loop {
             let mut progress = self.enter_pool(key, client)?;
-            let seen = progress.wait_for(|now| !matches!(now, Progress::Opening)).await;
+            let seen = progress.wait_for(|now| !matches!(now, OpeningState::Opening)).await;
             match seen.map(|now| now.clone()) {
-                Ok(Progress::Open(open)) => {
+                Ok(OpeningState::Open(open)) => {
                     if let Some(held) = open.hold() {
                         if let Some(events) =
                             client.events.as_ref().filter(|_| key.session.is_some())
@@ -287,8 +287,8 @@ impl Server {
                     }
                     // It was closed this moment: its entry is stale now.
                 }
-                Ok(Progress::Failed { error, .. }) => return Err(error),
-                Ok(Progress::Opening) | Err(_) => {
+                Ok(OpeningState::Failed { error, .. }) => return Err(error),
+                Ok(OpeningState::Opening) | Err(_) => {
                     let message = "the connection is being closed".to_owned();
                     return Err(ConnectError { kind: Kind::Unreachable, message, hint: None });
                 }
@@ -301,7 +301,7 @@ impl Server {
         self: &Arc<Self>,
         key: &ConnectionKey,
         client: &ClientProfile,
-    ) -> Result<watch::Receiver<Progress>, ConnectError> {
+    ) -> Result<watch::Receiver<OpeningState>, ConnectError> {
         let mut entries = self.pool().entries();
         if let Some(pooled) = entries.get(key) {
             if !pooled.stop.is_cancelled() && !pooled.progress.borrow().is_stale() {
@@ -319,7 +319,7 @@ impl Server {
                 "another session needs a connection; the one that has been idle for longest is closed"
             );
         }
-        let (sender, progress) = watch::channel(Progress::Opening);
+        let (sender, progress) = watch::channel(OpeningState::Opening);
         let stop = self.stop_token().child_token();
         let pooled = Pooled { progress: progress.clone(), stop: stop.clone() };
         entries.insert(key.clone(), pooled);
@@ -345,8 +345,8 @@ impl Server {
             let entries = self.pool().entries();
             let now = entries.values().map(|pooled| pooled.progress.borrow().clone());
             now.filter_map(|now| match now {
-                Progress::Open(open) => Some(open),
-                Progress::Opening | Progress::Failed { .. } => None,
+                OpeningState::Open(open) => Some(open),
+                OpeningState::Opening | OpeningState::Failed { .. } => None,
             })
             .collect()
         };
@@ -382,8 +382,8 @@ impl Server {
             let entries = self.pool().entries();
             let own = entries.iter().filter(|(key, _)| key.session.as_ref() == Some(session));
             own.filter_map(|(_, pooled)| match &*pooled.progress.borrow() {
-                Progress::Open(open) => Some(open.clone()),
-                Progress::Opening | Progress::Failed { .. } => None,
+                OpeningState::Open(open) => Some(open.clone()),
+                OpeningState::Opening | OpeningState::Failed { .. } => None,
             })
             .collect()
         };
@@ -399,14 +399,14 @@ impl Server {
 /// Gives what tells when it is closed; `None` while requests run over all of them.
 fn close_longest_idle(
     entries: &mut HashMap<ConnectionKey, Pooled>,
-) -> Option<watch::Receiver<Progress>> {
+) -> Option<watch::Receiver<OpeningState>> {
     let mut idle: Vec<_> = entries
         .iter()
         .filter(|(key, _)| key.session.is_some())
         .filter_map(|(key, pooled)| match &*pooled.progress.borrow() {
             _ if pooled.stop.is_cancelled() => Some((None, key.clone())),
-            Progress::Open(open) => Some((Some((open.last_used(), open.clone())), key.clone())),
-            Progress::Opening | Progress::Failed { .. } => None,
+            OpeningState::Open(open) => Some((Some((open.last_used(), open.clone())), key.clone())),
+            OpeningState::Opening | OpeningState::Failed { .. } => None,
         })
         .collect();
     idle.sort_by_key(|(open, _)| open.as_ref().map(|(last_used, _)| *last_used));

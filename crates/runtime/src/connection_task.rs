@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection_pool::{ConnectionKey, Progress};
+use crate::connection_pool::{ConnectionKey, OpeningState};
 use crate::offers::ServerNews;
 use crate::open_connection::OpenConnection;
 use crate::supervisor::{Audience, Server, ServerContext};
@@ -26,8 +26,8 @@ pub(crate) struct ConnectionTask {
     /// What the client of its session declares, and where it is asked.
     pub(crate) client: ConnectionClient,
     /// The connection that was closed to make room for this one; its channel closes when it is gone.
-    pub(crate) replaces: Option<watch::Receiver<Progress>>,
-    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) replaces: Option<watch::Receiver<OpeningState>>,
+    pub(crate) progress: watch::Sender<OpeningState>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -45,12 +45,12 @@ impl ConnectionTask {
                     self.server.pool().remove(&self.key, &self.progress);
                     self.server.pool().note_failure(&self.key, &error);
                 }
-                self.progress.send_replace(Progress::Failed { error, at: Instant::now() });
+                self.progress.send_replace(OpeningState::Failed { error, at: Instant::now() });
                 return;
             }
         };
         let open = Arc::new(OpenConnection::new(connection.clone()));
-        self.progress.send_replace(Progress::Open(open.clone()));
+        self.progress.send_replace(OpeningState::Open(open.clone()));
         self.server.tell_log_levels().await;
         self.follow(&open).await;
         self.server.pool().remove(&self.key, &self.progress);

@@ -41,8 +41,8 @@ pub use attach::{AttachError, MAX_SERVERS_PER_OWNER};
 pub use board::{Board, BoardOptions, Memory, StartEvent};
 pub use cached_view::{CachedView, Comparison};
 pub use call::{
-    CallCheck, CallFailed, CallReport, CallRequest, ForwardedContext, Progress, RawAnswer, RawCall,
-    RawReport, ResultHandle, ToolChoice,
+    CallCheck, CallFailed, CallReport, CallRequest, ForwardedContext, Progress, RawCall,
+    RawCallResult, RawReport, ResultHandle, ToolChoice,
 };
 pub use config_source::{CONFIG_VARIABLE, ConfigError, ConfigSource, LoadedConfig};
 pub use connection_pool::ClientProfile;
@@ -50,7 +50,7 @@ pub use exposure_rule::ExposureRule;
 pub use first_attempts::{COMMAND_WAIT, Waiting};
 pub use local::{LocalTool, LocalTools};
 pub use offers::{Offers, PassFailure, ServerNews};
-pub use prompts_resources::{Kind, PromptsResources};
+pub use prompts_resources::{ListKind, PromptsResources};
 pub use refused_call::RefusedCall;
 pub use reload::{ReloadOutcome, watch_config};
 pub use server_instructions::ServerInstructions;

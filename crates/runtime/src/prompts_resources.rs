@@ -33,13 +33,13 @@ pub struct ListedItem {
 
 /// Which list is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListKind {
     Prompts,
     Resources,
     Templates,
 }
 
-impl Kind {
+impl ListKind {
     fn word(self) -> &'static str {
         match self {
             Self::Prompts => "prompt",
@@ -90,11 +90,11 @@ impl PromptsResources {
     /// What people should know about names and addresses: what gives way to another one for everybody who sees both.
     /// What no client sees takes nothing from anybody.
     pub fn warnings(&self, is_known: impl Fn(&ServerName) -> bool) -> Vec<String> {
-        let kinds = [Kind::Prompts, Kind::Resources, Kind::Templates];
+        let kinds = [ListKind::Prompts, ListKind::Resources, ListKind::Templates];
         kinds.into_iter().flat_map(|kind| self.hidden(kind, &is_known)).collect()
     }
 
-    fn hidden(&self, kind: Kind, is_known: &impl Fn(&ServerName) -> bool) -> Vec<String> {
+    fn hidden(&self, kind: ListKind, is_known: &impl Fn(&ServerName) -> bool) -> Vec<String> {
         let all = self.all(kind);
         let others = |item: &&ListedItem| all.get(item.gives_way_to?);
         let winner = |item| {
@@ -116,18 +116,18 @@ impl PromptsResources {
             .collect()
     }
 
-    fn all(&self, kind: Kind) -> &[ListedItem] {
+    fn all(&self, kind: ListKind) -> &[ListedItem] {
         match kind {
-            Kind::Prompts => &self.prompts,
-            Kind::Resources => &self.resources,
-            Kind::Templates => &self.templates,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources => &self.resources,
+            ListKind::Templates => &self.templates,
         }
     }
 
     /// Those that somebody sees: of several that share a name or an address, one.
     fn seen(
         &self,
-        kind: Kind,
+        kind: ListKind,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> impl Iterator<Item = &ListedItem> {
         let all = self.all(kind);
@@ -141,7 +141,7 @@ impl PromptsResources {
     /// The result of a list request.
     pub fn list(
         &self,
-        kind: Kind,
+        kind: ListKind,
         era: ListEra,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> String {
@@ -157,7 +157,7 @@ impl PromptsResources {
     }
 
     /// Tells two lists apart.
-    pub fn digest(&self, kinds: &[Kind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
+    pub fn digest(&self, kinds: &[ListKind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for kind in kinds {
             for item in self.seen(*kind, &is_visible) {
@@ -358,10 +358,10 @@ mod tests {
             (&["one", "three"], &["own", "pay"], "three", 3, "one"),
         ] {
             let sees = |server: &ServerName| seen.contains(&server.as_str());
-            let shown: Vec<_> = bare.seen(Kind::Prompts, sees).map(|e| &*e.shown).collect();
+            let shown: Vec<_> = bare.seen(ListKind::Prompts, sees).map(|e| &*e.shown).collect();
             assert_eq!(shown, prompts, "{seen:?}");
             assert_eq!(bare.prompt("pay", sees).unwrap().server.as_str(), pay, "{seen:?}");
-            for kind in [Kind::Resources, Kind::Templates] {
+            for kind in [ListKind::Resources, ListKind::Templates] {
                 let shown: Vec<_> = bare.seen(kind, sees).map(|e| &*e.key).collect();
                 assert_eq!(shown.len(), resources, "{seen:?} {shown:?}");
                 let owners = bare.seen(kind, sees).filter(|item| item.key == "a://pay");
@@ -374,7 +374,7 @@ mod tests {
                 "{seen:?}"
             );
         }
-        assert_eq!(bare.seen(Kind::Resources, |_| false).count(), 0);
+        assert_eq!(bare.seen(ListKind::Resources, |_| false).count(), 0);
     }
 
     #[test]
@@ -414,15 +414,16 @@ mod tests {
     #[test]
     fn prefixed_prompts_stay_apart() {
         let prefixed = three(Naming::Prefixed);
-        let shown: Vec<_> = prefixed.seen(Kind::Prompts, |_| true).map(|e| &*e.shown).collect();
+        let shown: Vec<_> = prefixed.seen(ListKind::Prompts, |_| true).map(|e| &*e.shown).collect();
         assert_eq!(shown, ["one__pay", "one__own", "two__pay", "three__pay"]);
     }
 
     #[test]
     fn two_lists_are_the_same_where_what_differs_is_not_seen() {
         let bare = three(Naming::Bare);
-        let digest =
-            |seen: &[&str]| bare.digest(&[Kind::Prompts], |server| seen.contains(&server.as_str()));
+        let digest = |seen: &[&str]| {
+            bare.digest(&[ListKind::Prompts], |server| seen.contains(&server.as_str()))
+        };
         assert_eq!(digest(&["two"]), digest(&["two", "three"]), "both list one `pay`");
         assert_ne!(digest(&["one"]), digest(&["two"]));
     }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-enum Message {
+enum RecorderCommand {
     Record(Box<CallRecord>),
     Flush(oneshot::Sender<()>),
 }
@@ -31,7 +31,7 @@ enum Message {
 /// Takes records from callers without making them wait for the disk.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    inbox: mpsc::Sender<Message>,
+    inbox: mpsc::Sender<RecorderCommand>,
     store: Store,
     /// Somebody does not want to wait until enough have gathered.
     is_wanted: Arc<Notify>,
@@ -51,7 +51,7 @@ impl Recorder {
     /// Hands over a record. Waits a moment when the store is behind, and not at all while it fails: calls go on.
     pub(crate) async fn record(&self, record: CallRecord) {
         let Err(TrySendError::Full(message)) =
-            self.inbox.try_send(Message::Record(Box::new(record)))
+            self.inbox.try_send(RecorderCommand::Record(Box::new(record)))
         else {
             return;
         };
@@ -64,7 +64,7 @@ impl Recorder {
 
     /// Hands over a record where nobody can wait, such as in a destructor.
     pub(crate) fn record_now(&self, record: CallRecord) {
-        if self.inbox.try_send(Message::Record(Box::new(record))).is_err() {
+        if self.inbox.try_send(RecorderCommand::Record(Box::new(record))).is_err() {
             switchboard_telemetry::records_dropped(1);
         }
     }
@@ -72,7 +72,9 @@ impl Recorder {
     /// Returns when everything handed over before is written, or the store takes nothing.
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.store.outage().is_none() && self.inbox.send(Message::Flush(done)).await.is_ok() {
+        if self.store.outage().is_none()
+            && self.inbox.send(RecorderCommand::Flush(done)).await.is_ok()
+        {
             self.is_wanted.notify_one();
             // The writer answers or is gone; either way there is nothing left to wait for.
             let _writer_gone = written.await;
@@ -87,7 +89,7 @@ struct Writer {
 }
 
 impl Writer {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Message>, is_wanted: Arc<Notify>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<RecorderCommand>, is_wanted: Arc<Notify>) {
         // At once for the first time: a machine that only runs single commands prunes too.
         let mut prune_at = tokio::time::Instant::now();
         let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
@@ -102,8 +104,8 @@ impl Writer {
             let mut flushed = Vec::new();
             for message in messages.drain(..) {
                 match message {
-                    Message::Record(record) => self.pending.push_back(*record),
-                    Message::Flush(done) => flushed.push(done),
+                    RecorderCommand::Record(record) => self.pending.push_back(*record),
+                    RecorderCommand::Flush(done) => flushed.push(done),
                 }
             }
             if self.store.outage().is_none() {
@@ -155,11 +157,11 @@ impl Writer {
 /// Waits a moment for more, unless somebody wants to see them written. The inbox is not looked at meanwhile: to be woken
 /// for every record costs each call more than writing it does.
 async fn gather(
-    inbox: &mut mpsc::Receiver<Message>,
-    messages: &mut Vec<Message>,
+    inbox: &mut mpsc::Receiver<RecorderCommand>,
+    messages: &mut Vec<RecorderCommand>,
     is_wanted: &Notify,
 ) {
-    if messages.iter().any(|message| matches!(message, Message::Flush(_))) {
+    if messages.iter().any(|message| matches!(message, RecorderCommand::Flush(_))) {
         return;
     }
     // When enough are there already, the store is behind and must not be held up.

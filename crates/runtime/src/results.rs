@@ -8,7 +8,7 @@ use switchboard_registry::CatalogTool;
 use switchboard_store::{NewResult, ResultBounds, Store, StoreError};
 
 use crate::board::Board;
-use crate::call::{RawAnswer, ResultHandle, typed};
+use crate::call::{RawCallResult, ResultHandle, typed};
 use crate::call_accounting::CallAccounting;
 use crate::call_errors::not_kept;
 
@@ -24,9 +24,9 @@ impl Board {
     pub(crate) async fn cap(
         &self,
         tool: &CatalogTool,
-        answer: RawAnswer,
+        answer: RawCallResult,
         accounting: &mut CallAccounting<'_>,
-    ) -> Result<RawAnswer, CallError> {
+    ) -> Result<RawCallResult, CallError> {
         let limit = tool.limits.max_result_bytes;
         accounting.result_bytes = answer.json.len() as u64;
         // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
@@ -41,17 +41,17 @@ impl Board {
     async fn offload(
         &self,
         tool: &CatalogTool,
-        answer: &RawAnswer,
+        answer: &RawCallResult,
         accounting: &mut CallAccounting<'_>,
-    ) -> Result<RawAnswer, CallError> {
+    ) -> Result<RawCallResult, CallError> {
         let limit = tool.limits.max_result_bytes;
         let result = typed(answer)?;
         let owner = owner_of(accounting.caller.session.as_deref(), accounting.caller.face);
-        let origin = Origin { handle: new_handle(), call: &accounting.id, owner: &owner };
+        let origin = ResultOrigin { handle: new_handle(), call: &accounting.id, owner: &owner };
         let kept = offload(&self.store, origin, &result, &answer.json, limit).await;
         let (capped, handle) = kept.map_err(|error| not_kept(tool, &error))?;
         accounting.whole_result = Some(handle);
-        Ok(RawAnswer::of(&capped))
+        Ok(RawCallResult::of(&capped))
     }
 
     /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
@@ -75,7 +75,7 @@ impl Board {
         // Asked for again it is the same result, and is kept once.
         let (handle, call) = (handle_of(secret), CallId("task".into()));
         let owner = owner_of(session, Face::Mcp);
-        let origin = Origin { handle, call: &call, owner: &owner };
+        let origin = ResultOrigin { handle, call: &call, owner: &owner };
         let kept = offload(&self.store, origin, &typed, result.as_bytes(), limit).await;
         let (capped, _) = kept.map_err(|error| not_kept(tool, &error))?;
         let capped = capped.to_value().to_string();
@@ -100,7 +100,7 @@ fn handle_of(secret: &str) -> ResultHandle {
 }
 
 /// Where a result that is to be kept comes from.
-struct Origin<'a> {
+struct ResultOrigin<'a> {
     handle: ResultHandle,
     call: &'a CallId,
     owner: &'a str,
@@ -117,7 +117,7 @@ fn owner_of(session: Option<&str>, face: Face) -> String {
 /// Keeps `body`, which is `result` as MCP writes it, and gives what is answered instead.
 async fn offload(
     store: &Store,
-    Origin { handle, call, owner }: Origin<'_>,
+    ResultOrigin { handle, call, owner }: ResultOrigin<'_>,
     result: &ToolResult,
     body: &[u8],
     limit: u64,

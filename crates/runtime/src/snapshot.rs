@@ -15,7 +15,7 @@ use crate::attachments::Attached;
 use crate::cached_view::{CachedView, ViewCache};
 use crate::catalog_reconciler::Servers;
 use crate::offers::Offers;
-use crate::prompts_resources::{Kind, PromptsResources};
+use crate::prompts_resources::{ListKind, PromptsResources};
 use crate::supervisor::Server;
 
 pub(crate) use compiled::CompiledTool;
@@ -29,7 +29,7 @@ use compiled::CompiledTools;
 /// its server.
 #[derive(Debug)]
 pub struct Snapshot {
-    content: Arc<Content>,
+    content: Arc<SnapshotContent>,
     /// Those of the configuration and those that sessions attached.
     pub(crate) servers: Servers,
     pub(crate) attached: Vec<Arc<Attached>>,
@@ -37,7 +37,7 @@ pub struct Snapshot {
 
 /// What a caller can see. Snapshots that differ only in connections share it.
 #[derive(Debug)]
-struct Content {
+struct SnapshotContent {
     version: u64,
     plan: Arc<Plan>,
     exposure: Exposure,
@@ -54,7 +54,7 @@ struct Content {
     views: ViewCache,
 }
 
-impl Content {
+impl SnapshotContent {
     fn new(
         version: u64,
         plan: Arc<Plan>,
@@ -93,7 +93,7 @@ impl Default for Snapshot {
 impl Snapshot {
     /// A snapshot of tools without servers, for decisions that need no connection.
     pub fn of_catalog(plan: Arc<Plan>, exposure: Exposure, catalog: Arc<Catalog>) -> Self {
-        let content = Content::new(0, plan, exposure, catalog, Vec::new(), Arc::default());
+        let content = SnapshotContent::new(0, plan, exposure, catalog, Vec::new(), Arc::default());
         Self { content: Arc::new(content), servers: Servers::new(), attached: Vec::new() }
     }
 
@@ -127,7 +127,7 @@ impl Snapshot {
             Arc::new(CompiledTools::after(&before.compiled, &before.catalog, &catalog))
         };
         let version = before.version + 1;
-        let content = Content::new(version, plan, exposure, catalog, offers, compiled);
+        let content = SnapshotContent::new(version, plan, exposure, catalog, offers, compiled);
         Self { content: Arc::new(content), servers, attached }
     }
 
@@ -227,8 +227,8 @@ impl Snapshot {
         *view.prompts_resources.get_or_init(|| {
             let serves = |server: &ServerName| self.serves(&view.view, scope, server);
             let all = &self.content.prompts_resources;
-            let resources = [Kind::Resources, Kind::Templates];
-            (all.digest(&[Kind::Prompts], serves), all.digest(&resources, serves))
+            let resources = [ListKind::Resources, ListKind::Templates];
+            (all.digest(&[ListKind::Prompts], serves), all.digest(&resources, serves))
         })
     }
 

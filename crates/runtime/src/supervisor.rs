@@ -16,7 +16,7 @@ use switchboard_mcp_client::{
     ServerInfo, UpstreamNews,
 };
 use switchboard_model::{
-    Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, ToolList,
+    Era, QuarantinedTool, ServerName, ServerSpec, ServerState, ToolDescriptor, UpstreamToolList,
 };
 use switchboard_schema::prepare_for_lists;
 use switchboard_store::Store;
@@ -110,7 +110,7 @@ pub(crate) struct Server {
     alias: Option<ServerName>,
     poll: Option<Duration>,
     condition: Mutex<Condition>,
-    open: ArcSwapOption<Open>,
+    open: ArcSwapOption<OpenServer>,
     /// Calls that were resolved to this server and have not ended.
     users: TaskTracker,
     /// Somebody saw a sign of trouble, or wants the list read again.
@@ -136,7 +136,7 @@ pub(crate) struct Server {
 
 /// An open connection and the calls that run over it.
 #[derive(Debug)]
-struct Open {
+struct OpenServer {
     connection: Arc<Connection>,
     users: TaskTracker,
 }
@@ -335,7 +335,7 @@ impl Server {
     }
 
     /// Takes over a list; says whether anything changed.
-    fn take_list(&self, list: ToolList) -> bool {
+    fn take_list(&self, list: UpstreamToolList) -> bool {
         let mut condition = self.condition();
         let is_same = condition.is_fresh
             && condition.state == ServerState::Ready
@@ -524,7 +524,7 @@ async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connecti
     server.pool.forget_failures();
     take_offers(server, &connection, around).await;
     // Whoever sees that the server is ready must find its connection.
-    let open = Open { connection: connection.clone(), users: TaskTracker::new() };
+    let open = OpenServer { connection: connection.clone(), users: TaskTracker::new() };
     server.open.store(Some(Arc::new(open)));
     server.take_list(list);
     server.resume().await;

@@ -125,7 +125,7 @@ pub struct Session {
     pub created_at_ms: i64,
     /// What it narrows itself to; nothing unless it is the session of one client.
     pub scope: Arc<Scope>,
-    state: Mutex<Inner>,
+    state: Mutex<SessionInner>,
     /// One change at a time: a change is decided, stored, and only then in force.
     changes: Arc<Semaphore>,
     /// The revision, for who waits for the next one. Few sessions are waited for.
@@ -133,7 +133,7 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SessionInner {
     about: About,
     servers: BTreeMap<String, OwnServer>,
     cached: Arc<CachedView>,
@@ -170,7 +170,7 @@ impl Session {
             owner: beginning.owner,
             created_at_ms: beginning.created_at_ms,
             scope: beginning.scope,
-            state: Mutex::new(Inner {
+            state: Mutex::new(SessionInner {
                 about: beginning.draft.about,
                 servers: beginning.draft.servers,
                 cached,
@@ -185,7 +185,7 @@ impl Session {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, Inner> {
+    fn state(&self) -> MutexGuard<'_, SessionInner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,7 +222,7 @@ impl Session {
         (view.selection().clone(), view.past().clone())
     }
 
-    fn renew(&self, state: &mut Inner, snapshot: &Snapshot) -> bool {
+    fn renew(&self, state: &mut SessionInner, snapshot: &Snapshot) -> bool {
         // A request may still hold an older snapshot; the session does not go back.
         if state.snapshot >= snapshot.version() {
             return false;
@@ -303,7 +303,7 @@ impl Session {
     /// What another selection shows, and whether it is another choice; `None` for the same selection.
     fn chosen(
         &self,
-        state: &Inner,
+        state: &SessionInner,
         snapshot: &Snapshot,
         selection: &Selection,
     ) -> Option<(Arc<CachedView>, bool)> {
@@ -320,7 +320,7 @@ impl Session {
     /// Takes another view, and a step of the revision where that shows something else (or must).
     fn step(
         &self,
-        state: &mut Inner,
+        state: &mut SessionInner,
         cached: Arc<CachedView>,
         cause: Cause,
         must: bool,
@@ -404,7 +404,7 @@ impl Session {
     }
 }
 
-impl Inner {
+impl SessionInner {
     fn draft(&self) -> Draft {
         Draft {
             about: self.about.clone(),

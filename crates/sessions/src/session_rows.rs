@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_model::{CanonicalName, Secret, ServerName};
 use switchboard_store::{SessionSnapshot, StoredSession};
-use switchboard_view::{Declared, Past, Scope, Selection, read_declared, snapshot_tools};
+use switchboard_view::{DeclaredTool, Past, Scope, Selection, read_declared, snapshot_tools};
 
 use crate::session::{About, Beginning, Draft, OwnServer, Session, SessionKind, SessionState};
 use switchboard_runtime::CachedView;
@@ -77,7 +77,7 @@ pub(crate) fn draft_of(stored: &StoredSession) -> Draft {
     draft(stored, state).0
 }
 
-fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<Declared>, Scope) {
+fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<DeclaredTool>, Scope) {
     let mut selection = state.selection;
     selection.toolsets.extend(state.enabled.into_iter().map(|set| (set, true)));
     let servers: BTreeMap<_, _> =
@@ -85,7 +85,7 @@ fn draft(stored: &StoredSession, state: KeptState) -> (Draft, Vec<Declared>, Sco
     if !servers.is_empty() {
         selection.owner = Some(stored.id.as_str().into());
     }
-    let retired = state.retired.into_iter().map(|(name, server, tool)| Declared {
+    let retired = state.retired.into_iter().map(|(name, server, tool)| DeclaredTool {
         name: name.into(),
         tool: CanonicalName::new(&ServerName::new(server), &tool),
     });

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::session::{Session, SessionKind, SessionState};
 use crate::session_rows::{snapshot, stored};
-use crate::write_queue::{Acknowledged, Changed, Note, Wanted, lock};
+use crate::write_queue::{Acknowledged, AwaitedWrite, Changed, Note, lock};
 use switchboard_runtime::PublishedSnapshot;
 
 const PER_WRITE: usize = 256;
@@ -69,7 +69,7 @@ impl SessionWriter {
     }
 
     /// Writes what callers wait for in one transaction, brings it into force and tells them.
-    async fn write_wanted(&mut self, wanted: Vec<Wanted>) {
+    async fn write_wanted(&mut self, wanted: Vec<AwaitedWrite>) {
         if wanted.is_empty() {
             return;
         }
@@ -80,7 +80,7 @@ impl SessionWriter {
         match self.store.write_sessions(&batch).await {
             Ok(()) => {
                 self.written.extend(batch.snapshots.into_iter().map(|snapshot| snapshot.digest));
-                for Wanted { write, reply, held } in wanted {
+                for AwaitedWrite { write, reply, held } in wanted {
                     self.bring_into_force(write);
                     drop(held);
                     let _gone = reply.send(Ok(()));
@@ -88,7 +88,7 @@ impl SessionWriter {
             }
             Err(error) => {
                 let failure = StoreFailure::from(error);
-                for Wanted { write, reply, held } in wanted {
+                for AwaitedWrite { write, reply, held } in wanted {
                     if let Acknowledged::Begin { session, .. } = write {
                         // It never was.
                         lock(&self.changed).remove(&session.id);

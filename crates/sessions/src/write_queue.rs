@@ -27,7 +27,7 @@ pub(crate) type Changed = Arc<Mutex<HashMap<Arc<str>, Arc<Session>>>>;
 
 pub(crate) enum Note {
     /// Somebody waits until this is committed.
-    Wanted(Wanted),
+    Wanted(AwaitedWrite),
     Put(StoredClient),
     Delete(String),
     DeleteSession(String),
@@ -43,7 +43,7 @@ pub(crate) enum Note {
 }
 
 /// A write that somebody waits for.
-pub(crate) struct Wanted {
+pub(crate) struct AwaitedWrite {
     pub(crate) write: Acknowledged,
     pub(crate) reply: oneshot::Sender<Result<(), StoreFailure>>,
     /// Held until the write has come to its end, whether anybody still waits or not.
@@ -145,7 +145,7 @@ impl WriteQueue {
         held: Box<dyn Any + Send>,
     ) -> Result<(), StoreFailure> {
         let (reply, written) = oneshot::channel();
-        let wanted = Note::Wanted(Wanted { write, reply, held });
+        let wanted = Note::Wanted(AwaitedWrite { write, reply, held });
         if self.inbox.try_send(wanted).is_err() {
             return Err(too_many_writes());
         }

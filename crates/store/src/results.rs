@@ -75,7 +75,7 @@ impl Store {
     ) -> Result<Option<ResultSlice>, StoreError> {
         let (from, to) = (signed(offset), signed(offset.saturating_add(length)));
         // One statement sees one state: a result that is pruned meanwhile is there whole or not at all.
-        let rows: Vec<(u64, Option<Part>)> = sqlx::query(
+        let rows: Vec<(u64, Option<ResultChunk>)> = sqlx::query(
             "SELECT r.total, p.start, p.bytes
              FROM results r
              LEFT JOIN result_parts p ON p.handle = r.handle AND p.start < $3 AND p.start + p.length > $2
@@ -85,7 +85,7 @@ impl Store {
         .bind(handle)
         .bind(from)
         .bind(to)
-        .try_map(|row: SqliteRow| Ok((unsigned(row.try_get("total")?), Part::from_row(&row)?)))
+        .try_map(|row: SqliteRow| Ok((unsigned(row.try_get("total")?), ResultChunk::from_row(&row)?)))
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.fault("read a result", error))?;
@@ -167,12 +167,12 @@ async fn evict(
     .map(drop)
 }
 
-struct Part {
+struct ResultChunk {
     start: i64,
     bytes: Vec<u8>,
 }
 
-impl Part {
+impl ResultChunk {
     fn from_row(row: &SqliteRow) -> Result<Option<Self>, sqlx::Error> {
         let Some(start) = row.try_get("start")? else { return Ok(None) };
         Ok(Some(Self { start, bytes: row.try_get("bytes")? }))

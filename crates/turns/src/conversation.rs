@@ -7,7 +7,7 @@ use crate::TurnError;
 
 /// A conversation as it was read, and how much of it is stored as it is here.
 #[derive(Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct StoredConversation {
     store: Store,
     session: String,
     /// How many messages the store has.
@@ -16,7 +16,7 @@ pub(crate) struct Conversation {
     is_torn: bool,
 }
 
-impl Conversation {
+impl StoredConversation {
     /// Reads what a session has said. Calls that were interrupted are answered, with the results that came before the
     /// interruption where there are some: those answers are new, and kept with the next messages.
     pub(crate) async fn read(
@@ -92,7 +92,7 @@ impl Conversation {
 
 /// What a session has said, whole and valid.
 pub(crate) async fn history(store: &Store, session: &str) -> Result<History, TurnError> {
-    let (_, messages) = Conversation::read(store, session).await?;
+    let (_, messages) = StoredConversation::read(store, session).await?;
     Ok(History::new(messages))
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_chat::{
-    Action, FaultKind, Input, Message, ModelEvent, ModelFault, Overlay, Problem, Source, ToolCall,
-    ToolReturn, Turn, TurnEvent, TurnStatus, Usage,
+    Action, FaultKind, Message, ModelEvent, ModelFault, Overlay, Source, ToolCall, ToolReturn,
+    Turn, TurnEvent, TurnInput, TurnProblem, TurnStatus, Usage,
 };
 use switchboard_model::ModelSettings;
-use switchboard_providers::{Endpoint, ModelStream, Providers};
+use switchboard_providers::{ModelStream, ProviderEndpoint, Providers};
 use switchboard_render::Provider;
 use switchboard_runtime::CachedView;
 use switchboard_sessions::{Session, SessionService};
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::calling::{self, Called};
-use crate::conversation::Conversation;
+use crate::conversation::StoredConversation;
 use crate::live::{LiveTurn, TurnEnd, TurnWishes};
 use crate::new_turn::Wanted;
 use crate::tool_epoch::{self, ToolEpoch};
@@ -43,7 +43,7 @@ pub(crate) struct Driver {
     pub(crate) providers: Arc<Providers>,
     pub(crate) session: Arc<Session>,
     pub(crate) live: Arc<LiveTurn>,
-    pub(crate) conversation: Conversation,
+    pub(crate) conversation: StoredConversation,
     pub(crate) turn: Turn,
     pub(crate) overlay: Overlay,
     pub(crate) wanted: Wanted,
@@ -51,22 +51,22 @@ pub(crate) struct Driver {
     pub(crate) before: usize,
     pub(crate) epoch: Option<ToolEpoch>,
     pub(crate) stop: CancellationToken,
-    pub(crate) state: State,
+    pub(crate) state: DriverState,
 }
 
 /// Where the driver stands.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct DriverState {
     /// The tools that the model sees, until the turn is over or somebody wants it otherwise.
     seen: Option<(Arc<CachedView>, u64)>,
     /// Who is asked, likewise.
-    asked: Option<(Arc<Endpoint>, Source)>,
-    request: Option<Request>,
+    asked: Option<(Arc<ProviderEndpoint>, Source)>,
+    request: Option<PreparedRequest>,
     stream: Option<ModelStream>,
     wait_until: Option<Instant>,
     /// The calls that run.
     running: HashMap<task::Id, ToolCall>,
-    error: Option<Problem>,
+    error: Option<TurnProblem>,
     end: Option<(TurnEnd, TurnEvent)>,
     has_ended: bool,
 }
@@ -80,8 +80,8 @@ pub(crate) struct Over {
 }
 
 /// A request that is to be sent, or was.
-struct Request {
-    endpoint: Arc<Endpoint>,
+struct PreparedRequest {
+    endpoint: Arc<ProviderEndpoint>,
     source: Source,
     settings: ModelSettings,
     /// What is shown where that is not just the conversation.
@@ -94,7 +94,7 @@ struct Request {
     span: Span,
 }
 
-impl Request {
+impl PreparedRequest {
     /// Sends it. `stored` is the conversation, unless the request has messages of its own.
     async fn ask(
         &self,
@@ -141,7 +141,7 @@ impl Driver {
             let waits = self.state.wait_until;
             tokio::select! {
                 biased;
-                () = &mut stopped => self.turn.on(Input::Cancel),
+                () = &mut stopped => self.turn.on(TurnInput::Cancel),
                 mut wishes = &mut wished => {
                     granted = self.grant(&mut wishes, granted);
                     wished.set(next_wish(wishes));
@@ -155,7 +155,7 @@ impl Driver {
                 }
                 () = sleep_until(waits.unwrap_or_else(Instant::now)), if waits.is_some() => {
                     self.state.wait_until = None;
-                    self.turn.on(Input::Waited);
+                    self.turn.on(TurnInput::Waited);
                 }
                 // Nothing else can happen while a model is asked: a call that ended would give up the request.
                 events = self.hear(), if self.state.request.is_some() && calls.is_empty() => {
@@ -183,7 +183,7 @@ impl Driver {
                 }
                 Action::Ask => match self.prepare() {
                     Ok(()) => {}
-                    Err(fault) => self.turn.on(Input::Model(ModelEvent::Failed(fault))),
+                    Err(fault) => self.turn.on(TurnInput::Model(ModelEvent::Failed(fault))),
                 },
                 Action::Drop => {
                     self.state.stream = None;
@@ -290,7 +290,7 @@ impl Driver {
             "a model is asked"
         );
         let span = model_span(&source.provider, source.kind.as_str(), &source.model);
-        self.state.request = Some(Request {
+        self.state.request = Some(PreparedRequest {
             span,
             endpoint,
             source,
@@ -382,7 +382,7 @@ impl Driver {
             }
             _ => {}
         }
-        self.turn.on(Input::Model(event));
+        self.turn.on(TurnInput::Model(event));
     }
 
     fn returned(&mut self, called: Result<(task::Id, Called), JoinError>) {
@@ -402,7 +402,7 @@ impl Driver {
             // What the model has switched itself it wants to see in the next request.
             self.state.seen = None;
         }
-        self.turn.on(Input::Returned(called.result));
+        self.turn.on(TurnInput::Returned(called.result));
     }
 
     /// Does what somebody outside wants.
@@ -413,11 +413,11 @@ impl Driver {
     ) -> TurnWishes {
         let wanted = *wishes.borrow_and_update();
         if wanted.cancel {
-            self.turn.on(Input::Cancel);
+            self.turn.on(TurnInput::Cancel);
         } else if wanted.apply_now != granted.apply_now {
             (self.state.seen, self.state.asked) = (None, None);
             let (_, tools_revision) = self.look();
-            self.turn.on(Input::ToolsChanged { tools_revision });
+            self.turn.on(TurnInput::ToolsChanged { tools_revision });
         }
         wanted
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use switchboard_chat::{Message, Problem, Stop, TurnEvent, TurnStatus, Usage};
+use switchboard_chat::{Message, Stop, TurnEvent, TurnProblem, TurnStatus, Usage};
 use tokio::sync::watch;
 
 /// What an event takes beside its text.
@@ -47,7 +47,7 @@ pub struct TurnEnd {
     pub stop: Option<Stop>,
     pub usage: Usage,
     /// What went wrong, where something did.
-    pub error: Option<Problem>,
+    pub error: Option<TurnProblem>,
     /// The messages that it added, the person's first.
     pub messages: Vec<Message>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use switchboard_chat::{Edit, FaultKind, ModelFault, Part, Source};
 use switchboard_model::{Effort, ModelSettings, ProviderKind, ProviderPlan};
-use switchboard_providers::{Endpoint, Origin, Providers, UnknownProvider};
+use switchboard_providers::{ProviderEndpoint, ProviderOrigin, Providers, UnknownProvider};
 use switchboard_sessions::Session;
 use utoipa::ToSchema;
 
@@ -112,7 +112,7 @@ impl NewTurn {
 /// Who answers where nobody is named: the first provider of the configuration, else the model that costs nothing.
 fn default_name(providers: &Providers) -> String {
     let mut all = providers.list().into_iter();
-    let configured = all.find(|provider| provider.source == Origin::Configured);
+    let configured = all.find(|provider| provider.source == ProviderOrigin::Configured);
     configured.map_or_else(|| ProviderKind::Demo.as_str().to_owned(), |provider| provider.name)
 }
 
@@ -147,7 +147,7 @@ impl Wanted {
         &self,
         providers: &Providers,
         session: &Session,
-    ) -> Result<(Arc<Endpoint>, Source), Box<ModelFault>> {
+    ) -> Result<(Arc<ProviderEndpoint>, Source), Box<ModelFault>> {
         let about = session.now().draft.about;
         let is_of_turn = self.provider.is_some();
         let name = self.provider.clone().or(about.provider);

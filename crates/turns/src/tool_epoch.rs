@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
-use switchboard_providers::Endpoint;
-use switchboard_render::{Apply, Delta, Provider, RenderedTool, Rendering};
+use switchboard_providers::ProviderEndpoint;
+use switchboard_render::{ApplyDelta, Delta, Provider, RenderedTool, Rendering};
 use switchboard_wire::{ToolChange, Tools, takes_tool_changes};
 
 /// An epoch of a conversation with one model whose beginning never changes. Claude models bind their thoughts to all
@@ -27,7 +27,7 @@ pub(crate) struct ToolEpoch {
 }
 
 /// The form in which a provider takes tools.
-pub(crate) fn form_of(endpoint: &Endpoint, kind: ProviderKind) -> Provider {
+pub(crate) fn form_of(endpoint: &ProviderEndpoint, kind: ProviderKind) -> Provider {
     match kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => Provider::OpenAi,
         ProviderKind::OpenAiChat => Provider::OpenAiChat,
@@ -91,9 +91,9 @@ impl ToolEpoch {
         }
         let delta = Delta::since(&self.newest, rendering, &self.declared);
         match delta.apply {
-            Apply::Nothing => {}
-            Apply::Resend { .. } => return None,
-            Apply::Append { .. } => {
+            ApplyDelta::Nothing => {}
+            ApplyDelta::Resend { .. } => return None,
+            ApplyDelta::Append { .. } => {
                 self.changes.push(ToolChange { before: messages, delta: Arc::new(delta) });
             }
         }

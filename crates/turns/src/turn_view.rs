@@ -1,7 +1,7 @@
 //! A turn as the API shows it.
 
 use serde::Serialize;
-use switchboard_chat::{Message, Problem, Stop, Usage};
+use switchboard_chat::{Message, Stop, TurnProblem, Usage};
 use utoipa::ToSchema;
 
 use crate::LiveTurn;
@@ -48,7 +48,7 @@ pub struct TurnView {
     pub usage: Option<Usage>,
     /// What went wrong, where something did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Problem>,
+    pub error: Option<TurnProblem>,
     /// What the turn added to the conversation, the person's message first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,

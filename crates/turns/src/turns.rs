@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_chat::{
-    History, Message, Overlay, Problem, Said, Turn, TurnEvent, TurnLimits, TurnStatus, Usage,
+    History, Message, Overlay, Said, Turn, TurnEvent, TurnLimits, TurnProblem, TurnStatus, Usage,
 };
 use switchboard_providers::Providers;
 use switchboard_runtime::Board;
@@ -19,8 +19,8 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::TurnError;
-use crate::conversation::{self, Conversation};
-use crate::driver::{Driver, State};
+use crate::conversation::{self, StoredConversation};
+use crate::driver::{Driver, DriverState};
 use crate::live::{LiveTurn, TurnEnd};
 use crate::new_turn::{NewTurn, Wanted, Words};
 use crate::tool_epoch::ToolEpoch;
@@ -139,7 +139,7 @@ impl Turns {
     }
 
     /// Nobody else has a turn of this session, or changes its conversation, while the slot is held.
-    fn take_slot(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Result<Slot, TurnError> {
+    fn take_slot(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Result<TurnSlot, TurnError> {
         let mut book = self.book();
         if book.is_closed {
             return Err(TurnError::Stopping);
@@ -149,14 +149,14 @@ impl Turns {
             Entry::Vacant(free) => {
                 free.insert(live.clone());
                 let (turns, live) = (self.clone(), live.clone());
-                Ok(Slot { turns, live, is_remembered: false, is_import: false })
+                Ok(TurnSlot { turns, live, is_remembered: false, is_import: false })
             }
         }
     }
 
     async fn run(
         &self,
-        mut slot: Slot,
+        mut slot: TurnSlot,
         session: Arc<Session>,
         wanted: NewTurn,
         tell: oneshot::Sender<Result<(), TurnError>>,
@@ -196,7 +196,8 @@ impl Turns {
         let wanted = Wanted::of(&new);
         // What cannot be asked at all is said before anything is kept.
         wanted.endpoint(&self.providers, session).map_err(TurnError::Provider)?;
-        let (mut conversation, mut messages) = Conversation::read(&self.store, &session.id).await?;
+        let (mut conversation, mut messages) =
+            StoredConversation::read(&self.store, &session.id).await?;
         if new.id.is_some() && has_run(&messages, &live.id) {
             return Err(TurnError::HasRun(live.id.clone()));
         }
@@ -235,7 +236,7 @@ impl Turns {
             before,
             epoch,
             stop: self.stop.clone(),
-            state: State::default(),
+            state: DriverState::default(),
         })
     }
 
@@ -298,7 +299,7 @@ impl Turns {
         let import = Arc::new(LiveTurn::new(IMPORT.to_owned(), &session.id));
         let mut slot = self.take_slot(&import)?;
         slot.is_import = true;
-        let mut conversation = Conversation::unread(&self.store, &session.id).await?;
+        let mut conversation = StoredConversation::unread(&self.store, &session.id).await?;
         conversation.replace(&history.messages).await?;
         self.book().epochs.remove(&*session.id);
         Ok(())
@@ -323,7 +324,7 @@ impl Turns {
 }
 
 /// The right to go on with a conversation. It is given back whatever happens, a panic included.
-struct Slot {
+struct TurnSlot {
     turns: Arc<Turns>,
     live: Arc<LiveTurn>,
     /// Whether the turn can be read again when it is over.
@@ -332,7 +333,7 @@ struct Slot {
     is_import: bool,
 }
 
-impl Drop for Slot {
+impl Drop for TurnSlot {
     fn drop(&mut self) {
         let mut book = self.turns.book();
         book.running.remove(&self.live.session);
@@ -401,7 +402,7 @@ fn failed(error: &TurnError) -> TurnEnd {
 }
 
 /// Why a turn ended that no model had to do with.
-pub(crate) fn not_kept(error: &TurnError) -> Problem {
+pub(crate) fn not_kept(error: &TurnError) -> TurnProblem {
     let (kind, blame, advice) = match error {
         TurnError::Provider(fault) => return (&**fault).into(),
         TurnError::Store(_) | TurnError::NotStored(_) | TurnError::Damaged { .. } => (
@@ -434,7 +435,7 @@ pub(crate) fn not_kept(error: &TurnError) -> Problem {
         }
         _ => error.to_string(),
     };
-    Problem {
+    TurnProblem {
         kind,
         message,
         blame,

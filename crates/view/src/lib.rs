@@ -20,7 +20,7 @@ pub use definition::{ListEra, render_tool};
 pub use index::{Entry, Index, Toolset};
 pub use meta_tools::{MetaTool, Switched, not_enabled, switched_off, unknown_tool};
 pub use names::{Named, expose_names, sanitized};
-pub use past::{Declared, Past};
+pub use past::{DeclaredTool, Past};
 pub use scope::{Scope, ScopeFault};
 pub use search::Hit;
 pub use selection::Selection;

@@ -14,7 +14,7 @@ const MAX_RETIRED: usize = 1024;
 
 /// A name under which a tool was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredTool {
     pub name: Arc<str>,
     pub tool: CanonicalName,
 }
@@ -22,14 +22,14 @@ pub struct Declared {
 /// The tools that were declared last, in their order, and earlier names. Immutable and shared.
 #[derive(Debug, Default)]
 pub struct Past {
-    declared: Vec<Declared>,
-    retired: Vec<Declared>,
+    declared: Vec<DeclaredTool>,
+    retired: Vec<DeclaredTool>,
     digest: [u8; 32],
 }
 
 impl Past {
     /// Tools that were declared in this order, and names that stood for a tool before that.
-    pub fn new(declared: Vec<Declared>, retired: Vec<Declared>) -> Self {
+    pub fn new(declared: Vec<DeclaredTool>, retired: Vec<DeclaredTool>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for (mark, declared) in [(b"d", &declared), (b"r", &retired)] {
             for one in declared {
@@ -44,12 +44,12 @@ impl Past {
     }
 
     /// What was declared last, in its order.
-    pub fn declared(&self) -> &[Declared] {
+    pub fn declared(&self) -> &[DeclaredTool] {
         &self.declared
     }
 
     /// Names that were declared before that and are no longer.
-    pub fn retired(&self) -> &[Declared] {
+    pub fn retired(&self) -> &[DeclaredTool] {
         &self.retired
     }
 
@@ -60,10 +60,10 @@ impl Past {
     }
 
     /// The past of who sees these tools after this past.
-    pub(crate) fn followed_by(&self, now: Vec<Declared>) -> Self {
+    pub(crate) fn followed_by(&self, now: Vec<DeclaredTool>) -> Self {
         let names: HashSet<&str> = now.iter().map(|one| &*one.name).collect();
         let gone = self.retired.iter().chain(&self.declared);
-        let mut retired: Vec<Declared> =
+        let mut retired: Vec<DeclaredTool> =
             gone.filter(|one| !names.contains(&*one.name)).cloned().collect();
         retired.drain(..retired.len().saturating_sub(MAX_RETIRED));
         Self::new(now, retired)

@@ -15,9 +15,9 @@ pub struct Hit {
 
 /// Words of tool names and of the sentences about them: `getHTTPQuote_by-id` is get, http, quote, by, id.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Words;
+pub(crate) struct WordTokenizer;
 
-impl Tokenizer for Words {
+impl Tokenizer for WordTokenizer {
     fn tokenize(&self, text: &str) -> Vec<String> {
         let mut words = Vec::new();
         for run in text.split(|c: char| !c.is_alphanumeric()) {
@@ -60,7 +60,7 @@ fn stem(word: String) -> String {
 
 /// The search engine of one index.
 #[derive(Debug)]
-pub(crate) struct Search(SearchEngine<u32, u32, Words>);
+pub(crate) struct Search(SearchEngine<u32, u32, WordTokenizer>);
 
 impl Search {
     pub(crate) fn new<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
@@ -68,7 +68,7 @@ impl Search {
             Some(Document { id: u32::try_from(at).ok()?, contents: words_of(entry) })
         });
         let documents: Vec<_> = documents.collect();
-        Self(SearchEngineBuilder::with_tokenizer_and_documents(Words, documents).build())
+        Self(SearchEngineBuilder::with_tokenizer_and_documents(WordTokenizer, documents).build())
     }
 
     /// The best of those that `is_visible`, best first.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn names_are_split_into_words() {
-        let words = |text: &str| Words.tokenize(text).join(" ");
+        let words = |text: &str| WordTokenizer.tokenize(text).join(" ");
         assert_eq!(words("getHTTPQuote_by-id"), "get http quote by id");
         assert_eq!(words("list_companies 2Things"), "list company 2 thing");
         assert_eq!(words("status address Gruß"), "status address gruß");

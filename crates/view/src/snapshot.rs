@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use switchboard_model::{CanonicalName, ServerName};
 
 use crate::index::Entry;
-use crate::past::Declared;
+use crate::past::DeclaredTool;
 use crate::view::View;
 
 /// The tools of a view, in their order. All providers see one name: what each of them takes, all of them take.
@@ -39,7 +39,7 @@ fn connector_id(server: &ServerName) -> String {
 }
 
 /// The tools that a kept snapshot declares; entries of another kind are left out.
-pub fn read_declared(tools: &Value) -> Vec<Declared> {
+pub fn read_declared(tools: &Value) -> Vec<DeclaredTool> {
     #[derive(Deserialize)]
     struct Kept {
         provider_exposed_name: Names,
@@ -52,7 +52,7 @@ pub fn read_declared(tools: &Value) -> Vec<Declared> {
     }
     let tools = tools.as_array().into_iter().flatten();
     let kept = tools.filter_map(|tool| Kept::deserialize(tool).ok());
-    kept.map(|kept| Declared {
+    kept.map(|kept| DeclaredTool {
         name: kept.provider_exposed_name.openai.into(),
         tool: CanonicalName::new(&ServerName::new(kept.server), &kept.mcp_tool_name),
     })

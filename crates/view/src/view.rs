@@ -11,7 +11,7 @@ use switchboard_protocol::push_string;
 use crate::definition::{ListEra, render_tool};
 use crate::index::{Entry, Index, Toolset};
 use crate::meta_tools::MetaTool;
-use crate::past::{Declared, Past};
+use crate::past::{DeclaredTool, Past};
 use crate::scope::Scope;
 use crate::selection::Selection;
 
@@ -172,7 +172,7 @@ impl View {
     pub fn past(&self) -> &Arc<Past> {
         self.past.get_or_init(|| {
             let declared = |entry: &Entry| {
-                Some(Declared { name: entry.name.clone()?, tool: entry.shown_name() })
+                Some(DeclaredTool { name: entry.name.clone()?, tool: entry.shown_name() })
             };
             Arc::new(self.before.followed_by(self.tools().filter_map(declared).collect()))
         })

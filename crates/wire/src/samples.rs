@@ -8,7 +8,7 @@ use switchboard_chat::{
     Stop, ToolCall, ToolReturn,
 };
 use switchboard_model::{JsonText, ModelSettings, ProviderKind, ToolDescriptor};
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 
 use crate::{ModelRequest, Parser, Tools, WireRequest};
 
@@ -27,7 +27,7 @@ pub(crate) fn rendering(provider: Provider, names: &[&str]) -> Arc<Rendering> {
             ..ToolDescriptor::named(*name)
         })
         .collect();
-    let declared = tools.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+    let declared = tools.iter().map(|tool| NamedTool { name: &tool.name, descriptor: tool });
     Arc::new(Rendering::new(provider, declared))
 }
 

@@ -2,6 +2,8 @@
 
 mod generated;
 mod tidy;
+mod type_names;
 
 pub use generated::{GeneratedFile, generated_files, workspace_root};
 pub use tidy::{Package, broken_arrows, broken_habits, packages, tracked_files};
+pub use type_names::{SHARED_TYPE_NAMES, SourceFile, production_sources, repeated_type_names};

@@ -17,7 +17,7 @@ use axum::routing::get;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
-use switchboard_auth::{JwksSource, JwtOptions};
+use switchboard_auth::{JwtOptions, KeySetSource};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
@@ -98,7 +98,7 @@ pub(crate) fn claims_with(changes: &Value) -> Value {
     claims
 }
 
-pub(crate) fn options(jwks: JwksSource) -> JwtOptions {
+pub(crate) fn options(jwks: KeySetSource) -> JwtOptions {
     JwtOptions {
         issuer: ISSUER.into(),
         audience: AUDIENCE.into(),
@@ -166,7 +166,7 @@ impl Endpoint {
     }
 
     pub(crate) fn options(&self) -> JwtOptions {
-        options(JwksSource::Url(self.url.clone()))
+        options(KeySetSource::Url(self.url.clone()))
     }
 }
 

@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use switchboard_auth::{
-    AuthError, Gatekeeper, GatekeeperOptions, JwksSource, JwtOptions, NewKey, Principal, Refusal,
+    AuthError, Gatekeeper, GatekeeperOptions, JwtOptions, KeySetSource, NewKey, Principal, Refusal,
     Role,
 };
 use switchboard_store::Store;
@@ -309,7 +309,7 @@ async fn keys_may_come_from_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("jwks.json");
     let start = || async {
-        let jwt = Some(options(JwksSource::File(file.clone())));
+        let jwt = Some(options(KeySetSource::File(file.clone())));
         Gatekeeper::new(Store::in_memory().await.unwrap(), GatekeeperOptions { jwt }).await
     };
     let error = start().await.unwrap_err();

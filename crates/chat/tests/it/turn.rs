@@ -6,8 +6,8 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_chat::{
-    Action, Block, FaultKind, Input, Message, ModelEvent, ModelFault, Part, Reply, Stop, ToolCall,
-    ToolReturn, Turn, TurnEvent, TurnLimits, TurnStatus, Usage, check,
+    Action, Block, FaultKind, Message, ModelEvent, ModelFault, Part, Reply, Stop, ToolCall,
+    ToolReturn, Turn, TurnEvent, TurnInput, TurnLimits, TurnStatus, Usage, check,
 };
 
 use crate::wire_call;
@@ -44,7 +44,7 @@ fn word(action: Action) -> String {
 }
 
 fn model(turn: &mut Turn, event: ModelEvent) -> Vec<String> {
-    turn.on(Input::Model(event));
+    turn.on(TurnInput::Model(event));
     acts(turn)
 }
 
@@ -76,7 +76,7 @@ fn give(turn: &mut Turn, id: &str, text: &str) -> Vec<String> {
         is_error: false,
         latency_ms: None,
     };
-    turn.on(Input::Returned(result));
+    turn.on(TurnInput::Returned(result));
     acts(turn)
 }
 
@@ -211,17 +211,17 @@ fn faults_that_may_pass_are_tried_again_and_others_are_told() {
     model(&mut turn, ModelEvent::Text("half".into()));
     assert_eq!(model(&mut turn, failed(FaultKind::Overloaded)), ["retrying", "wait 500"]);
     assert_eq!(model(&mut turn, ModelEvent::Text("late".into())), [""; 0]);
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     assert_eq!(acts(&mut turn), ["ask"]);
     assert_eq!(model(&mut turn, failed(FaultKind::Interrupted)), ["retrying", "wait 1000"]);
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     acts(&mut turn);
     let later = ModelFault {
         retry_after: Some(Duration::from_secs(7)),
         ..ModelFault::new(FaultKind::RateLimited, "wait")
     };
     assert_eq!(model(&mut turn, ModelEvent::Failed(Box::new(later))), ["retrying", "wait 7000"]);
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     acts(&mut turn);
     assert_eq!(
         model(&mut turn, failed(FaultKind::Overloaded)),
@@ -240,7 +240,7 @@ fn faults_that_may_pass_are_tried_again_and_others_are_told() {
 fn a_model_that_calls_wrongly_is_corrected_without_a_trace() {
     let mut turn = turn();
     assert_eq!(model(&mut turn, failed(FaultKind::UnexpectedCall)), ["retrying", "wait 0"]);
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     acts(&mut turn);
     assert!(matches!(turn.correction(), Some(Message::User(_))));
     model(&mut turn, finished(vec![Block::text("sorry")]));
@@ -251,18 +251,18 @@ fn a_model_that_calls_wrongly_is_corrected_without_a_trace() {
 fn tools_that_change_now_restart_the_request_and_no_call() {
     let mut turn = turn();
     model(&mut turn, calls(1));
-    turn.on(Input::ToolsChanged { tools_revision: 2 });
+    turn.on(TurnInput::ToolsChanged { tools_revision: 2 });
     assert_eq!(acts(&mut turn), [""; 0], "calls go on; the next request shows the new tools");
     answer(&mut turn, "call_t_0");
     model(&mut turn, ModelEvent::Text("old".into()));
-    turn.on(Input::ToolsChanged { tools_revision: 3 });
+    turn.on(TurnInput::ToolsChanged { tools_revision: 3 });
     assert_eq!(acts(&mut turn), ["drop", "restarted", "wait 40"]);
     for _ in 0..20 {
-        turn.on(Input::ToolsChanged { tools_revision: 4 });
+        turn.on(TurnInput::ToolsChanged { tools_revision: 4 });
     }
     let waits = acts(&mut turn);
     assert!(waits.len() == 11 && waits.iter().all(|act| act == "wait 40"), "{waits:?}");
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     assert_eq!(acts(&mut turn), ["ask"], "many changes are one restart");
     assert_eq!(order(&turn), "user calls call_t_0");
     model(&mut turn, finished(vec![Block::text("new")]));
@@ -273,14 +273,14 @@ fn tools_that_change_now_restart_the_request_and_no_call() {
 fn who_cancels_keeps_what_was_said_and_every_call_is_answered() {
     let mut turn = turn();
     model(&mut turn, ModelEvent::Text("half".into()));
-    turn.on(Input::Cancel);
+    turn.on(TurnInput::Cancel);
     assert_eq!(acts(&mut turn), ["drop", "keep", "done cancelled", "end"]);
     assert_eq!(order(&turn), "user half");
 
     let mut turn = super::turn::turn();
     model(&mut turn, calls(2));
     answer(&mut turn, "call_t_1");
-    turn.on(Input::Cancel);
+    turn.on(TurnInput::Cancel);
     assert_eq!(acts(&mut turn), ["stop", "tool_result", "keep", "done cancelled", "end"]);
     assert_eq!(order(&turn), "user calls call_t_0! call_t_1");
 }
@@ -337,10 +337,10 @@ fn what_is_given_up_costs_what_it_cost() {
     let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
     model(&mut turn, ModelEvent::Usage(usage));
     model(&mut turn, failed(FaultKind::Interrupted));
-    turn.on(Input::Waited);
+    turn.on(TurnInput::Waited);
     acts(&mut turn);
     model(&mut turn, ModelEvent::Usage(usage));
-    turn.on(Input::Cancel);
+    turn.on(TurnInput::Cancel);
     assert_eq!(turn.usage().total(), 12);
 }
 
@@ -349,20 +349,20 @@ fn inputs() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(0_u8..12, 0..60)
 }
 
-fn input(kind: u8, running: &[ToolCall]) -> Input {
+fn input(kind: u8, running: &[ToolCall]) -> TurnInput {
     let call = running.first().cloned();
     match (kind, call) {
-        (0, _) => Input::Model(ModelEvent::Text("x".into())),
-        (1, _) => Input::Model(calls(1)),
-        (2, _) => Input::Model(calls(3)),
-        (3, _) => Input::Model(finished(vec![Block::text("x")])),
-        (4, _) => Input::Model(failed(FaultKind::Overloaded)),
-        (5, _) => Input::Model(failed(FaultKind::MalformedCall)),
-        (6, _) => Input::ToolsChanged { tools_revision: 1 },
-        (7, _) => Input::Waited,
-        (8, _) => Input::Cancel,
-        (_, Some(call)) => Input::Returned(ToolReturn::failed(&call, "x")),
-        (_, None) => Input::Model(ModelEvent::Thinking("x".into())),
+        (0, _) => TurnInput::Model(ModelEvent::Text("x".into())),
+        (1, _) => TurnInput::Model(calls(1)),
+        (2, _) => TurnInput::Model(calls(3)),
+        (3, _) => TurnInput::Model(finished(vec![Block::text("x")])),
+        (4, _) => TurnInput::Model(failed(FaultKind::Overloaded)),
+        (5, _) => TurnInput::Model(failed(FaultKind::MalformedCall)),
+        (6, _) => TurnInput::ToolsChanged { tools_revision: 1 },
+        (7, _) => TurnInput::Waited,
+        (8, _) => TurnInput::Cancel,
+        (_, Some(call)) => TurnInput::Returned(ToolReturn::failed(&call, "x")),
+        (_, None) => TurnInput::Model(ModelEvent::Thinking("x".into())),
     }
 }
 
@@ -396,7 +396,7 @@ proptest! {
                 }
             }
             let input = input(kind, &running);
-            if let Input::Returned(_) = &input {
+            if let TurnInput::Returned(_) = &input {
                 running.remove(0);
             }
             turn.on(input);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use switchboard_api::{RecordList, RecordView};
 use switchboard_model::CallOutcome;
 
-use super::calls_follow::{Follower, News};
+use super::calls_follow::{Follower, NewRecords};
 use super::calls_none::{KnownNames, no_calls};
 use super::calls_source::{CallSource, filter};
 use super::interrupted;
@@ -104,7 +104,7 @@ async fn follow(source: &CallSource, mut follower: Follower, output: Output) -> 
     let mut news = follower.first(source).await;
     loop {
         match news {
-            Ok(News { calls, is_incomplete }) => {
+            Ok(NewRecords { calls, is_incomplete }) => {
                 for call in &calls {
                     output.data(&line(call, output));
                 }

@@ -26,7 +26,7 @@ const MAX_PAGES: usize = 20;
 
 /// What is new since the look before.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct NewRecords {
     /// Records in the order in which their calls ended.
     pub(crate) calls: Vec<RecordView>,
     /// There were more than one look reads.
@@ -47,18 +47,18 @@ impl Follower {
     }
 
     /// What there is to begin with: the newest records, as many as the filter's limit.
-    pub(crate) async fn first(&mut self, source: &CallSource) -> Result<News, Failure> {
+    pub(crate) async fn first(&mut self, source: &CallSource) -> Result<NewRecords, Failure> {
         let calls = source.read(&self.filter).await?;
-        Ok(News { calls: self.unseen(calls), is_incomplete: false })
+        Ok(NewRecords { calls: self.unseen(calls), is_incomplete: false })
     }
 
     /// Waits a moment and looks again.
-    pub(crate) async fn next(&mut self, source: &CallSource) -> Result<News, Failure> {
+    pub(crate) async fn next(&mut self, source: &CallSource) -> Result<NewRecords, Failure> {
         tokio::time::sleep(PAUSE).await;
         self.look(source).await
     }
 
-    async fn look(&mut self, source: &CallSource) -> Result<News, Failure> {
+    async fn look(&mut self, source: &CallSource) -> Result<NewRecords, Failure> {
         let ended_since_ms = self.newest_end_ms.map(|end| end - OVERLAP_MS);
         let mut filter =
             CallFilter { limit: PAGE, ended_since_ms, before: None, ..self.filter.clone() };
@@ -69,10 +69,10 @@ impl Follower {
             filter.before = page.last().map(|call| CallId(call.id.clone()));
             calls.extend(page);
             if is_last {
-                return Ok(News { calls: self.unseen(calls), is_incomplete: false });
+                return Ok(NewRecords { calls: self.unseen(calls), is_incomplete: false });
             }
         }
-        Ok(News { calls: self.unseen(calls), is_incomplete: true })
+        Ok(NewRecords { calls: self.unseen(calls), is_incomplete: true })
     }
 
     fn unseen(&mut self, calls: Vec<RecordView>) -> Vec<RecordView> {

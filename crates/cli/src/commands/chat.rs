@@ -16,8 +16,8 @@ use serde_json::json;
 use switchboard_turns::{NewTurn, Words};
 use uuid::Uuid;
 
-use self::interrupts::{Interrupts, Wish};
-use self::lines::{Lines, whole_input};
+use self::interrupts::{InterruptAction, Interrupts};
+use self::lines::{InputLines, whole_input};
 use self::partner::Partner;
 use self::screen::Screen;
 use self::typed::{HELP, Typed};
@@ -59,7 +59,7 @@ async fn open(
                 partner,
                 wanted,
                 output,
-                lines: Lines::new(),
+                lines: InputLines::new(),
                 interrupts: Interrupts::listen()?,
                 early: None,
             };
@@ -81,7 +81,7 @@ struct Chat<'a> {
     partner: Partner<'a>,
     wanted: &'a ChatArguments,
     output: Output,
-    lines: Lines,
+    lines: InputLines,
     interrupts: Interrupts,
     /// What was typed while a turn ran.
     early: Option<Early>,
@@ -95,7 +95,7 @@ enum Early {
 }
 
 /// What came of a turn.
-enum Outcome {
+enum TurnOutcome {
     Ended(Status),
     /// Somebody wants the program to end.
     Given,
@@ -106,9 +106,11 @@ impl Chat<'_> {
     async fn once(&mut self, text: &str) -> Result<ExitCode, Failure> {
         let text = if text == "-" { whole_input().await? } else { text.to_owned() };
         Ok(match self.turn(text).await? {
-            Outcome::Ended(Status::Completed) => ExitCode::SUCCESS,
-            Outcome::Ended(Status::Failed | Status::Limited) => ExitCode::from(EXIT_TOOL_ERROR),
-            Outcome::Ended(Status::Cancelled) | Outcome::Given => ExitCode::from(EXIT_INTERRUPTED),
+            TurnOutcome::Ended(Status::Completed) => ExitCode::SUCCESS,
+            TurnOutcome::Ended(Status::Failed | Status::Limited) => ExitCode::from(EXIT_TOOL_ERROR),
+            TurnOutcome::Ended(Status::Cancelled) | TurnOutcome::Given => {
+                ExitCode::from(EXIT_INTERRUPTED)
+            }
         })
     }
 
@@ -120,9 +122,9 @@ impl Chat<'_> {
             let done = match Typed::read(&line, self.partner.answerer()) {
                 Typed::Quit => break,
                 Typed::Say(text) => match self.turn(text).await {
-                    Ok(Outcome::Given) => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
+                    Ok(TurnOutcome::Given) => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
                     // One that was cancelled is what somebody wanted.
-                    Ok(Outcome::Ended(status)) => {
+                    Ok(TurnOutcome::Ended(status)) => {
                         has_failed |= matches!(status, Status::Failed | Status::Limited);
                         Ok(())
                     }
@@ -173,7 +175,7 @@ impl Chat<'_> {
     }
 
     /// Says something and shows the answer.
-    async fn turn(&mut self, text: String) -> Result<Outcome, Failure> {
+    async fn turn(&mut self, text: String) -> Result<TurnOutcome, Failure> {
         let session = self.partner.session_for(&text).await?;
         let id = Uuid::now_v7().simple().to_string();
         let wanted = NewTurn {
@@ -198,7 +200,7 @@ impl Chat<'_> {
                         };
                         screen.show(told);
                         if let Some(status) = status {
-                            return Ok(Outcome::Ended(status));
+                            return Ok(TurnOutcome::Ended(status));
                         }
                     }
                     Some(Ok(News::Lost)) => screen.line("[the connection was lost; following the turn again]"),
@@ -209,9 +211,9 @@ impl Chat<'_> {
                     None => return Err(Failure::unreachable("the turn ended without an end")),
                 },
                 wish = self.interrupts.next() => {
-                    if wish == Wish::End || cancelling.is_some() {
+                    if wish == InterruptAction::End || cancelling.is_some() {
                         screen.end_line();
-                        return Ok(Outcome::Given);
+                        return Ok(TurnOutcome::Given);
                     }
                     screen.line("[cancelling; Ctrl-C again ends]");
                     cancelling = Some(backend.cancel_turn(&session, &id).boxed());

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use switchboard_config::{Loaded, Problem};
+use switchboard_config::{ConfigProblem, Loaded};
 use switchboard_http::present;
 use switchboard_runtime::{Board, ExposureRule, Memory};
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(
     let file =
         source.path().map_or_else(|| "the environment".into(), |path| path.display().to_string());
     let (servers, tools) = (loaded.plan.servers.len(), loaded.plan.tools.len());
-    let mut warnings: Vec<_> = loaded.warnings.iter().map(Problem::to_json).collect();
+    let mut warnings: Vec<_> = loaded.warnings.iter().map(ConfigProblem::to_json).collect();
     if !wanted.connect {
         if output.is_json() {
             let document = json!({"file": file, "servers": servers, "tool_entries": tools, "warnings": warnings});
@@ -52,7 +52,7 @@ pub(crate) async fn run(
 }
 
 /// Warns of patterns of toolsets that match no tool.
-pub(super) fn toolset_warnings(loaded: &Loaded, board: &Board) -> Vec<Problem> {
+pub(super) fn toolset_warnings(loaded: &Loaded, board: &Board) -> Vec<ConfigProblem> {
     let unmatched = board.unmatched_patterns().into_iter();
     unmatched
         .map(|it| {

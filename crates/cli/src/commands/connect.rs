@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use switchboard_config::{
-    API_KEY_VARIABLE, Client, ClientEntry, KeyUse, Laid, Reach, SameName, Unwritable, mcp_address,
-    needs_key,
+    API_KEY_VARIABLE, ClientEntry, ClientProgram, KeyUse, Laid, Reach, SameName, Unwritable,
+    mcp_address, needs_key,
 };
 use switchboard_model::ServerName;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(
     wanted: &ConnectArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let client = Client::from(wanted.client);
+    let client = ClientProgram::from(wanted.client);
     if !ServerName::is_valid(&wanted.name) {
         let message = format!("--name {:?} cannot be the name of an entry", wanted.name);
         let hint = "use letters, digits, `_` and `-`, starting with a letter or digit";
@@ -83,15 +83,20 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn key_note(client: Client) -> String {
+fn key_note(client: ClientProgram) -> String {
     let title = client.title();
     match client {
-        Client::VsCode => format!("{title} asks for an API key of Switchboard and keeps it."),
+        ClientProgram::VsCode => {
+            format!("{title} asks for an API key of Switchboard and keeps it.")
+        }
         // It knows no references, and the programs that it starts do not get its variables.
-        Client::ClaudeDesktop => format!(
+        ClientProgram::ClaudeDesktop => format!(
             "Add an API key of Switchboard to the entry: \"env\": {{\"{API_KEY_VARIABLE}\": \"...\"}}."
         ),
-        Client::ClaudeCode | Client::Cursor | Client::Codex | Client::Gemini => {
+        ClientProgram::ClaudeCode
+        | ClientProgram::Cursor
+        | ClientProgram::Codex
+        | ClientProgram::Gemini => {
             format!("Set {API_KEY_VARIABLE} to an API key of Switchboard where {title} starts.")
         }
     }
@@ -101,7 +106,7 @@ fn key_note(client: Client) -> String {
 fn reach(
     globals: &Globals,
     wanted: &ConnectArguments,
-    client: Client,
+    client: ClientProgram,
 ) -> Result<(Reach, KeyUse), Failure> {
     let starts_program = wanted.stdio || !client.speaks_http();
     let url = if starts_program { globals.instance() } else { globals.url.as_deref() };
@@ -161,7 +166,7 @@ fn text(path: PathBuf) -> Result<String, Failure> {
 }
 
 /// Where the client looks by itself.
-fn usual_file(client: Client) -> Result<PathBuf, Failure> {
+fn usual_file(client: ClientProgram) -> Result<PathBuf, Failure> {
     let directory = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || {
         directory("HOME").map(PathBuf::from).ok_or_else(|| {
@@ -170,7 +175,7 @@ fn usual_file(client: Client) -> Result<PathBuf, Failure> {
         })
     };
     Ok(match client {
-        Client::ClaudeDesktop => {
+        ClientProgram::ClaudeDesktop => {
             let settings = match directory("XDG_CONFIG_HOME") {
                 _ if cfg!(target_os = "macos") => home()?.join("Library/Application Support"),
                 Some(settings) => settings.into(),
@@ -178,14 +183,14 @@ fn usual_file(client: Client) -> Result<PathBuf, Failure> {
             };
             settings.join("Claude/claude_desktop_config.json")
         }
-        Client::ClaudeCode => ".mcp.json".into(),
-        Client::Cursor => home()?.join(".cursor/mcp.json"),
-        Client::VsCode => ".vscode/mcp.json".into(),
-        Client::Codex => match directory("CODEX_HOME") {
+        ClientProgram::ClaudeCode => ".mcp.json".into(),
+        ClientProgram::Cursor => home()?.join(".cursor/mcp.json"),
+        ClientProgram::VsCode => ".vscode/mcp.json".into(),
+        ClientProgram::Codex => match directory("CODEX_HOME") {
             Some(own) => PathBuf::from(own).join("config.toml"),
             None => home()?.join(".codex/config.toml"),
         },
-        Client::Gemini => home()?.join(".gemini/settings.json"),
+        ClientProgram::Gemini => home()?.join(".gemini/settings.json"),
     })
 }
 
@@ -201,7 +206,7 @@ struct Written {
 fn write(
     globals: &Globals,
     entry: &ClientEntry,
-    client: Client,
+    client: ClientProgram,
     file: &Path,
     wanted: &ConnectArguments,
 ) -> Result<Written, Failure> {
@@ -240,7 +245,7 @@ fn write(
     } else {
         notes.extend(connect_move::twice_note(client, &servers));
     }
-    if client == Client::ClaudeCode
+    if client == ClientProgram::ClaudeCode
         && let Ok(project) = std::env::current_dir()
     {
         notes.extend(connect_move::claude_state_note(file, &project, &boards));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use switchboard_config::{
-    Client, ImportNote, ImportScope, Imported, ImportedServer, Unwritable, import_servers,
+    ClientProgram, ImportNote, ImportScope, Imported, ImportedServer, Unwritable, import_servers,
     merge_into,
 };
 use switchboard_model::AdmissionMode;
@@ -46,7 +46,7 @@ pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str, boards: &[Url
 /// Decides what is taken over from `text`, the client's file as it is going to be.
 pub(crate) fn plan(
     globals: &Globals,
-    client: Client,
+    client: ClientProgram,
     file: &Path,
     text: &str,
     mut servers: Imported,
@@ -120,7 +120,7 @@ fn config_file(globals: &Globals) -> Result<PathBuf, Failure> {
 }
 
 /// Says that the client has servers of its own, which may be here too.
-pub(crate) fn twice_note(client: Client, servers: &Imported) -> Option<String> {
+pub(crate) fn twice_note(client: ClientProgram, servers: &Imported) -> Option<String> {
     let names: Vec<_> = servers.servers.iter().map(ImportedServer::label).collect();
     (!names.is_empty()).then(|| {
         format!(

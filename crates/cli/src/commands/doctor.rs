@@ -13,9 +13,9 @@ use serde::Serialize;
 use switchboard_config::Loaded;
 use switchboard_mcp_client::ConnectOptions;
 use switchboard_model::{
-    Plan, ProviderKind, ServerName, ServerPlan, Sharing, ToolList, render_duration,
+    Plan, ProviderKind, ServerName, ServerPlan, Sharing, UpstreamToolList, render_duration,
 };
-use switchboard_providers::{Origin, ProviderInfo, Providers};
+use switchboard_providers::{ProviderInfo, ProviderOrigin, Providers};
 use switchboard_runtime::{
     Board, BoardOptions, COMMAND_WAIT, ExposureRule, LocalTools, Memory, StartFailure,
 };
@@ -188,7 +188,7 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
 }
 
 /// Tools that cannot be used, and tools that lists show in a repaired form. Both cost nothing but themselves.
-fn look_at_definitions(server: &ServerPlan, list: &ToolList) -> Vec<Finding> {
+fn look_at_definitions(server: &ServerPlan, list: &UpstreamToolList) -> Vec<Finding> {
     let name = &server.spec.name;
     let quarantined = list.quarantined.iter().map(|it| {
         let tool = it.tool.as_deref().unwrap_or("(no name)");
@@ -205,7 +205,7 @@ fn look_at_definitions(server: &ServerPlan, list: &ToolList) -> Vec<Finding> {
 fn look_at_providers(plan: &Plan) -> Vec<Finding> {
     let all = Providers::new(&plan.providers, &|name| std::env::var(name).ok()).list();
     let (configured, built_in): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|provider| provider.source == Origin::Configured);
+        all.into_iter().partition(|provider| provider.source == ProviderOrigin::Configured);
     let configured = configured.into_iter().map(|provider| {
         let subject = format!("provider {}", provider.name);
         match (provider.has_credentials, provider.model) {

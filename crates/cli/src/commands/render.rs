@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use switchboard_api::{RenderedToolView, RenderingView};
-use switchboard_render::{Provider, UnknownProvider};
+use switchboard_render::{Provider, UnknownRenderTarget};
 
 use crate::args::{Globals, RenderArguments};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub(crate) async fn run(
     let provider: Provider = wanted
         .provider
         .parse()
-        .map_err(|error: UnknownProvider| Failure::usage(error.to_string()))?;
+        .map_err(|error: UnknownRenderTarget| Failure::usage(error.to_string()))?;
     let backend = SessionBackend::open(globals, output).await?;
     let rendered = backend.render(&wanted.session, provider, wanted.explain, wanted.since).await;
     backend.close().await;

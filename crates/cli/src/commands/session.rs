@@ -15,7 +15,7 @@ use crate::args::{
 };
 use crate::failure::Failure;
 use crate::output::{Output, cell, harmless};
-use crate::session_backend::{Apply, SessionBackend, Wait};
+use crate::session_backend::{ChangeTiming, SessionBackend, Wait};
 
 pub(crate) async fn run(
     globals: &Globals,
@@ -65,7 +65,7 @@ async fn act(
             let servers = Some((!all).then_some(servers));
             let tools_revision = revision;
             let change = SessionChange { servers, tools_revision, ..SessionChange::default() };
-            changed(&backend.change(&id, change, Apply::NextTurn, Wait::No).await?, output);
+            changed(&backend.change(&id, change, ChangeTiming::NextTurn, Wait::No).await?, output);
         }
         SessionCommand::Enable(wanted) => switch(backend, wanted, true, output).await?,
         SessionCommand::Disable(wanted) => switch(backend, wanted, false, output).await?,
@@ -137,8 +137,8 @@ async fn switch(
     Ok(())
 }
 
-fn apply(is_now: bool) -> Apply {
-    if is_now { Apply::Now } else { Apply::NextTurn }
+fn apply(is_now: bool) -> ChangeTiming {
+    if is_now { ChangeTiming::Now } else { ChangeTiming::NextTurn }
 }
 
 async fn attach(

@@ -16,10 +16,10 @@ use serde_json::Value;
 use sse_stream::SseStream;
 use switchboard_api::Problem;
 use switchboard_config::mcp_address;
-use switchboard_mcp_server::{Lines, WAITING_LINES, write_lines};
+use switchboard_mcp_server::{LineReader, WAITING_LINES, write_lines};
 use switchboard_model::Secret;
 use switchboard_protocol::{
-    EraClaim, ErrorBody, Headers, MODERN_VERSION, Members, Message, Meta, Mirrors, claim, code,
+    EraClaim, ErrorBody, Headers, MODERN_VERSION, Members, Meta, Mirrors, RpcMessage, claim, code,
     encode_header, error_response, name_member, notification, read_message,
 };
 use tokio::io::AsyncRead;
@@ -53,20 +53,20 @@ struct Bridge {
     key: Option<Secret>,
     out: mpsc::Sender<String>,
     /// The session of a legacy client.
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<BridgeSession>>,
     /// Whoever opens one takes a turn, so that two requests do not open two.
     opening: Semaphore,
     /// Requests that run, by their id. To cancel one closes its connection.
     running: Mutex<HashMap<String, Arc<CancellationToken>>>,
     /// What the session was told, to tell another one.
-    told: Mutex<Told>,
+    told: Mutex<ReplayedRequests>,
     requests: TaskTracker,
     streams: TaskTracker,
 }
 
 /// A session at the board.
 #[derive(Clone)]
-struct Session {
+struct BridgeSession {
     headers: HeaderMap,
     /// The `initialize` that opened it, to open another one with when the board has forgotten it.
     hello: Arc<str>,
@@ -75,13 +75,13 @@ struct Session {
 
 /// The lines of a legacy client that a session remembers.
 #[derive(Clone, Default)]
-struct Told {
+struct ReplayedRequests {
     log_level: Option<String>,
     /// By the address of the resource.
     subscribed: BTreeMap<String, String>,
 }
 
-impl Told {
+impl ReplayedRequests {
     fn hear(&mut self, method: &str, params: &Members<'_>, line: &str) {
         let uri = params.string("uri").unwrap_or_default();
         match method {
@@ -166,7 +166,7 @@ impl Bridge {
     }
 
     async fn read_lines(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
-        let mut lines = Lines::new(input);
+        let mut lines = LineReader::new(input);
         while let Some(line) = lines.next().await? {
             match line {
                 Ok(line) => self.take(line).await,
@@ -183,10 +183,10 @@ impl Bridge {
         let era = claim(&message, None);
         let (due, headers) = match message {
             // Whatever is sent after it belongs to the session that it opens.
-            Message::Request { id, .. } if era == EraClaim::Handshake => {
+            RpcMessage::Request { id, .. } if era == EraClaim::Handshake => {
                 return self.initialize(id, line).await;
             }
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
                 let headers =
                     (era == EraClaim::Stateless).then(|| modern_headers(&method, &params));
@@ -195,7 +195,7 @@ impl Bridge {
                 }
                 (Due::Answer(id.to_owned()), headers)
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 let params = Members::read(params.unwrap_or("{}")).unwrap_or_default();
                 let id = params.get("requestId").filter(|_| method == "notifications/cancelled");
                 let token = id.and_then(|id| self.running().get(id).cloned());
@@ -204,7 +204,7 @@ impl Bridge {
                 }
                 (Due::Nothing, None)
             }
-            Message::Response { .. } => (Due::Nothing, None),
+            RpcMessage::Response { .. } => (Due::Nothing, None),
         };
         self.begin(Sent { due, line: line.into(), headers }).await;
     }
@@ -213,11 +213,11 @@ impl Bridge {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, ReplayedRequests> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn session(&self) -> MutexGuard<'_, Option<Session>> {
+    fn session(&self) -> MutexGuard<'_, Option<BridgeSession>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -337,7 +337,7 @@ impl Bridge {
         let mut is_answered = id.is_none();
         while let Some(message) = messages.next().await {
             let message = message.map_err(|error| self.unreachable(&error))?;
-            if let (Some(id), Ok(Message::Response { id: of, .. })) =
+            if let (Some(id), Ok(RpcMessage::Response { id: of, .. })) =
                 (id, read_message(message.as_bytes()))
                 && id == of
             {
@@ -353,7 +353,7 @@ impl Bridge {
     async fn initialize(self: &Arc<Self>, id: &str, line: &str) {
         let _turn = self.opening.acquire().await;
         self.end().await;
-        *self.told() = Told::default();
+        *self.told() = ReplayedRequests::default();
         match self.open(line).await {
             Ok((opened, answer)) => {
                 *self.session() = opened;
@@ -364,7 +364,10 @@ impl Bridge {
     }
 
     /// Opens a session; there is none where the board refuses. The answer is the board's.
-    async fn open(self: &Arc<Self>, hello: &str) -> Result<(Option<Session>, String), String> {
+    async fn open(
+        self: &Arc<Self>,
+        hello: &str,
+    ) -> Result<(Option<BridgeSession>, String), String> {
         let response = self.post(hello, &HeaderMap::new()).await?;
         let id = response.headers().get(Headers::SESSION).cloned();
         let answer = messages(response).next().await;
@@ -376,12 +379,13 @@ impl Bridge {
         if let Some(version) = said["result"]["protocolVersion"].as_str() {
             headers.insert(Headers::VERSION, encode_header(version));
         }
-        let session = Session { headers, hello: hello.into(), ended: CancellationToken::new() };
+        let session =
+            BridgeSession { headers, hello: hello.into(), ended: CancellationToken::new() };
         self.follow(session.clone());
         Ok((Some(session), answer))
     }
 
-    fn follow(self: &Arc<Self>, session: Session) {
+    fn follow(self: &Arc<Self>, session: BridgeSession) {
         let bridge = self.clone();
         self.streams.spawn(async move {
             session.ended.run_until_cancelled(bridge.hear(&session)).await;
@@ -390,13 +394,13 @@ impl Bridge {
 
     /// Opens another session in place of one that the board has forgotten, unless somebody did already. In a task of its
     /// own: who found out may be cancelled meanwhile, or be the stream of the old one, which ends with it.
-    async fn open_again(self: &Arc<Self>, lost: &Session) -> Result<HeaderMap, String> {
+    async fn open_again(self: &Arc<Self>, lost: &BridgeSession) -> Result<HeaderMap, String> {
         let (bridge, lost) = (self.clone(), lost.clone());
         let opening = self.requests.spawn(async move { bridge.replace(&lost).await });
         opening.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    async fn replace(self: &Arc<Self>, lost: &Session) -> Result<HeaderMap, String> {
+    async fn replace(self: &Arc<Self>, lost: &BridgeSession) -> Result<HeaderMap, String> {
         let _turn = self.opening.acquire().await;
         let present = self.session().as_ref().map(|session| session.headers.clone());
         if let Some(present) = present.filter(|present| *present != lost.headers) {
@@ -433,7 +437,7 @@ impl Bridge {
     }
 
     /// Tells the client what the board says unasked, over as many streams as that takes.
-    async fn hear(self: &Arc<Self>, session: &Session) {
+    async fn hear(self: &Arc<Self>, session: &BridgeSession) {
         let mut pause = FIRST_PAUSE;
         loop {
             let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
@@ -468,7 +472,7 @@ impl Bridge {
         }
     }
 
-    async fn end_session(&self, session: &Session) {
+    async fn end_session(&self, session: &BridgeSession) {
         session.ended.cancel();
         // A board that does not hear it forgets the session by itself.
         let _unheard =

@@ -28,8 +28,8 @@ pub(crate) async fn run(
     let backend = Backend::open_for_tool(globals, output, &wanted.name).await?;
     let called = async {
         let arguments = match given {
-            Given::Whole(arguments) => arguments,
-            Given::Pairs(pairs) => {
+            GivenArguments::Whole(arguments) => arguments,
+            GivenArguments::Pairs(pairs) => {
                 let schema = match backend.tool(&wanted.name).await {
                     Ok(tool) => tool.input_schema,
                     // The call says so too, and leaves a record.
@@ -55,14 +55,14 @@ async fn call_in(
     globals: &Globals,
     session: &str,
     wanted: &ToolCallArguments,
-    given: Given,
+    given: GivenArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let backend = SessionBackend::open(globals, output).await?;
     let called = async {
         let arguments = match given {
-            Given::Whole(arguments) => arguments,
-            Given::Pairs(pairs) => {
+            GivenArguments::Whole(arguments) => arguments,
+            GivenArguments::Pairs(pairs) => {
                 let tools = backend.tools(session).await?.tools;
                 let is_meant = |tool: &&SessionTool| {
                     [&tool.name, &tool.canonical_name].contains(&&wanted.name)
@@ -96,12 +96,12 @@ fn finish(called: Option<Result<CallView, Failure>>, output: Output) -> Result<E
 /// What shells expect of a program that a signal ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
-enum Given {
+enum GivenArguments {
     Whole(Value),
     Pairs(Vec<(String, String)>),
 }
 
-fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
+fn given_arguments(wanted: &ToolCallArguments) -> Result<GivenArguments, Failure> {
     let text = match wanted.arguments.as_deref() {
         None => {
             let pairs = wanted.arg.iter().map(|pair| {
@@ -110,7 +110,7 @@ fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
                 })?;
                 Ok((name.to_owned(), value.to_owned()))
             });
-            return pairs.collect::<Result<_, _>>().map(Given::Pairs);
+            return pairs.collect::<Result<_, _>>().map(GivenArguments::Pairs);
         }
         Some("-") => {
             let mut text = String::new();
@@ -126,7 +126,7 @@ fn given_arguments(wanted: &ToolCallArguments) -> Result<Given, Failure> {
         }
         Some(text) => text.to_owned(),
     };
-    serde_json::from_str(&text).map(Given::Whole).map_err(|error| {
+    serde_json::from_str(&text).map(GivenArguments::Whole).map_err(|error| {
         Failure::usage(format!("the arguments are not JSON: {error}"))
             .with_hint(Some("write them as '{\"a\": 1}', or use --arg a=1".into()))
     })

@@ -2,24 +2,24 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 
-fn here(client: Client) -> ClientEntry {
+fn here(client: ClientProgram) -> ClientEntry {
     let url = mcp_address(None).unwrap();
     ClientEntry::new(client, "switchboard", Reach::Http { url, key: KeyUse::None })
 }
 
-fn far(client: Client) -> ClientEntry {
+fn far(client: ClientProgram) -> ClientEntry {
     let url = mcp_address(Some("https://gateway.example.com")).unwrap();
     ClientEntry::new(client, "switchboard", Reach::Http { url, key: KeyUse::FromVariable })
 }
 
-fn program(client: Client) -> ClientEntry {
+fn program(client: ClientProgram) -> ClientEntry {
     let args = ["--config", "/etc/switchboard.yaml", "stdio"].map(str::to_owned).to_vec();
     let reach = Reach::Stdio { command: "/usr/bin/switchboard".into(), args, key: KeyUse::None };
     ClientEntry::new(client, "switchboard", reach)
 }
 
 /// A program that goes on to an instance elsewhere.
-fn bridge(client: Client) -> ClientEntry {
+fn bridge(client: ClientProgram) -> ClientEntry {
     let args = ["--url", "https://gateway.example.com/mcp", "stdio"].map(str::to_owned).to_vec();
     let command = "/usr/bin/switchboard".into();
     let reach = Reach::Stdio { command, args, key: KeyUse::FromVariable };
@@ -36,7 +36,7 @@ fn laid(entry: &ClientEntry, text: &str) -> String {
 #[test]
 fn every_client_in_its_own_words() {
     let mut all = Vec::new();
-    for client in Client::ALL {
+    for client in ClientProgram::ALL {
         let forms = [
             ("here", here(client)),
             ("far", far(client)),
@@ -56,7 +56,7 @@ fn every_client_in_its_own_words() {
 
 #[test]
 fn what_is_written_once_is_not_written_again() {
-    for client in Client::ALL {
+    for client in ClientProgram::ALL {
         for entry in [here(client), far(client), program(client), bridge(client)] {
             let text = entry.file_text();
             assert_eq!(entry.lay_into(&text, SameName::Refuse), Ok(Laid::Unchanged), "{text}");
@@ -69,7 +69,7 @@ fn what_is_written_once_is_not_written_again() {
 
 #[test]
 fn no_form_holds_the_value_of_a_key() {
-    for client in Client::ALL {
+    for client in ClientProgram::ALL {
         let text = far(client).file_text();
         let shows_variable = text.contains(API_KEY_VARIABLE) || text.contains(KEY_INPUT);
         assert!(shows_variable, "{text}");
@@ -81,14 +81,14 @@ fn json_keeps_every_other_character() {
     // Four blanks, odd spacing, a key twice, a number that no float holds, an escape.
     let before = "{\n    \"z\": 1.0000000000000000000001,\"z\" : \"\\u00e9\",\n    \"mcpServers\" : { \"other\":{\"command\":\"x\"} },\n    \"a\": [1,\n2]\n}\n";
     assert_eq!(
-        laid(&here(Client::Cursor), before),
+        laid(&here(ClientProgram::Cursor), before),
         "{\n    \"z\": 1.0000000000000000000001,\"z\" : \"\\u00e9\",\n    \"mcpServers\" : { \"other\":{\"command\":\"x\"},\n        \"switchboard\": {\n            \"url\": \"http://127.0.0.1:8420/mcp\"\n        } },\n    \"a\": [1,\n2]\n}\n"
     );
 }
 
 #[test]
 fn json_gets_the_list_that_it_lacks() {
-    let entry = here(Client::Gemini);
+    let entry = here(ClientProgram::Gemini);
     let inner = "\"switchboard\": {\n      \"httpUrl\": \"http://127.0.0.1:8420/mcp\"\n    }";
     assert_eq!(laid(&entry, "{}"), format!("{{\n  \"mcpServers\": {{\n    {inner}\n  }}\n}}"));
     assert_eq!(
@@ -103,7 +103,7 @@ fn json_gets_the_list_that_it_lacks() {
 
 #[test]
 fn vs_code_asks_for_a_key_once() {
-    let entry = far(Client::VsCode);
+    let entry = far(ClientProgram::VsCode);
     let before =
         r#"{"inputs": [{"id": "other", "type": "promptString"}], "servers": {"x": {"url": "u"}}}"#;
     let after = laid(&entry, before);
@@ -121,12 +121,12 @@ fn vs_code_asks_for_a_key_once() {
 #[test]
 fn toml_keeps_comments_and_order() {
     let before = "# mine\nmodel = \"x\"  # best\n\n[mcp_servers.other] # theirs\ncommand = 'y'\n\n[profiles.a]\nb = 1\n";
-    let after = laid(&here(Client::Codex), before);
+    let after = laid(&here(ClientProgram::Codex), before);
     let added = "\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n";
     assert_eq!(after.replace(added, ""), before, "{after}");
     assert!(after.contains(added), "{after}");
-    assert_eq!(laid(&here(Client::Codex), "a = 1\n"), format!("a = 1\n{added}"));
-    let inline = laid(&here(Client::Codex), "mcp_servers = { x = { command = \"y\" } }\n");
+    assert_eq!(laid(&here(ClientProgram::Codex), "a = 1\n"), format!("a = 1\n{added}"));
+    let inline = laid(&here(ClientProgram::Codex), "mcp_servers = { x = { command = \"y\" } }\n");
     let expected = "mcp_servers = { x = { command = \"y\" } , switchboard = { url = \"http://127.0.0.1:8420/mcp\" }}\n";
     assert_eq!(inline.replace(' ', ""), expected.replace(' ', ""));
 }
@@ -135,22 +135,22 @@ fn toml_keeps_comments_and_order() {
 fn another_entry_of_that_name_is_replaced_only_on_demand() {
     let rows = [
         (
-            Client::Cursor,
+            ClientProgram::Cursor,
             "{\"mcpServers\": {\"switchboard\": {\"url\": \"http://old\"}, \"x\": {}}}",
             "{\"mcpServers\": {\"switchboard\": {\n      \"url\": \"http://127.0.0.1:8420/mcp\"\n    }, \"x\": {}}}",
         ),
         (
-            Client::Codex,
+            ClientProgram::Codex,
             "# a\n[mcp_servers.switchboard]\nurl = \"http://old\"\nenabled = true\n\n[x]\ny = 1\n",
             "# a\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n\n[x]\ny = 1\n",
         ),
         (
-            Client::Codex,
+            ClientProgram::Codex,
             "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"u\"\n",
             "[mcp_servers.a]\nb = 1\n\n[x]\ny = 1\n\n# ours\n[mcp_servers.switchboard]\nurl = \"http://127.0.0.1:8420/mcp\"\n",
         ),
         (
-            Client::Codex,
+            ClientProgram::Codex,
             "mcp_servers.switchboard = { url = \"http://old\" }\n",
             "mcp_servers.switchboard = { url = \"http://127.0.0.1:8420/mcp\" }\n",
         ),
@@ -175,24 +175,25 @@ fn what_cannot_be_kept_is_left_alone() {
         }
     };
     let comments = "has comments or trailing commas";
-    check(Client::VsCode, "{\n  // mine\n  \"servers\": {}\n}", comments);
-    check(Client::VsCode, "{\"servers\": {},}", comments);
+    check(ClientProgram::VsCode, "{\n  // mine\n  \"servers\": {}\n}", comments);
+    check(ClientProgram::VsCode, "{\"servers\": {},}", comments);
     check(
-        Client::Cursor,
+        ClientProgram::Cursor,
         "{\"a\": ",
         "is not valid JSON: EOF while parsing a value at line 1 column 6",
     );
-    check(Client::Cursor, "a = 1", "is not valid JSON: expected value at line 1 column 1");
-    check(Client::Cursor, "[]", "has no object at the top");
-    check(Client::Cursor, "{\"mcpServers\": []}", "has no object at mcpServers");
+    check(ClientProgram::Cursor, "a = 1", "is not valid JSON: expected value at line 1 column 1");
+    check(ClientProgram::Cursor, "[]", "has no object at the top");
+    check(ClientProgram::Cursor, "{\"mcpServers\": []}", "has no object at mcpServers");
     check(
-        Client::Codex,
+        ClientProgram::Codex,
         "a = 1\nb = = 2",
         "is not valid TOML: extra `=`, expected nothing at line 2",
     );
-    check(Client::Codex, "mcp_servers = 1", "has no table at mcp_servers");
-    check(Client::Codex, "[[mcp_servers]]\nx = 1", "has no table at mcp_servers");
-    let why = far(Client::VsCode).lay_into("{\"inputs\": {}}", SameName::Refuse).unwrap_err();
+    check(ClientProgram::Codex, "mcp_servers = 1", "has no table at mcp_servers");
+    check(ClientProgram::Codex, "[[mcp_servers]]\nx = 1", "has no table at mcp_servers");
+    let why =
+        far(ClientProgram::VsCode).lay_into("{\"inputs\": {}}", SameName::Refuse).unwrap_err();
     assert_eq!(why.to_string(), "has no list at inputs");
 }
 
@@ -232,7 +233,7 @@ proptest::proptest! {
             whole["mcpServers"][key] = json!({"command": key});
         }
         let text = if compact { whole.to_string() } else { format!("{whole:#}") };
-        let entry = here(Client::ClaudeCode);
+        let entry = here(ClientProgram::ClaudeCode);
         let after: Json = serde_json::from_str(&laid(&entry, &text)).unwrap();
         whole["mcpServers"]["switchboard"] = entry.to_json();
         proptest::prop_assert_eq!(after, whole);
@@ -242,7 +243,7 @@ proptest::proptest! {
 #[test]
 fn servers_leave_a_file_and_everything_else_stays() {
     fn without(
-        client: Client,
+        client: ClientProgram,
         text: &str,
         list: &[&str],
         names: &[&str],
@@ -251,46 +252,49 @@ fn servers_leave_a_file_and_everything_else_stays() {
         client.without_servers(text, &BTreeMap::from([(list, names.to_vec())]))
     }
     #[track_caller]
-    fn check(client: Client, text: &str, list: &[&str], names: &[&str], expected: &str) {
+    fn check(client: ClientProgram, text: &str, list: &[&str], names: &[&str], expected: &str) {
         assert_eq!(without(client, text, list, names).unwrap(), expected);
     }
     let list = &["mcpServers"];
     let text = "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"x\": {\"command\": \"x\"},\n    \"y\": {\n      \"url\":   \"u\"\n    },\n    \"z\": {}\n  },\n  \"b\":  2\n}\n";
     check(
-        Client::Cursor,
+        ClientProgram::Cursor,
         text,
         list,
         &["x", "z"],
         "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"y\": {\n      \"url\":   \"u\"\n    }\n  },\n  \"b\":  2\n}\n",
     );
     check(
-        Client::Cursor,
+        ClientProgram::Cursor,
         text,
         list,
         &["x", "y", "z"],
         "{\n  \"a\": 1,\n  \"mcpServers\": {},\n  \"b\":  2\n}\n",
     );
-    check(Client::Cursor, text, list, &["none"], text);
-    check(Client::Cursor, "", list, &["x"], "");
-    check(Client::VsCode, text, &["servers"], &["x"], text);
+    check(ClientProgram::Cursor, text, list, &["none"], text);
+    check(ClientProgram::Cursor, "", list, &["x"], "");
+    check(ClientProgram::VsCode, text, &["servers"], &["x"], text);
     let projects = "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n        \"x\": {}, \"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n";
     check(
-        Client::ClaudeCode,
+        ClientProgram::ClaudeCode,
         projects,
         &["projects", "/a", "mcpServers"],
         &["x"],
         "{\n  \"projects\": {\n    \"/a\": {\n      \"mcpServers\": {\n        \"y\": {}\n      },\n      \"b\":  2\n    }\n  }\n}\n",
     );
-    check(Client::ClaudeCode, projects, &["projects", "/b", "mcpServers"], &["x"], projects);
+    check(ClientProgram::ClaudeCode, projects, &["projects", "/b", "mcpServers"], &["x"], projects);
     let toml = "# mine\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n";
     check(
-        Client::Codex,
+        ClientProgram::Codex,
         toml,
         &["mcp_servers"],
         &["x"],
         "# mine\nmodel = \"m\"\n\n# of y\n[mcp_servers.y]\nurl = \"u\"\n",
     );
-    check(Client::Codex, toml, &["elsewhere"], &["x"], toml);
+    check(ClientProgram::Codex, toml, &["elsewhere"], &["x"], toml);
     let comments = "{\"mcpServers\": {\"x\": {}} // c\n}";
-    assert_eq!(without(Client::Cursor, comments, list, &["x"]), Err(Unwritable::HasComments));
+    assert_eq!(
+        without(ClientProgram::Cursor, comments, list, &["x"]),
+        Err(Unwritable::HasComments)
+    );
 }

@@ -131,7 +131,7 @@ impl JsonFile {
     }
 
     /// Puts a value behind the last part of an object or a list.
-    fn insert(&mut self, into: &Parts, key: Option<&str>, value: &Json, depth: usize) {
+    fn insert(&mut self, into: &JsonContainer, key: Option<&str>, value: &Json, depth: usize) {
         let base = self.indent.repeat(depth);
         let key = key.map(|key| format!("{}: ", json!(key))).unwrap_or_default();
         let value = format!("\n{base}{key}{}", pretty(value, &self.indent, &base));
@@ -146,44 +146,44 @@ impl JsonFile {
 }
 
 /// An object or a list of the text, and the places of what is in it.
-struct Parts {
+struct JsonContainer {
     whole: Range<usize>,
     parts: Vec<(String, Range<usize>)>,
 }
 
-impl Parts {
+impl JsonContainer {
     /// The last one of that name, which is the one that readers take.
     fn find(&self, name: &str) -> Option<Range<usize>> {
         self.parts.iter().rev().find(|(key, _)| key == name).map(|(_, place)| place.clone())
     }
 }
 
-fn members(text: &str, part: &str, offset: usize) -> Result<Parts, Unwritable> {
+fn members(text: &str, part: &str, offset: usize) -> Result<JsonContainer, Unwritable> {
     let wrong = |_| Unwritable::WrongShape { part: part.into(), wanted: "object" };
-    let Members(members) = serde_json::from_str(text).map_err(wrong)?;
+    let JsonMembers(members) = serde_json::from_str(text).map_err(wrong)?;
     Ok(parts(text, members, offset))
 }
 
-fn elements(text: &str, part: &str, offset: usize) -> Result<Parts, Unwritable> {
+fn elements(text: &str, part: &str, offset: usize) -> Result<JsonContainer, Unwritable> {
     let wrong = |_| Unwritable::WrongShape { part: part.into(), wanted: "list" };
     let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
     Ok(parts(text, elements.into_iter().map(|raw| (String::new(), raw)).collect(), offset))
 }
 
 /// A raw value borrows from the text, so its address is its place.
-fn parts(text: &str, found: Vec<(String, &RawValue)>, offset: usize) -> Parts {
+fn parts(text: &str, found: Vec<(String, &RawValue)>, offset: usize) -> JsonContainer {
     let place = |part: &str| {
         let start = part.as_ptr().addr() - text.as_ptr().addr() + offset;
         start..start + part.len()
     };
     let parts = found.into_iter().map(|(key, raw)| (key, place(raw.get()))).collect();
-    Parts { whole: place(text.trim()), parts }
+    JsonContainer { whole: place(text.trim()), parts }
 }
 
 /// The members of an object in their order, also those that are written twice.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+struct JsonMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {

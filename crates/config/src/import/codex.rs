@@ -3,34 +3,37 @@
 use serde_json::{Map, Value as Json, json};
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::lists::{ServerList, ServerPlace};
-use crate::place::{Extent, Origin};
-use crate::problem::{Problem, Refused};
-use crate::source::Source;
+use super::lists::{ImportedServers, ServerPlace};
+use crate::place::{Extent, ValueOrigin};
+use crate::problem::{BoxedProblem, ConfigProblem};
+use crate::source::SourceText;
 
 const LIST_KEY: &str = "mcp_servers";
 
 /// The servers of a Codex file, each in the words of `mcpServers`.
-pub(super) fn servers(source: &Source<'_>, text: &str) -> Result<ServerList, Refused> {
+pub(super) fn servers(
+    source: &SourceText<'_>,
+    text: &str,
+) -> Result<ImportedServers, BoxedProblem> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let reason = error.message().lines().next().unwrap_or_default().to_owned();
-        let at = Origin::File(Extent::point(line, column));
-        Box::new(source.locate(&at, Problem::error(format!("not valid TOML: {reason}"))))
+        let at = ValueOrigin::File(Extent::point(line, column));
+        Box::new(source.locate(&at, ConfigProblem::error(format!("not valid TOML: {reason}"))))
     })?;
     let refuse = |message: &str| {
         let help = "expected tables such as `[mcp_servers.files]` (Codex)";
-        let at = Origin::File(Extent::point(1, 1));
-        Box::new(source.locate(&at, Problem::error(message).help(help)))
+        let at = ValueOrigin::File(Extent::point(1, 1));
+        Box::new(source.locate(&at, ConfigProblem::error(message).help(help)))
     };
     let list =
         document.get(LIST_KEY).ok_or_else(|| refuse("the file has no table `mcp_servers`"))?;
     let list = list.as_table_like().ok_or_else(|| refuse("`mcp_servers` is not a table"))?;
     let servers = list.iter().map(|(name, item)| (name.to_owned(), in_common_words(to_json(item))));
     let place = ServerPlace::for_every_project(&[LIST_KEY]);
-    Ok(ServerList { place, servers: servers.collect() })
+    Ok(ImportedServers { place, servers: servers.collect() })
 }
 
 /// Renames what Codex calls otherwise and turns names of variables into references to them.

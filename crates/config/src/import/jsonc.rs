@@ -9,46 +9,50 @@ pub(crate) fn to_json(text: &str) -> String {
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
-    let mut state = State::Code;
+    let mut state = JsoncState::Code;
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
         let blank = if c == '\n' || c == '\r' { c } else { ' ' };
         match (state, c, next) {
-            (State::Code, '/', Some('/')) => {
-                state = State::Line;
+            (JsoncState::Code, '/', Some('/')) => {
+                state = JsoncState::Line;
                 out.push(' ');
             }
-            (State::Code, '/', Some('*')) => {
+            (JsoncState::Code, '/', Some('*')) => {
                 chars.next();
-                state = State::Block;
+                state = JsoncState::Block;
                 out.push_str("  ");
             }
-            (State::Line, '\n', _) => {
-                state = State::Code;
+            (JsoncState::Line, '\n', _) => {
+                state = JsoncState::Code;
                 out.push(c);
             }
-            (State::Block, '*', Some('/')) => {
+            (JsoncState::Block, '*', Some('/')) => {
                 chars.next();
-                state = State::Code;
+                state = JsoncState::Code;
                 out.push_str("  ");
             }
-            (State::Line | State::Block, ..) => out.push(blank),
-            (State::Text, '\\', Some(escaped)) => {
+            (JsoncState::Line | JsoncState::Block, ..) => out.push(blank),
+            (JsoncState::Text, '\\', Some(escaped)) => {
                 chars.next();
                 out.extend([c, escaped]);
             }
-            (State::Code | State::Text, '"', _) => {
-                state = if matches!(state, State::Code) { State::Text } else { State::Code };
+            (JsoncState::Code | JsoncState::Text, '"', _) => {
+                state = if matches!(state, JsoncState::Code) {
+                    JsoncState::Text
+                } else {
+                    JsoncState::Code
+                };
                 out.push(c);
             }
-            (State::Code | State::Text, ..) => out.push(c),
+            (JsoncState::Code | JsoncState::Text, ..) => out.push(c),
         }
     }
     out
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum JsoncState {
     Code,
     Text,
     Line,

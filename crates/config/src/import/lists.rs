@@ -3,17 +3,17 @@
 use serde_json::{Map, Value as Json};
 
 use super::{ImportScope, jsonc};
-use crate::place::{Extent, Origin};
-use crate::problem::{Problem, Problems, Refused};
+use crate::place::{Extent, ValueOrigin};
+use crate::problem::{BoxedProblem, ConfigProblem, Problems};
 use crate::schema::nearest;
-use crate::source::Source;
+use crate::source::SourceText;
 
 /// The keys under which programs keep their servers.
 const LIST_KEYS: [&str; 2] = ["mcpServers", "servers"];
 
 /// One list of servers of a file.
 #[derive(Debug)]
-pub(super) struct ServerList {
+pub(super) struct ImportedServers {
     pub(super) place: ServerPlace,
     pub(super) servers: Map<String, Json>,
 }
@@ -40,21 +40,21 @@ impl ServerPlace {
 
 /// The lists of a JSON file: the one for every project first, then those of projects.
 pub(super) fn json_lists(
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     text: &str,
     scope: ImportScope<'_>,
-) -> Result<Vec<ServerList>, Problems> {
+) -> Result<Vec<ImportedServers>, Problems> {
     let json: Json = serde_json::from_str(&jsonc::to_json(text)).map_err(|error| {
         let at = Extent::point(error.line(), error.column().max(1));
         // The reason without its position, which the problem shows anyway.
         let reason = error.to_string();
         let reason = reason.split(" at line ").next().unwrap_or_default();
-        let problem = Problem::error(format!("not valid JSON: {reason}"));
-        Box::new(source.locate(&Origin::File(at), problem))
+        let problem = ConfigProblem::error(format!("not valid JSON: {reason}"));
+        Box::new(source.locate(&ValueOrigin::File(at), problem))
     })?;
-    let start = Origin::File(Extent::point(1, 1));
-    let located = |problem: Refused| {
-        Problems::from(Box::new(Problem { place: Some(source.place(&start)), ..*problem }))
+    let start = ValueOrigin::File(Extent::point(1, 1));
+    let located = |problem: BoxedProblem| {
+        Problems::from(Box::new(ConfigProblem { place: Some(source.place(&start)), ..*problem }))
     };
     let of_projects: Vec<_> = projects(&json)
         .filter(|(project, _)| match scope {
@@ -62,7 +62,7 @@ pub(super) fn json_lists(
             ImportScope::Project(wanted) => wanted == *project,
             ImportScope::NoProject => false,
         })
-        .map(|(project, list)| ServerList {
+        .map(|(project, list)| ImportedServers {
             place: ServerPlace::of_project(project),
             servers: list.clone(),
         })
@@ -76,7 +76,7 @@ pub(super) fn json_lists(
             known => format!("projects with servers: {}", known.join(", ")),
         };
         let message = format!("the file has no servers of the project {wanted}");
-        return Err(located(Box::new(Problem::error(message).help(help))));
+        return Err(located(Box::new(ConfigProblem::error(message).help(help))));
     }
     let mut lists = match find_list(&json) {
         Ok(list) => vec![list],
@@ -98,9 +98,9 @@ fn projects(json: &Json) -> impl Iterator<Item = (&str, &Map<String, Json>)> {
 }
 
 /// The list for every project; VS Code's user settings have it one level down, in `mcp`.
-fn find_list(json: &Json) -> Result<ServerList, Refused> {
+fn find_list(json: &Json) -> Result<ImportedServers, BoxedProblem> {
     let refuse = |message: String| {
-        Box::new(Problem::error(message).help(
+        Box::new(ConfigProblem::error(message).help(
             "expected `{\"mcpServers\": {...}}` (Claude, Cursor, .mcp.json), `{\"servers\": {...}}` (VS Code), or a `.toml` file of Codex",
         ))
     };
@@ -116,9 +116,10 @@ fn find_list(json: &Json) -> Result<ServerList, Refused> {
             .find_map(|key| Some(([above.as_slice(), &[*key]].concat(), map.get(*key)?)))
     });
     match found {
-        Some((keys, Json::Object(list))) => {
-            Ok(ServerList { place: ServerPlace::for_every_project(&keys), servers: list.clone() })
-        }
+        Some((keys, Json::Object(list))) => Ok(ImportedServers {
+            place: ServerPlace::for_every_project(&keys),
+            servers: list.clone(),
+        }),
         Some((keys, _)) => {
             let key = keys.last().copied().unwrap_or_default();
             Err(refuse(format!("`{key}` is not an object of servers")))

@@ -23,8 +23,8 @@ use url::Url;
 
 use crate::emit::Doc;
 use crate::problem::Problems;
-use crate::source::Source;
-use lists::ServerList;
+use crate::source::SourceText;
+use lists::ImportedServers;
 pub use lists::ServerPlace;
 pub use note::ImportNote;
 
@@ -158,14 +158,14 @@ pub fn import_servers(
     scope: ImportScope<'_>,
     boards: &[Url],
 ) -> Result<Imported, Problems> {
-    let source = Source::new(file_name, text);
+    let source = SourceText::new(file_name, text);
     let lists = if std::path::Path::new(file_name).extension().is_some_and(|end| end == "toml") {
         vec![codex::servers(&source, text)?]
     } else {
         lists::json_lists(&source, text, scope)?
     };
     let mut imported = Imported { servers: Vec::new(), notes: Vec::new() };
-    for ServerList { place, servers } in lists {
+    for ImportedServers { place, servers } in lists {
         for (written, entry) in servers {
             imported.add(&place, written, &entry, boards);
         }

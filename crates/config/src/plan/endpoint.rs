@@ -7,7 +7,7 @@ use switchboard_model::{Endpoint, Secret, UpstreamAuth};
 use url::Url;
 
 use super::{At, Planner};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawServer, RawTransport};
 
 const HTTP_KEYS: [&str; 3] = ["url", "headers", "auth"];
@@ -39,9 +39,10 @@ impl Planner<'_> {
             (true, false) => Some(RawTransport::Stdio),
             (false, true) => Some(RawTransport::StreamableHttp),
             (true, true) => {
-                let problem = Problem::error(format!("{} has both `url` and `command`", at.path))
-                    .about(&at.path)
-                    .help("a server is reached over HTTP or started as a program: remove one");
+                let problem =
+                    ConfigProblem::error(format!("{} has both `url` and `command`", at.path))
+                        .about(&at.path)
+                        .help("a server is reached over HTTP or started as a program: remove one");
                 self.push(at.key_origin("command"), problem);
                 None
             }
@@ -49,7 +50,10 @@ impl Planner<'_> {
                 let message = format!("{} has neither `url` nor `command`", at.path);
                 let help = "add `url: http://...` for a server that is reached over HTTP, or \
                             `command: ...` for one that is started as a program";
-                self.push(&at.node.origin, Problem::error(message).about(&at.path).help(help));
+                self.push(
+                    &at.node.origin,
+                    ConfigProblem::error(message).about(&at.path).help(help),
+                );
                 None
             }
         }
@@ -76,7 +80,8 @@ impl Planner<'_> {
         let is_given = bearer.is_some() || oauth.is_some();
         if let (Some(auth), true, true) = (at.get("auth"), named_twice, is_given) {
             let message = format!("{} has both `auth.{key}` and an Authorization header", at.path);
-            let problem = Problem::error(message).about(&auth.path).help("remove one of the two");
+            let problem =
+                ConfigProblem::error(message).about(&auth.path).help("remove one of the two");
             self.push(at.key_origin("auth"), problem);
         }
         let auth = match (bearer, oauth) {
@@ -92,7 +97,7 @@ impl Planner<'_> {
             (None, Some(oauth)) => UpstreamAuth::OAuth(self.oauth(at, oauth)?),
             (Some(_), Some(_)) => {
                 let message = format!("{}.auth has both `bearer` and `oauth`", at.path);
-                let problem = Problem::error(message).about(&at.path.key("auth"));
+                let problem = ConfigProblem::error(message).about(&at.path.key("auth"));
                 self.push(at.key_origin("auth"), problem.help("remove one of the two"));
                 return None;
             }
@@ -109,7 +114,7 @@ impl Planner<'_> {
         let env = raw.env.take().unwrap_or_default();
         for name in env.keys() {
             if name.is_empty() || name.contains(['=', '\0']) {
-                let problem = Problem::error(format!(
+                let problem = ConfigProblem::error(format!(
                     "{}.env: a name must not be empty or hold `=`",
                     at.path
                 ));
@@ -137,7 +142,7 @@ impl Planner<'_> {
             Err(error) => format!("is not a valid URL: {error}"),
         };
         // The text itself may carry a password, so only the snippet shows it, when it may.
-        let problem = Problem::error(format!("{}: the address {why}", at.path));
+        let problem = ConfigProblem::error(format!("{}: the address {why}", at.path));
         let problem = problem.about(&at.path).help(format!("write an address such as `{example}`"));
         self.push(&at.node.origin, problem);
         None
@@ -163,7 +168,7 @@ impl Planner<'_> {
             };
             if let (Some(fault), Some(place)) = (fault, &place) {
                 let problem =
-                    Problem::error(format!("{}: the header {name:?} {fault}", place.path));
+                    ConfigProblem::error(format!("{}: the header {name:?} {fault}", place.path));
                 self.push(place.key_origin(&name), problem.about(&place.path.key(&name)));
             }
             headers.insert(name, Secret::new(value));
@@ -175,7 +180,8 @@ impl Planner<'_> {
         let Some(auth) = at.get("auth") else { return };
         let Some(bearer) = bearer else {
             if auth.node.entries().is_empty() {
-                let problem = Problem::error(format!("{} is empty", auth.path)).about(&auth.path);
+                let problem =
+                    ConfigProblem::error(format!("{} is empty", auth.path)).about(&auth.path);
                 self.push(
                     at.key_origin("auth"),
                     problem.help("add `bearer: ${TOKEN}` or `oauth: {}`, or remove it"),
@@ -190,14 +196,14 @@ impl Planner<'_> {
             );
             self.push(
                 auth.key_origin("bearer"),
-                Problem::error(message).about(&auth.path.key("bearer")),
+                ConfigProblem::error(message).about(&auth.path.key("bearer")),
             );
         }
     }
 
     fn require(&mut self, at: &At<'_>, key: &str, transport: &str) {
         if !at.has(key) {
-            let problem = Problem::error(format!("missing key `{key}` in {}", at.path))
+            let problem = ConfigProblem::error(format!("missing key `{key}` in {}", at.path))
                 .about(&at.path.key(key))
                 .help(format!("a `{transport}` server needs `{key}`"));
             self.push(&at.node.origin, problem);
@@ -208,7 +214,7 @@ impl Planner<'_> {
         for key in keys.iter().filter(|key| at.has(key)) {
             let message = format!("`{key}` does not belong to a `{transport}` server");
             let problem =
-                Problem::error(format!("{message} ({})", at.path)).about(&at.path.key(key));
+                ConfigProblem::error(format!("{message} ({})", at.path)).about(&at.path.key(key));
             self.push(at.key_origin(key), problem.help("remove it, or change `transport`"));
         }
     }

@@ -5,7 +5,7 @@ use switchboard_model::{ExposureMode, GatewayPlan, Naming, StatelessState};
 
 use super::toolset::Toolsets;
 use super::{At, Planner};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawExposure, RawGateway, RawNaming, RawStatelessState};
 
 const SET_LISTS: [&str; 3] = ["tool_sets", "allow_toolsets", "deny_toolsets"];
@@ -58,7 +58,8 @@ impl Planner<'_> {
             Some(ExposureMode::Static) if named == 0 => {
                 let message = format!("{}.exposure is `static`, but no toolset is named", at.path);
                 let help = format!("add `tool_sets: [...]`; {}", sets.names.listed());
-                let problem = Problem::error(message).about(&at.path.key("tool_sets")).help(help);
+                let problem =
+                    ConfigProblem::error(message).about(&at.path.key("tool_sets")).help(help);
                 self.push(at.value_origin("exposure"), problem);
             }
             Some(ExposureMode::Legacy) if named > 0 => {
@@ -66,7 +67,7 @@ impl Planner<'_> {
                     "{}.tool_sets is ignored: `exposure: legacy` shows every tool",
                     at.path
                 );
-                let problem = Problem::error(message)
+                let problem = ConfigProblem::error(message)
                     .about(&at.path.key("tool_sets"))
                     .help("use `exposure: static` to show only these, or remove one of the two");
                 self.warn_at(at.key_origin("tool_sets"), problem);
@@ -78,7 +79,7 @@ impl Planner<'_> {
                         "{}.tool_sets has {named} sets, but max_active_toolsets is {most}",
                         at.path
                     );
-                    let problem = Problem::error(message).about(&at.path.key("tool_sets"));
+                    let problem = ConfigProblem::error(message).about(&at.path.key("tool_sets"));
                     self.push(at.key_origin("tool_sets"), problem.help("change one of the two"));
                 }
             }
@@ -96,9 +97,10 @@ impl Planner<'_> {
             let shown = if item.node.sensitive { "***" } else { name };
             let is_denied = plan.deny_toolsets.iter().any(|denied| denied == name);
             let why = if is_denied { "is in deny_toolsets" } else { "is not in allow_toolsets" };
-            let problem = Problem::error(format!("{}: the toolset `{shown}` {why}", item.path))
-                .about(&item.path)
-                .help("remove it here, or allow it there");
+            let problem =
+                ConfigProblem::error(format!("{}: the toolset `{shown}` {why}", item.path))
+                    .about(&item.path)
+                    .help("remove it here, or allow it there");
             self.push(&item.node.origin, problem);
         }
     }

@@ -26,11 +26,11 @@ use switchboard_model::{
 
 use crate::duration;
 use crate::path::Path;
-use crate::place::Origin;
-use crate::problem::Problem;
+use crate::place::ValueOrigin;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawDuration, RawMode, RawServer, RawTool};
 use crate::shape_words::found;
-use crate::source::Source;
+use crate::source::SourceText;
 use crate::tree::Node;
 
 /// Nobody reads more than this, and drawing each takes time.
@@ -38,11 +38,11 @@ const MAX_PROBLEMS: usize = 500;
 
 /// Collects what is wrong while the plan is made.
 pub(crate) struct Planner<'a> {
-    pub(crate) source: &'a Source<'a>,
+    pub(crate) source: &'a SourceText<'a>,
     /// What relative paths are relative to.
     pub(crate) directory: &'a FilePath,
-    pub(crate) problems: Vec<Problem>,
-    pub(crate) warnings: Vec<Problem>,
+    pub(crate) problems: Vec<ConfigProblem>,
+    pub(crate) warnings: Vec<ConfigProblem>,
 }
 
 /// A node and its path.
@@ -64,12 +64,12 @@ impl<'a> At<'a> {
     }
 
     /// The place of a key, or of the whole when the key is absent.
-    pub(crate) fn key_origin(&self, key: &str) -> &'a Origin {
+    pub(crate) fn key_origin(&self, key: &str) -> &'a ValueOrigin {
         self.node.entry(key).map_or(&self.node.origin, |entry| &entry.origin)
     }
 
     /// The place of a value, or of the whole when it is absent.
-    fn value_origin(&self, key: &str) -> &'a Origin {
+    fn value_origin(&self, key: &str) -> &'a ValueOrigin {
         self.node.get(key).map_or(&self.node.origin, |node| &node.origin)
     }
 
@@ -92,7 +92,7 @@ impl<'a> At<'a> {
 impl Planner<'_> {
     /// Makes the plan; it may only be used when there are no problems.
     pub(crate) fn plan(&mut self, root: RootKey, config: &At<'_>, sound: &Json) -> Plan {
-        let empty = Node::new(crate::tree::Value::Null, Origin::Nowhere);
+        let empty = Node::new(crate::tree::Value::Null, ValueOrigin::Nowhere);
         let toolbox = config
             .get("toolbox")
             .unwrap_or_else(|| At { node: &empty, path: config.path.key("toolbox") });
@@ -147,7 +147,7 @@ impl Planner<'_> {
             let origin = at.value_origin("name");
             if let Some(first) = first_places.get(name).copied() {
                 let shown = shown_name(at, name);
-                let problem = Problem::error(format!("two {what} are named `{shown}`"))
+                let problem = ConfigProblem::error(format!("two {what} are named `{shown}`"))
                     .about(&at.path.key("name"))
                     .note(format!("the first is at {}", self.source.place(first)))
                     .help("rename one of them, or remove it");
@@ -158,7 +158,7 @@ impl Planner<'_> {
         }
     }
 
-    fn push(&mut self, origin: &Origin, problem: Problem) {
+    fn push(&mut self, origin: &ValueOrigin, problem: ConfigProblem) {
         if self.problems.len() >= MAX_PROBLEMS {
             return;
         }
@@ -167,7 +167,7 @@ impl Planner<'_> {
 
     /// Refuses the value of a key: "`path`: found ... `why`".
     fn refuse(&mut self, at: &At<'_>, why: &str, help: &str) {
-        let problem = Problem::error(format!("{}: {} {why}", at.path, found(at.node)));
+        let problem = ConfigProblem::error(format!("{}: {} {why}", at.path, found(at.node)));
         self.push(&at.node.origin, problem.about(&at.path).help(help));
     }
 

@@ -1,7 +1,7 @@
 //! Names that may be referred to, and what a person is told who names another.
 
 use super::{At, Planner};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::schema::nearest;
 use crate::shape_words::quoted;
 
@@ -64,7 +64,7 @@ impl Planner<'_> {
                 Some(near) => format!("did you mean `{near}`? ({})", names.listed()),
                 None => names.listed(),
             };
-            let problem = Problem::error(format!("{path}: there is no {what} {shown}"));
+            let problem = ConfigProblem::error(format!("{path}: there is no {what} {shown}"));
             let problem = problem.about(path).help(help);
             self.push(&item.node.origin, problem);
         }

@@ -6,7 +6,7 @@ use switchboard_model::{
 use url::Url;
 
 use super::{At, Planner};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawGrant, RawOAuth, RawSigningAlgorithm};
 
 const ISSUER: &str = "https://login.example.com";
@@ -35,7 +35,7 @@ impl Planner<'_> {
         }
         if raw.client_secret.is_some() && raw.client_id.is_none() {
             let message = format!("{} has a `client_secret` without a `client_id`", place.path);
-            let problem = Problem::error(message).about(&place.path);
+            let problem = ConfigProblem::error(message).about(&place.path);
             self.push(
                 place.key_origin("client_secret"),
                 problem.help("add the `client_id` that it belongs to"),
@@ -90,7 +90,7 @@ impl Planner<'_> {
         if url.is_none() {
             let message =
                 format!("{}.client_metadata_url is not an https address of a document", place.path);
-            let problem = Problem::error(message)
+            let problem = ConfigProblem::error(message)
                 .about(&place.path.key("client_metadata_url"))
                 .help("write an address such as `https://example.com/switchboard.json`");
             self.push(place.key_origin("client_metadata_url"), problem);
@@ -106,13 +106,13 @@ impl Planner<'_> {
     }
 
     fn wrong_key(&mut self, place: &At<'_>, key: &str, why: &str, help: &str) {
-        let problem = Problem::error(format!("{}.{key}: {why}", place.path));
+        let problem = ConfigProblem::error(format!("{}.{key}: {why}", place.path));
         self.push(place.key_origin(key), problem.about(&place.path.key(key)).help(help));
     }
 
     fn wrong_grant(&mut self, place: &At<'_>, what: &str, help: &str) {
         let message = format!("{} has `grant: client_credentials` and {what}", place.path);
-        let problem = Problem::error(message).about(&place.path);
+        let problem = ConfigProblem::error(message).about(&place.path);
         self.push(place.key_origin("grant"), problem.help(help));
     }
 }

@@ -11,7 +11,7 @@ use switchboard_model::{
 use url::Url;
 
 use super::{At, Planner, entries};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw_provider::{RawEffort, RawProvider, RawProviderKind, RawToolSchema};
 
 const EXAMPLE: &str = "http://127.0.0.1:11434/v1";
@@ -78,7 +78,7 @@ impl Planner<'_> {
         };
         for key in needed.iter().filter(|key| !at.has(key)) {
             let example = if *key == "base_url" { EXAMPLE } else { "${TOKEN}" };
-            let problem = Problem::error(format!("missing key `{key}` in {}", at.path))
+            let problem = ConfigProblem::error(format!("missing key `{key}` in {}", at.path))
                 .about(&at.path.key(key))
                 .help(format!("providers of kind `{kind}` need it: add `{key}: {example}`"));
             self.push(&at.node.origin, problem);
@@ -86,7 +86,7 @@ impl Planner<'_> {
         for key in useless.iter().filter(|key| at.has(key)) {
             let message =
                 format!("`{key}` says nothing to providers of kind `{kind}` ({})", at.path);
-            let problem = Problem::error(message).about(&at.path.key(key));
+            let problem = ConfigProblem::error(message).about(&at.path.key(key));
             self.push(at.key_origin(key), problem.help("remove it, or change `kind`"));
         }
     }
@@ -102,7 +102,7 @@ impl Planner<'_> {
             return Some(url);
         };
         let at = at.get("base_url")?;
-        let problem = Problem::error(format!("{}: the address {}", at.path, why.0));
+        let problem = ConfigProblem::error(format!("{}: the address {}", at.path, why.0));
         self.push(&at.node.origin, problem.about(&at.path).help(why.1));
         None
     }
@@ -115,7 +115,7 @@ impl Planner<'_> {
     ) -> ProviderAuth {
         if at.has("api_key") && at.has("bearer") {
             let message = format!("{} has both `api_key` and `bearer`", at.path);
-            let problem = Problem::error(message).about(&at.path.key("bearer"));
+            let problem = ConfigProblem::error(message).about(&at.path.key("bearer"));
             self.push(at.key_origin("bearer"), problem.help("remove one of the two"));
         }
         for (key, value) in [("api_key", &api_key), ("bearer", &bearer)] {
@@ -125,7 +125,7 @@ impl Planner<'_> {
                     "{}.{key} is empty or holds characters that a header cannot carry",
                     at.path
                 );
-                let problem = Problem::error(message).about(&at.path.key(key));
+                let problem = ConfigProblem::error(message).about(&at.path.key(key));
                 self.push(at.key_origin(key), problem);
             }
         }
@@ -153,7 +153,7 @@ impl Planner<'_> {
         };
         if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case(header)) {
             let message = format!("{} has both `{key}` and the header {name}", at.path);
-            let problem = Problem::error(message).about(&at.path.key(key));
+            let problem = ConfigProblem::error(message).about(&at.path.key(key));
             self.push(at.key_origin(key), problem.help("remove one of the two"));
         }
     }
@@ -168,7 +168,7 @@ impl Planner<'_> {
         }
         let host = if place.node.sensitive { "***" } else { url.host_str().unwrap_or_default() };
         let message = format!("{}: the credentials travel unencrypted to {host}", place.path);
-        let problem = Problem::error(message).about(&place.path);
+        let problem = ConfigProblem::error(message).about(&place.path);
         self.warn_at(&place.node.origin, problem.help("use https where the provider offers it"));
     }
 }

@@ -10,7 +10,7 @@ use switchboard_model::{
 use url::Url;
 
 use super::{At, Planner};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::RawJwt;
 
 impl Planner<'_> {
@@ -78,7 +78,7 @@ impl Planner<'_> {
         match (at.has("jwks_url"), at.has("jwks_file")) {
             (true, true) => {
                 let message = format!("{} has both `jwks_url` and `jwks_file`", at.path);
-                let problem = Problem::error(message).about(&at.path.key("jwks_file"));
+                let problem = ConfigProblem::error(message).about(&at.path.key("jwks_file"));
                 self.push(
                     at.key_origin("jwks_file"),
                     problem.help("keys come from one place: remove one of the two"),
@@ -88,7 +88,10 @@ impl Planner<'_> {
             (false, false) => {
                 let message = format!("{} has neither `jwks_url` nor `jwks_file`", at.path);
                 let help = "add `jwks_url: https://...`, where the issuer publishes its keys";
-                self.push(&at.node.origin, Problem::error(message).about(&at.path).help(help));
+                self.push(
+                    &at.node.origin,
+                    ConfigProblem::error(message).about(&at.path).help(help),
+                );
                 None
             }
             (true, false) => self.address(at, "jwks_url", url?).map(JwksSource::Url),
@@ -102,7 +105,7 @@ impl Planner<'_> {
         let resource = secure_address(audience).ok();
         if resource.is_none() {
             let message = format!("{}.audience is not an address that clients can use", at.path);
-            let problem = Problem::error(message).about(&at.path.key("audience"));
+            let problem = ConfigProblem::error(message).about(&at.path.key("audience"));
             let help = "add `resource: https://...`, the address of this gateway";
             self.push(at.value_origin("audience"), problem.help(help));
         }
@@ -116,7 +119,7 @@ impl Planner<'_> {
             Err(why) => {
                 let at = at.get(key)?;
                 // The text itself may carry a password, so only the snippet shows it, when it may.
-                let problem = Problem::error(format!("{}: the address {why}", at.path));
+                let problem = ConfigProblem::error(format!("{}: the address {why}", at.path));
                 let help = "write an https address; plain http is for this machine only";
                 self.push(&at.node.origin, problem.about(&at.path).help(help));
                 None

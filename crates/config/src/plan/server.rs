@@ -9,8 +9,8 @@ use switchboard_model::{
 
 use super::endpoint::{referenced, shown_place};
 use super::{At, Planner, RawLimits, admission_mode, shown_name};
-use crate::place::Place;
-use crate::problem::Problem;
+use crate::place::SourceLocation;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawConnection, RawEra, RawMode, RawServer, RawServerDefaults, RawToolDefaults};
 
 /// The settings of connections of sessions, each with its other name for stdio servers.
@@ -127,9 +127,9 @@ impl Planner<'_> {
 
     fn required_origin(&self, at: &At<'_>) -> RequiredOrigin {
         let line = |origin| match self.source.place(origin) {
-            Place::File { name, line, .. } => Some(format!("{name}:{line}")),
-            place @ Place::Environment { .. } => Some(place.to_string()),
-            Place::Default => None,
+            SourceLocation::File { name, line, .. } => Some(format!("{name}:{line}")),
+            place @ SourceLocation::Environment { .. } => Some(place.to_string()),
+            SourceLocation::Default => None,
         };
         if at.has("required") {
             line(at.key_origin("required")).map_or(RequiredOrigin::Nowhere, RequiredOrigin::Written)
@@ -156,7 +156,7 @@ impl Planner<'_> {
         let message = format!(
             "MCP server '{name}' is configured with mode='dynamic' but missing required field 'default_tool_config'"
         );
-        let problem = Problem::error(message).about(&at.path.key("default_tool_config")).help(
+        let problem = ConfigProblem::error(message).about(&at.path.key("default_tool_config")).help(
             "add `default_tool_config: {max_instances: 5, timeout: 30s}`, or use `mode: strict`",
         );
         self.push(at.value_origin("mode"), problem);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use switchboard_model::{ArgumentSpec, ArgumentType, META_TOOLS, ToolEntry};
 
 use super::{At, Planner, RawLimits, admission_mode};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawArgument, RawArgumentType, RawTool};
 
 impl Planner<'_> {
@@ -42,10 +42,11 @@ impl Planner<'_> {
             }
             if let Some(first) = seen.insert(name.as_str(), &at.node.origin) {
                 let shown = if at.node.sensitive { "***" } else { name };
-                let problem = Problem::error(format!("two tool entries are exposed as `{shown}`"))
-                    .about(&at.path)
-                    .note(format!("the first is at {}", self.source.place(first)))
-                    .help("choose another name for one of them");
+                let problem =
+                    ConfigProblem::error(format!("two tool entries are exposed as `{shown}`"))
+                        .about(&at.path)
+                        .note(format!("the first is at {}", self.source.place(first)))
+                        .help("choose another name for one of them");
                 self.push(&at.node.origin, problem);
             }
         }
@@ -60,7 +61,7 @@ impl Planner<'_> {
             let origin = at.value_origin("name");
             if let Some(first) = seen.insert(name.clone(), origin) {
                 let shown = super::shown_name(at, &name);
-                let problem = Problem::error(format!("two arguments are named `{shown}`"))
+                let problem = ConfigProblem::error(format!("two arguments are named `{shown}`"))
                     .about(&at.path.key("name"))
                     .note(format!("the first is at {}", self.source.place(first)));
                 self.push(origin, problem);

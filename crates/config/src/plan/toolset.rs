@@ -8,7 +8,7 @@ use switchboard_model::{
 
 use super::names::Names;
 use super::{At, Planner, entries, shown_name};
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::raw::{RawServer, RawToolset};
 
 /// A server as sets know it, be the rest of its entry sound or not.
@@ -114,7 +114,7 @@ impl Planner<'_> {
             let Some(name) = raw.name.clone() else { continue };
             if name == NO_TOOLSET {
                 let message = "no toolset can be called `none`: the word stands for no set";
-                let problem = Problem::error(message).help("choose another name");
+                let problem = ConfigProblem::error(message).help("choose another name");
                 self.push(at.value_origin("name"), problem.about(&at.path));
                 continue;
             }
@@ -140,14 +140,14 @@ impl Planner<'_> {
         let shown = shown_name(at, name);
         let is_bare = count(raw.servers.as_ref()) + count(raw.tools.as_ref()) == 0;
         let problem = if is_bare && members.iter().all(|member| member.set() != name) {
-            Problem::error(format!("the toolset `{shown}` has no members")).help(
+            ConfigProblem::error(format!("the toolset `{shown}` has no members")).help(
                 "add `servers: [...]` or `tools: [...]`; only the entry of a server's own set needs neither",
             )
         } else if !is_bare
             && members.iter().any(|member| member.name == name)
             && !mentions(raw, name)
         {
-            Problem::error(format!(
+            ConfigProblem::error(format!(
                 "the toolset `{shown}` has the name of a server, but none of its tools"
             ))
             .help(format!(
@@ -171,7 +171,7 @@ impl Planner<'_> {
                 continue;
             }
             let message = format!("{}: `{server}` is not the name of a server", item.path);
-            let problem = Problem::error(message).about(&item.path).help(servers.listed());
+            let problem = ConfigProblem::error(message).about(&item.path).help(servers.listed());
             self.warn_at(&item.node.origin, problem);
         }
     }

@@ -5,8 +5,8 @@ use switchboard_model::{
 };
 
 use super::{At, Planner, shown_name};
-use crate::place::Origin;
-use crate::problem::Problem;
+use crate::place::ValueOrigin;
+use crate::problem::ConfigProblem;
 
 impl Planner<'_> {
     pub(super) fn warn(&mut self, tools: &[(ToolEntry, At<'_>)], servers: &[(ServerPlan, At<'_>)]) {
@@ -36,7 +36,7 @@ impl Planner<'_> {
             let shown = shown_name(at, name);
             let message =
                 format!("`default_tool_config` of server '{shown}' is ignored in strict mode");
-            let problem = Problem::error(message)
+            let problem = ConfigProblem::error(message)
                 .about(&at.path.key("default_tool_config"))
                 .help("remove it, or use `mode: dynamic`");
             self.warn_at(at.key_origin("default_tool_config"), problem);
@@ -58,7 +58,7 @@ impl Planner<'_> {
             let help = "use https, unless the network in between is trusted";
             self.warn_at(
                 at.key_origin("url"),
-                Problem::error(message).about(&at.path.key("url")).help(help),
+                ConfigProblem::error(message).about(&at.path.key("url")).help(help),
             );
         }
     }
@@ -76,7 +76,7 @@ impl Planner<'_> {
             return;
         }
         let shown = shown_name(at, &tool.name);
-        let problem = Problem::error(format!(
+        let problem = ConfigProblem::error(format!(
             "the tool entry `{shown}` names a server that is not configured"
         ))
         .about(&at.path.key("name"));
@@ -89,7 +89,7 @@ impl Planner<'_> {
         self.warn_at(at.value_origin("name"), problem);
     }
 
-    pub(super) fn warn_at(&mut self, origin: &Origin, problem: Problem) {
+    pub(super) fn warn_at(&mut self, origin: &ValueOrigin, problem: ConfigProblem) {
         self.warnings.push(self.source.locate(origin, problem.into_warning()));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pretty_assertions::assert_eq;
-use switchboard_config::{Place, json_schema};
+use switchboard_config::{SourceLocation, json_schema};
 use switchboard_model::Endpoint;
 
 use crate::support::{EVERYTHING, EVERYTHING_ENV, load_text, load_with};
@@ -22,8 +22,11 @@ fn every_value_has_its_origin() {
         setting.unwrap_or_else(|| panic!("{path}")).origin.clone()
     };
     let variable = "SWITCHBOARD__TOOLBOX__MAX_CONCURRENT".to_owned();
-    assert_eq!(origin("switchboard.toolbox.max_concurrent"), Place::Environment { variable });
-    assert_eq!(origin("switchboard.toolbox.mcps[1].required"), Place::Default);
+    assert_eq!(
+        origin("switchboard.toolbox.max_concurrent"),
+        SourceLocation::Environment { variable }
+    );
+    assert_eq!(origin("switchboard.toolbox.mcps[1].required"), SourceLocation::Default);
     assert_eq!(
         origin("switchboard.toolbox.mcps[0].auth.bearer").to_string(),
         "switchboard.yaml:31:19"

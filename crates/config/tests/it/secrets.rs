@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
+use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
 use switchboard_model::{
     ClientProof, Endpoint, OAuthGrant, OwnClient, Secret, SigningAlgorithm, UpstreamAuth,
 };
@@ -172,7 +172,7 @@ switchboard:
     let env = [("TOKEN".to_owned(), "hunter2".to_owned())];
     let file = SourceFile { name: "c.yaml", directory: Path::new("."), text: yaml };
     let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&Input { file: Some(file), env: &env, read_secret: &nothing }).unwrap();
+    let loaded = load(&ConfigInput { file: Some(file), env: &env, read_secret: &nothing }).unwrap();
     let places: Vec<_> = loaded.plan.servers.iter().map(|server| &*server.spec.place).collect();
     assert_eq!(
         places,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use switchboard_config::{Input, Loaded, Problems, SourceFile, load};
+use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
 
 /// What `${VAR}` and `file:` find in these tests.
 pub(crate) const API_KEY: &str = "key-4711";
@@ -21,7 +21,7 @@ pub(crate) fn load_with(text: Option<&str>, env: &[(&str, &str)]) -> Result<Load
     let env: Vec<_> = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let directory = Path::new("/etc/switchboard");
     let file = text.map(|text| SourceFile { name: "switchboard.yaml", directory, text });
-    load(&Input { file, env: &env, read_secret: &read_secret })
+    load(&ConfigInput { file, env: &env, read_secret: &read_secret })
 }
 
 pub(crate) fn load_text(text: &str) -> Result<Loaded, Problems> {

@@ -123,14 +123,14 @@ fn header(token: &str) -> Option<HeaderValue> {
 
 /// Why a server wants a sign-in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct SignInReason {
     /// What the server's refusal said, as it stood in `WWW-Authenticate`.
     pub(crate) challenge: Option<String>,
     /// Scopes that are to be asked for besides those that the server names at first.
     pub(crate) scopes: Vec<String>,
 }
 
-impl Wanted {
+impl SignInReason {
     pub(crate) fn read(kept: &str) -> Option<Self> {
         serde_json::from_str(kept).ok()
     }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::discovery::{Discovered, describe, discover};
-use super::grant::{Grant, TokenStore, Wanted, union};
+use super::grant::{Grant, SignInReason, TokenStore, union};
 use super::{bearer_challenge, scopes, unkept, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_pool::HttpPool;
@@ -68,7 +68,7 @@ impl SignInState {
         let grant = kept.as_ref().and_then(Grant::read);
         let grant = grant.filter(|grant| grant.is_for(url, settings));
         let wanted = tokens.wanted(&spec.name).await.map_err(|error| unkept(&error))?;
-        let scopes = wanted.as_deref().and_then(Wanted::read).unwrap_or_default().scopes;
+        let scopes = wanted.as_deref().and_then(SignInReason::read).unwrap_or_default().scopes;
         let refreshes = grant.as_ref().is_some_and(|grant| grant.refresh_token.is_some());
         let renewal = match &settings.grant {
             OAuthGrant::ClientCredentials(_) => Renewal::OwnClient,
@@ -137,7 +137,7 @@ impl SignIn {
             ));
         };
         let wanted = tokens.wanted(name).await.map_err(|error| unkept(&error))?;
-        let wanted = wanted.as_deref().and_then(Wanted::read).unwrap_or_default();
+        let wanted = wanted.as_deref().and_then(SignInReason::read).unwrap_or_default();
         let challenge = ask_for_challenge(&spec.endpoint, url, http).await?;
         let challenge = challenge.or(wanted.challenge);
         let mut found = discover(url, challenge.as_deref()).await?;

@@ -11,7 +11,8 @@ use crate::typed_call::{CallFailure, CallTool as _, Progress};
 use serde_json::{Map, Value};
 use switchboard_mcp_client::{ConnectError, ConnectErrorKind, ConnectOptions, Connection};
 use switchboard_model::{
-    Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolList, ToolResult, UpstreamAuth,
+    Endpoint, Era, EraChoice, Secret, ServerName, ServerSpec, ToolResult, UpstreamAuth,
+    UpstreamToolList,
 };
 use switchboard_test_support::{ScriptedServer, peers, wait_until};
 use tokio::sync::mpsc;
@@ -19,7 +20,7 @@ use tokio::sync::mpsc;
 /// How long anything may take that should come at once; only a test that fails takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(crate) type Opened = Result<(Arc<Connection>, ToolList), ConnectError>;
+pub(crate) type Opened = Result<(Arc<Connection>, UpstreamToolList), ConnectError>;
 
 pub(crate) fn spec(endpoint: Endpoint) -> ServerSpec {
     ServerSpec {
@@ -89,7 +90,7 @@ pub(crate) fn both_ways() -> [ConnectOptions; 2] {
     [ConnectOptions::default(), guarded()]
 }
 
-pub(crate) fn names(list: &ToolList) -> Vec<&str> {
+pub(crate) fn names(list: &UpstreamToolList) -> Vec<&str> {
     list.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 

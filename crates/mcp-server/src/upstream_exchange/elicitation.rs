@@ -16,8 +16,8 @@ use switchboard_runtime::RpcError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Step, UpstreamExchange};
-use crate::client::{Client, Reply};
+use super::{ExchangeStep, UpstreamExchange};
+use crate::client::{Client, ClientReply};
 use crate::outcome::{self, Outcome};
 use crate::pending_input::PATIENCE;
 use crate::request_context::ForwardedParams;
@@ -30,17 +30,17 @@ const MORE_QUESTIONS: Duration = Duration::from_millis(25);
 /// The client's answer to something.
 pub(crate) enum Answered {
     /// A question of a legacy server, which waits for it.
-    Question { id: String, reply: oneshot::Sender<Reply>, answer: Reply },
+    Question { id: String, reply: oneshot::Sender<ClientReply>, answer: ClientReply },
     /// None: the server no longer wants to know. This is the id by which the client knows the question.
     Withdrawn { id: String },
     /// None, for longer than anybody thinks.
-    Late { id: String, reply: oneshot::Sender<Reply> },
+    Late { id: String, reply: oneshot::Sender<ClientReply> },
     /// A part of what a modern server wants; `None` when it takes longer than anybody thinks.
-    Input { id: String, key: String, method: String, answer: Option<Reply> },
+    Input { id: String, key: String, method: String, answer: Option<ClientReply> },
 }
 
 /// A question of a legacy server for a modern client.
-pub(super) struct Waiting {
+pub(super) struct PendingQuestion {
     method: String,
     params: Option<JsonText>,
     whither: Whither,
@@ -49,7 +49,7 @@ pub(super) struct Waiting {
 /// What the answer to a question is for.
 pub(super) enum Whither {
     /// The server waits for it.
-    Server(oneshot::Sender<Reply>),
+    Server(oneshot::Sender<ClientReply>),
     /// The server has given up until a page was opened: it is asked anew.
     Retry,
 }
@@ -67,7 +67,7 @@ impl UpstreamExchange {
         &mut self,
         method: String,
         params: Option<JsonText>,
-        reply: oneshot::Sender<Reply>,
+        reply: oneshot::Sender<ClientReply>,
     ) -> Option<Outcome> {
         let Some(need) = Need::of(&method, params.as_ref().map(JsonText::as_str)) else {
             refuse(reply, code::METHOD_NOT_FOUND, "nobody answers such questions");
@@ -89,7 +89,7 @@ impl UpstreamExchange {
             None if can_answer && self.operation.can_be_asked_again() => {
                 let key = self.new_key(&method);
                 let whither = Whither::Server(reply);
-                self.waiting.insert(key, Waiting { method, params, whither });
+                self.waiting.insert(key, PendingQuestion { method, params, whither });
                 self.park_at.get_or_insert_with(|| Instant::now() + MORE_QUESTIONS);
                 None
             }
@@ -131,7 +131,7 @@ impl UpstreamExchange {
         client: &Client,
         method: &str,
         params: Option<&JsonText>,
-    ) -> Option<(String, oneshot::Receiver<Reply>)> {
+    ) -> Option<(String, oneshot::Receiver<ClientReply>)> {
         let (id, answer) = client.ask()?;
         self.open.push(id.clone());
         self.say(request(&id, method, params.map(JsonText::as_str)));
@@ -139,7 +139,7 @@ impl UpstreamExchange {
     }
 
     /// Tells a modern client what a waiting legacy server wants.
-    pub(crate) fn park(&self) -> Step {
+    pub(crate) fn park(&self) -> ExchangeStep {
         let state = self.gateway.new_state();
         let mut requests = String::new();
         for (key, waiting) in &self.waiting {
@@ -158,7 +158,7 @@ impl UpstreamExchange {
             "{{\"resultType\":\"input_required\",\"inputRequests\":{{{requests}}},\"requestState\":{}}}",
             quoted(&state)
         );
-        Step::Park { state, outcome: Outcome::text(text) }
+        ExchangeStep::Park { state, outcome: Outcome::text(text) }
     }
 
     /// Goes on with what the client came back with; asks again for what is still missing.
@@ -166,7 +166,7 @@ impl UpstreamExchange {
         &mut self,
         wishes: ForwardedParams,
         responses: &Members<'_>,
-    ) -> Option<Step> {
+    ) -> Option<ExchangeStep> {
         self.wishes = wishes;
         let extra = std::mem::take(&mut self.wishes.extra);
         let given: Vec<String> =
@@ -271,7 +271,7 @@ impl UpstreamExchange {
         for params in pages {
             let method = "elicitation/create".to_owned();
             let (key, params) = (self.new_key(&method), Some(params));
-            self.waiting.insert(key, Waiting { method, params, whither: Whither::Retry });
+            self.waiting.insert(key, PendingQuestion { method, params, whither: Whither::Retry });
         }
         self.park_at = Some(Instant::now());
         None
@@ -338,8 +338,8 @@ impl UpstreamExchange {
 /// Waits for the client's answer to a question of a legacy server, for as long as the server wants it.
 pub(crate) async fn answered_or_withdrawn(
     id: String,
-    answer: oneshot::Receiver<Reply>,
-    mut reply: oneshot::Sender<Reply>,
+    answer: oneshot::Receiver<ClientReply>,
+    mut reply: oneshot::Sender<ClientReply>,
 ) -> Answered {
     tokio::select! {
         biased;
@@ -416,7 +416,7 @@ fn pages_of(error: &RpcError) -> Vec<JsonText> {
     }
 }
 
-fn refuse(reply: oneshot::Sender<Reply>, code: i64, message: &str) {
+fn refuse(reply: oneshot::Sender<ClientReply>, code: i64, message: &str) {
     let error = RpcError { code, message: message.into(), data: None };
     let _gone = reply.send(Err(error));
 }

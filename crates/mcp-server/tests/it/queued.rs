@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;
-use switchboard_config::{Input, SourceFile, load};
+use switchboard_config::{ConfigInput, SourceFile, load};
 use switchboard_test_support::{ScriptedServer, Tool};
 
 use crate::support::{World, until};
@@ -20,7 +20,7 @@ async fn world(server: &ScriptedServer) -> World {
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let loaded = load(&Input { file: Some(file), env: &[], read_secret: &read_secret });
+    let loaded = load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret });
     world.board.apply(loaded.unwrap_or_else(|error| panic!("{error}")).plan).await.unwrap();
     world
 }

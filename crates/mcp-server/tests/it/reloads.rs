@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use switchboard_config::{Input, SourceFile, load};
+use switchboard_config::{ConfigInput, SourceFile, load};
 use switchboard_model::Plan;
 use switchboard_test_support::{ScriptedServer, Tool};
 use tokio::task::JoinSet;
@@ -52,7 +52,7 @@ fn plan(exposure: &str, open: &ScriptedServer, hidden: &ScriptedServer, config: 
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&Input { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{text}"),
     }

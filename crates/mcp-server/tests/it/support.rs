@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use switchboard_auth::Principal;
-use switchboard_config::{ExposureSource, Input, SourceFile, load, resolve_exposure};
+use switchboard_config::{ConfigInput, ExposureSource, SourceFile, load, resolve_exposure};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
 use switchboard_model::Plan;
 use switchboard_runtime::{Board, BoardOptions, ExposureRule, LocalTools, Memory, StartingBoard};
@@ -100,7 +100,7 @@ fn plan_saying(servers: &[(&str, String)], gateway: &str, more: &str) -> Plan {
     );
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: &text };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&Input { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{text}"),
     }

@@ -9,7 +9,7 @@ use switchboard_model::{
     ModelSettings, ProviderAuth, ProviderKind, ProviderPlan, Secret, ToolDescriptor,
 };
 use switchboard_providers::Providers;
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_test_support::model_backends::{Backend, FakeBackends};
 use switchboard_wire::{ModelRequest, Tools};
 use url::Url;
@@ -52,7 +52,7 @@ async fn ask(
     };
     let source = endpoint.source(Some(model)).unwrap();
     let echo = ToolDescriptor::named("echo");
-    let declared = [Declared { name: "echo", descriptor: &echo }];
+    let declared = [NamedTool { name: "echo", descriptor: &echo }];
     let tools = Tools::only(Arc::new(Rendering::new(shape, declared)));
     let settings =
         ModelSettings { instructions: Some("Be brief".into()), ..ModelSettings::default() };

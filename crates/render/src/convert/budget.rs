@@ -11,7 +11,7 @@ const MAX_WORK: usize = 200_000;
 
 /// How much of a schema is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Effort {
+pub(super) struct ConversionEffort {
     /// Levels below the arguments.
     pub(super) depth: usize,
     pub(super) texts: Texts,
@@ -25,16 +25,16 @@ pub(super) enum Texts {
 }
 
 /// From all to almost nothing: the first that fits is taken.
-pub(super) const EFFORTS: [Effort; 6] = [
-    Effort { depth: 32, texts: Texts::Shown },
-    Effort { depth: 12, texts: Texts::Shown },
-    Effort { depth: 6, texts: Texts::Shown },
-    Effort { depth: 4, texts: Texts::OfParameters },
-    Effort { depth: 2, texts: Texts::OfParameters },
-    Effort { depth: 1, texts: Texts::OfParameters },
+pub(super) const EFFORTS: [ConversionEffort; 6] = [
+    ConversionEffort { depth: 32, texts: Texts::Shown },
+    ConversionEffort { depth: 12, texts: Texts::Shown },
+    ConversionEffort { depth: 6, texts: Texts::Shown },
+    ConversionEffort { depth: 4, texts: Texts::OfParameters },
+    ConversionEffort { depth: 2, texts: Texts::OfParameters },
+    ConversionEffort { depth: 1, texts: Texts::OfParameters },
 ];
 
-impl fmt::Display for Effort {
+impl fmt::Display for ConversionEffort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let levels = if self.depth == 1 { "level" } else { "levels" };
         write!(f, "cut to {} {levels}", self.depth)?;

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::rewrite::{Journal, Path};
+use crate::rewrite::{Journal, SchemaPath};
 
 const OLD_DRAFT: &str = "an older draft says it this way";
 
 /// Rewrites what older drafts and OpenAPI say differently. Done once for each schema, before anything is merged.
-pub(super) fn modernise(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
+pub(super) fn modernise(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut Journal) {
     bound(map, "minimum", "exclusiveMinimum", at, journal);
     bound(map, "maximum", "exclusiveMaximum", at, journal);
     tuple(map, at, journal);
@@ -15,7 +15,11 @@ pub(super) fn modernise(map: &mut Map<String, Value>, at: &Path<'_>, journal: &m
     nullable(map, at, journal);
     if map.get("default").is_some_and(Value::is_null) {
         map.shift_remove("default");
-        journal.mention(&Path::Key(at, "default"), "`default: null` dropped", "it says nothing");
+        journal.mention(
+            &SchemaPath::Key(at, "default"),
+            "`default: null` dropped",
+            "it says nothing",
+        );
     }
 }
 
@@ -24,7 +28,7 @@ fn bound(
     map: &mut Map<String, Value>,
     plain: &str,
     exclusive: &str,
-    at: &Path<'_>,
+    at: &SchemaPath<'_>,
     journal: &mut Journal,
 ) {
     let Some(Value::Bool(flag)) = map.get(exclusive) else { return };
@@ -33,11 +37,11 @@ fn bound(
     if flag && let Some(limit) = map.shift_remove(plain) {
         map.insert(exclusive.to_owned(), limit);
     }
-    journal.mention(&Path::Key(at, exclusive), "boolean turned into a number", OLD_DRAFT);
+    journal.mention(&SchemaPath::Key(at, exclusive), "boolean turned into a number", OLD_DRAFT);
 }
 
 /// `items: [...], additionalItems: ...` before 2020-12.
-fn tuple(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
+fn tuple(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut Journal) {
     if !map.get("items").is_some_and(Value::is_array) {
         return;
     }
@@ -49,11 +53,11 @@ fn tuple(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
     if let Some(rest) = rest {
         map.insert("items".into(), rest);
     }
-    journal.mention(&Path::Key(at, "items"), "list turned into `prefixItems`", OLD_DRAFT);
+    journal.mention(&SchemaPath::Key(at, "items"), "list turned into `prefixItems`", OLD_DRAFT);
 }
 
 /// `dependencies` before 2019-09.
-fn dependencies(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
+fn dependencies(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut Journal) {
     let Some(Value::Object(dependencies)) = map.get_mut("dependencies").map(Value::take) else {
         return;
     };
@@ -65,11 +69,15 @@ fn dependencies(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journ
             place.insert(key, value);
         }
     }
-    journal.mention(&Path::Key(at, "dependencies"), "split into its two successors", OLD_DRAFT);
+    journal.mention(
+        &SchemaPath::Key(at, "dependencies"),
+        "split into its two successors",
+        OLD_DRAFT,
+    );
 }
 
 /// `nullable` of OpenAPI 3.0.
-fn nullable(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) {
+fn nullable(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut Journal) {
     let Some(Value::Bool(flag)) = map.get("nullable") else { return };
     let flag = *flag;
     map.shift_remove("nullable");
@@ -87,5 +95,9 @@ fn nullable(map: &mut Map<String, Value>, at: &Path<'_>, journal: &mut Journal) 
             values.push(Value::Null);
         }
     }
-    journal.note(&Path::Key(at, "nullable"), "turned into a type", "JSON Schema does not know it");
+    journal.note(
+        &SchemaPath::Key(at, "nullable"),
+        "turned into a type",
+        "JSON Schema does not know it",
+    );
 }

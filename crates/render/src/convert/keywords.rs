@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::budget::Texts;
-use super::vocabulary::{Kind, is_annotation, is_plumbing, is_well_formed, kind_of, type_name};
-use super::{KeysApply, Level, Made, Place, Vocabulary, Walk, is_plain};
+use super::vocabulary::{
+    KeywordKind, is_annotation, is_plumbing, is_well_formed, kind_of, type_name,
+};
+use super::{KeysApply, Made, SchemaLevel, SchemaPosition, Vocabulary, Walk, is_plain};
 use crate::arguments::{KeyRule, Shape, shown_key};
-use crate::rewrite::Path;
+use crate::rewrite::SchemaPath;
 use crate::text::{Cleaned, clean};
 
 const NOT_TAKEN: &str = "the provider does not take it here";
@@ -17,19 +19,23 @@ const MAX_CHOICES: usize = 1_000;
 const SAYS_NOTHING: &str = "it says nothing to a model";
 
 /// The property keys of one schema.
-struct Names {
+struct PropertyNames {
     /// Shown keys by original ones.
     renamed: HashMap<String, String>,
 }
 
-impl Names {
+impl PropertyNames {
     fn shown(&self, name: String) -> String {
         self.renamed.get(&name).cloned().unwrap_or(name)
     }
 }
 
 impl Walk<'_> {
-    pub(super) fn keywords(&mut self, mut map: Map<String, Value>, place: Place<'_>) -> Made {
+    pub(super) fn keywords(
+        &mut self,
+        mut map: Map<String, Value>,
+        place: SchemaPosition<'_>,
+    ) -> Made {
         let names = self.names(&map, place.level);
         if !is_plain(&map) {
             self.loosen(&mut map, &names, place);
@@ -65,11 +71,11 @@ impl Walk<'_> {
         &mut self,
         keyword: &str,
         value: Value,
-        place: Place<'_>,
-        names: &Names,
+        place: SchemaPosition<'_>,
+        names: &PropertyNames,
         shape: &mut Shape,
     ) -> Option<Value> {
-        let here = Path::Key(&place.at, keyword);
+        let here = SchemaPath::Key(&place.at, keyword);
         let dropped = || format!("`{keyword}` dropped");
         let Some(kind) = kind_of(keyword) else {
             if !is_plumbing(keyword) {
@@ -90,20 +96,20 @@ impl Walk<'_> {
             self.journal.note(&here, dropped(), reason);
             return None;
         }
-        self.value(keyword, kind, value, Place { at: here, ..place }, names, shape)
+        self.value(keyword, kind, value, SchemaPosition { at: here, ..place }, names, shape)
     }
 
     /// What counts how many schemas match would refuse more, now that they take more.
-    fn loosen_counts(&mut self, map: &mut Map<String, Value>, place: Place<'_>) {
+    fn loosen_counts(&mut self, map: &mut Map<String, Value>, place: SchemaPosition<'_>) {
         const REASON: &str = "its schemas could not be said exactly, and may overlap now";
         for keyword in ["unevaluatedProperties", "unevaluatedItems", "maxContains"] {
             if map.shift_remove(keyword).is_some() {
-                let here = Path::Key(&place.at, keyword);
+                let here = SchemaPath::Key(&place.at, keyword);
                 self.journal.note(&here, format!("`{keyword}` dropped"), REASON);
             }
         }
         if let Some(branches) = map.shift_remove("oneOf") {
-            let here = Path::Key(&place.at, "oneOf");
+            let here = SchemaPath::Key(&place.at, "oneOf");
             if map.contains_key("anyOf") {
                 self.journal.note(&here, "`oneOf` dropped", REASON);
             } else {
@@ -114,7 +120,7 @@ impl Walk<'_> {
     }
 
     /// Objects name their properties and arrays their items, even if there is nothing to say.
-    pub(super) fn complete(&mut self, mut made: Made, place: Place<'_>) -> Made {
+    pub(super) fn complete(&mut self, mut made: Made, place: SchemaPosition<'_>) -> Made {
         let has = |name: &str| match made.map.get("type") {
             Some(Value::String(kind)) => kind == name,
             Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == name),
@@ -144,16 +150,18 @@ impl Walk<'_> {
         self.finish(made, place)
     }
 
-    fn rule(&self, level: Level) -> KeyRule {
+    fn rule(&self, level: SchemaLevel) -> KeyRule {
         match (self.rules.keys_apply, level) {
-            (KeysApply::Everywhere, _) | (KeysApply::ToParameters, Level::Root) => self.rules.keys,
-            (KeysApply::ToParameters, Level::Below) => KeyRule::Visible,
+            (KeysApply::Everywhere, _) | (KeysApply::ToParameters, SchemaLevel::Root) => {
+                self.rules.keys
+            }
+            (KeysApply::ToParameters, SchemaLevel::Below) => KeyRule::Visible,
         }
     }
 
-    fn names(&self, map: &Map<String, Value>, level: Level) -> Names {
+    fn names(&self, map: &Map<String, Value>, level: SchemaLevel) -> PropertyNames {
         let rule = self.rule(level);
-        let mut names = Names { renamed: HashMap::new() };
+        let mut names = PropertyNames { renamed: HashMap::new() };
         let Some(Value::Object(properties)) = map.get("properties") else { return names };
         for key in properties.keys() {
             if let Some(shown) = shown_key(key, rule) {
@@ -164,7 +172,12 @@ impl Walk<'_> {
     }
 
     /// What is about keys that are now others, or that nothing describes any more, cannot stay.
-    fn loosen(&mut self, map: &mut Map<String, Value>, names: &Names, place: Place<'_>) {
+    fn loosen(
+        &mut self,
+        map: &mut Map<String, Value>,
+        names: &PropertyNames,
+        place: SchemaPosition<'_>,
+    ) {
         let keeps = self.rules.vocabulary.keeps("patternProperties");
         let about_keys = ["patternProperties", "propertyNames", "unevaluatedProperties"];
         let mut has_lost_patterns = false;
@@ -172,21 +185,21 @@ impl Walk<'_> {
             if map.contains_key(keyword) && keeps && !names.renamed.is_empty() {
                 map.shift_remove(keyword);
                 let what = format!("`{keyword}` dropped");
-                let here = Path::Key(&place.at, keyword);
+                let here = SchemaPath::Key(&place.at, keyword);
                 self.journal.note(&here, what, "properties are shown under other keys");
                 has_lost_patterns |= keyword == "patternProperties";
             }
         }
         has_lost_patterns |= !keeps && map.contains_key("patternProperties");
         if has_lost_patterns && map.shift_remove("additionalProperties").is_some() {
-            let here = Path::Key(&place.at, "additionalProperties");
+            let here = SchemaPath::Key(&place.at, "additionalProperties");
             let reason = "the patterns of `patternProperties` are properties, too";
             self.journal.note(&here, "`additionalProperties` dropped", reason);
         }
     }
 
     /// Positions of a tuple as one union of what any of them takes.
-    fn join_positions(&mut self, map: &mut Map<String, Value>, place: Place<'_>) {
+    fn join_positions(&mut self, map: &mut Map<String, Value>, place: SchemaPosition<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;
         }
@@ -202,47 +215,47 @@ impl Walk<'_> {
             union.insert("anyOf".into(), Value::Array(schemas));
             map.insert("items".into(), Value::Object(union));
         }
-        let here = Path::Key(&place.at, "prefixItems");
+        let here = SchemaPath::Key(&place.at, "prefixItems");
         self.journal.note(&here, "positions joined into one `items`", "tuples are not taken");
     }
 
     fn value(
         &mut self,
         keyword: &str,
-        kind: Kind,
+        kind: KeywordKind,
         value: Value,
-        place: Place<'_>,
-        names: &Names,
+        place: SchemaPosition<'_>,
+        names: &PropertyNames,
         shape: &mut Shape,
     ) -> Option<Value> {
         match kind {
-            Kind::Enum => self.choices(value, place),
-            Kind::Word
-            | Kind::Pattern
-            | Kind::Required
-            | Kind::Const
-            | Kind::Number
-            | Kind::Count
-            | Kind::Flag
-            | Kind::List
-            | Kind::Anything => Some(value),
-            Kind::Prose => self.prose(value, place),
-            Kind::Type => self.types(value, place),
-            Kind::NamesMap => names_map(value, names),
-            Kind::Properties => Some(self.properties(value, names, place, shape)),
-            Kind::Schema | Kind::SchemaOrFlag => {
+            KeywordKind::Enum => self.choices(value, place),
+            KeywordKind::Word
+            | KeywordKind::Pattern
+            | KeywordKind::Required
+            | KeywordKind::Const
+            | KeywordKind::Number
+            | KeywordKind::Count
+            | KeywordKind::Flag
+            | KeywordKind::List
+            | KeywordKind::Anything => Some(value),
+            KeywordKind::Prose => self.prose(value, place),
+            KeywordKind::Type => self.types(value, place),
+            KeywordKind::NamesMap => names_map(value, names),
+            KeywordKind::Properties => Some(self.properties(value, names, place, shape)),
+            KeywordKind::Schema | KeywordKind::SchemaOrFlag => {
                 Some(self.schema(keyword, kind, value, place, shape))
             }
-            Kind::SameSchema => self.same_schema(keyword, value, place, shape),
-            Kind::SameSchemas => self.branches(value, place, shape),
-            Kind::Schemas => self.positions(value, place, shape),
-            Kind::SchemaMap | Kind::SameSchemaMap => {
+            KeywordKind::SameSchema => self.same_schema(keyword, value, place, shape),
+            KeywordKind::SameSchemas => self.branches(value, place, shape),
+            KeywordKind::Schemas => self.positions(value, place, shape),
+            KeywordKind::SchemaMap | KeywordKind::SameSchemaMap => {
                 Some(self.schema_map(kind, value, names, place, shape))
             }
         }
     }
 
-    fn choices(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+    fn choices(&mut self, value: Value, place: SchemaPosition<'_>) -> Option<Value> {
         if value.as_array().is_some_and(|values| values.len() <= MAX_CHOICES) {
             return Some(value);
         }
@@ -250,7 +263,7 @@ impl Walk<'_> {
         None
     }
 
-    fn prose(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+    fn prose(&mut self, value: Value, place: SchemaPosition<'_>) -> Option<Value> {
         let Value::String(text) = value else { return None };
         // The texts of parameters are one level below the arguments.
         if self.effort.texts == Texts::OfParameters && place.depth > 1 {
@@ -269,7 +282,7 @@ impl Walk<'_> {
         }
     }
 
-    fn types(&mut self, value: Value, place: Place<'_>) -> Option<Value> {
+    fn types(&mut self, value: Value, place: SchemaPosition<'_>) -> Option<Value> {
         let given = match value {
             Value::Array(names) => names,
             value => vec![value],
@@ -294,9 +307,14 @@ impl Walk<'_> {
     }
 
     /// Only what is declared can be required.
-    fn filter_required(&mut self, map: &mut Map<String, Value>, names: &Names, place: Place<'_>) {
+    fn filter_required(
+        &mut self,
+        map: &mut Map<String, Value>,
+        names: &PropertyNames,
+        place: SchemaPosition<'_>,
+    ) {
         let Some(Value::Array(given)) = map.get_mut("required").map(Value::take) else { return };
-        let here = Path::Key(&place.at, "required");
+        let here = SchemaPath::Key(&place.at, "required");
         let declared = map.get("properties").and_then(Value::as_object);
         let mut seen = HashSet::new();
         let mut kept = Vec::with_capacity(given.len());
@@ -326,20 +344,20 @@ impl Walk<'_> {
     fn properties(
         &mut self,
         value: Value,
-        names: &Names,
-        place: Place<'_>,
+        names: &PropertyNames,
+        place: SchemaPosition<'_>,
         shape: &mut Shape,
     ) -> Value {
         let Value::Object(mut given) = value else { return Value::Object(Map::new()) };
         let mut forbidden = false;
         for (key, slot) in &mut given {
-            let here = Path::Key(&place.at, key);
+            let here = SchemaPath::Key(&place.at, key);
             if *slot == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
                 self.journal.note(&here, "dropped", "the schema forbids it");
                 forbidden = true;
                 continue;
             }
-            let there = below(Place { at: here, ..place }, Level::Below);
+            let there = below(SchemaPosition { at: here, ..place }, SchemaLevel::Below);
             let mut made = self.node(slot.take(), there);
             shape.property(key, made.shape);
             if let Some(new) = names.renamed.get(key) {
@@ -374,17 +392,17 @@ impl Walk<'_> {
     fn schema(
         &mut self,
         keyword: &str,
-        kind: Kind,
+        kind: KeywordKind,
         value: Value,
-        place: Place<'_>,
+        place: SchemaPosition<'_>,
         shape: &mut Shape,
     ) -> Value {
-        let is_plain_flag = kind == Kind::SchemaOrFlag
+        let is_plain_flag = kind == KeywordKind::SchemaOrFlag
             || (self.rules.vocabulary == Vocabulary::Full && value == Value::Bool(false));
         if value.is_boolean() && is_plain_flag {
             return value;
         }
-        let made = self.node(value, below(place, Level::Below));
+        let made = self.node(value, below(place, SchemaLevel::Below));
         match keyword {
             "items" | "contains" | "unevaluatedItems" => shape.item(made.shape),
             "additionalProperties" | "unevaluatedProperties" => shape.other(made.shape),
@@ -398,7 +416,7 @@ impl Walk<'_> {
         &mut self,
         keyword: &str,
         value: Value,
-        place: Place<'_>,
+        place: SchemaPosition<'_>,
         shape: &mut Shape,
     ) -> Option<Value> {
         let before = self.journal.losses();
@@ -412,18 +430,23 @@ impl Walk<'_> {
         Some(Value::Object(made.map))
     }
 
-    fn branches(&mut self, value: Value, place: Place<'_>, shape: &mut Shape) -> Option<Value> {
+    fn branches(
+        &mut self,
+        value: Value,
+        place: SchemaPosition<'_>,
+        shape: &mut Shape,
+    ) -> Option<Value> {
         let Value::Array(given) = value else { return None };
         let mut kept = Vec::new();
         let mut shapes = Vec::new();
         let mut takes_texts = false;
         for (index, schema) in given.into_iter().enumerate() {
-            let here = Path::Index(&place.at, index);
+            let here = SchemaPath::Index(&place.at, index);
             if schema == Value::Bool(false) && self.rules.vocabulary != Vocabulary::Full {
                 self.journal.note(&here, "dropped", "nothing can match it");
                 continue;
             }
-            let made = self.node(schema, below(Place { at: here, ..place }, place.level));
+            let made = self.node(schema, below(SchemaPosition { at: here, ..place }, place.level));
             takes_texts |= !made.shape.has_values()
                 && made.map.get("type").is_none_or(|kind| kind == "STRING");
             kept.push(Value::Object(made.map));
@@ -438,12 +461,18 @@ impl Walk<'_> {
         (!kept.is_empty()).then_some(Value::Array(kept))
     }
 
-    fn positions(&mut self, value: Value, place: Place<'_>, shape: &mut Shape) -> Option<Value> {
+    fn positions(
+        &mut self,
+        value: Value,
+        place: SchemaPosition<'_>,
+        shape: &mut Shape,
+    ) -> Option<Value> {
         let Value::Array(given) = value else { return None };
         let mut kept = Vec::new();
         for (index, schema) in given.into_iter().enumerate() {
-            let here = Path::Index(&place.at, index);
-            let made = self.node(schema, below(Place { at: here, ..place }, Level::Below));
+            let here = SchemaPath::Index(&place.at, index);
+            let made =
+                self.node(schema, below(SchemaPosition { at: here, ..place }, SchemaLevel::Below));
             shape.item(made.shape);
             kept.push(Value::Object(made.map));
         }
@@ -452,23 +481,23 @@ impl Walk<'_> {
 
     fn schema_map(
         &mut self,
-        kind: Kind,
+        kind: KeywordKind,
         value: Value,
-        names: &Names,
-        place: Place<'_>,
+        names: &PropertyNames,
+        place: SchemaPosition<'_>,
         shape: &mut Shape,
     ) -> Value {
         let Value::Object(given) = value else { return Value::Object(Map::new()) };
         let mut kept = Map::new();
         for (key, schema) in given {
-            let here = Path::Key(&place.at, &key);
-            let at = Place { at: here, ..place };
-            if kind == Kind::SameSchemaMap {
+            let here = SchemaPath::Key(&place.at, &key);
+            let at = SchemaPosition { at: here, ..place };
+            if kind == KeywordKind::SameSchemaMap {
                 let made = self.node(schema, below(at, place.level));
                 shape.absorb(made.shape);
                 kept.insert(names.shown(key), Value::Object(made.map));
             } else if fancy_regex::Expr::parse_tree(&key).is_ok() {
-                let made = self.node(schema, below(at, Level::Below));
+                let made = self.node(schema, below(at, SchemaLevel::Below));
                 shape.other(made.shape);
                 kept.insert(key, Value::Object(made.map));
             } else {
@@ -479,11 +508,11 @@ impl Walk<'_> {
     }
 }
 
-fn below(place: Place<'_>, level: Level) -> Place<'_> {
-    Place { depth: place.depth + 1, level, ..place }
+fn below(place: SchemaPosition<'_>, level: SchemaLevel) -> SchemaPosition<'_> {
+    SchemaPosition { depth: place.depth + 1, level, ..place }
 }
 
-fn names_map(value: Value, names: &Names) -> Option<Value> {
+fn names_map(value: Value, names: &PropertyNames) -> Option<Value> {
     let Value::Object(given) = value else { return None };
     let mut kept = Map::new();
     for (key, value) in given {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::vocabulary::{Kind, is_annotation, is_plumbing, kind_of};
+use super::vocabulary::{KeywordKind, is_annotation, is_plumbing, kind_of};
 
 /// A member that no schema has: where a merged schema came from. It never leaves the walk.
 const ORIGIN: &str = "\u{0}origin";
@@ -18,16 +18,16 @@ pub(super) fn take_origin(map: &mut Map<String, Value>) -> Option<String> {
 pub(super) fn mark(map: &mut Map<String, Value>, origin: &str) {
     for (keyword, value) in map {
         match kind_of(keyword) {
-            Some(Kind::Schema | Kind::SameSchema | Kind::SchemaOrFlag) => {
+            Some(KeywordKind::Schema | KeywordKind::SameSchema | KeywordKind::SchemaOrFlag) => {
                 mark_one(value, || format!("{origin}/{keyword}"));
             }
-            Some(Kind::Properties | Kind::SchemaMap | Kind::SameSchemaMap) => {
+            Some(KeywordKind::Properties | KeywordKind::SchemaMap | KeywordKind::SameSchemaMap) => {
                 for (key, value) in value.as_object_mut().into_iter().flatten() {
                     let key = key.replace('~', "~0").replace('/', "~1");
                     mark_one(value, || format!("{origin}/{keyword}/{key}"));
                 }
             }
-            Some(Kind::SameSchemas | Kind::Schemas) => {
+            Some(KeywordKind::SameSchemas | KeywordKind::Schemas) => {
                 for (index, value) in value.as_array_mut().into_iter().flatten().enumerate() {
                     mark_one(value, || format!("{origin}/{keyword}/{index}"));
                 }

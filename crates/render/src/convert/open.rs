@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::dialect::modernise;
 use super::merge::{is_only_annotated, mark, merge, take_origin};
 use super::references::{Joined, shallow, take_reference};
-use super::{Level, Vocabulary, Walk};
-use crate::rewrite::Path;
+use super::{SchemaLevel, Vocabulary, Walk};
+use crate::rewrite::SchemaPath;
 
 /// A chain of references longer than this leads nowhere.
 const MAX_HOPS: usize = 32;
@@ -19,8 +19,8 @@ impl Walk<'_> {
     pub(super) fn open(
         &mut self,
         mut map: Map<String, Value>,
-        at: &Path<'_>,
-        level: Level,
+        at: &SchemaPath<'_>,
+        level: SchemaLevel,
         joined: Joined,
         nesting: usize,
     ) -> (Map<String, Value>, Option<String>) {
@@ -49,12 +49,12 @@ impl Walk<'_> {
         &mut self,
         map: &mut Map<String, Value>,
         reference: &str,
-        at: &Path<'_>,
-        level: Level,
+        at: &SchemaPath<'_>,
+        level: SchemaLevel,
         joined: Joined,
         moved: &mut Option<String>,
     ) -> bool {
-        let here = Path::Key(at, "$ref");
+        let here = SchemaPath::Key(at, "$ref");
         let (pointer, target) = match self.resolve(reference) {
             Ok(found) => found,
             Err(reason) => {
@@ -81,7 +81,7 @@ impl Walk<'_> {
         }
         let mut target = target.clone();
         self.journal.mention(&here, format!("`{reference}` put in its place"), INLINED);
-        modernise(&mut target, &Path::At(&pointer), &mut self.journal);
+        modernise(&mut target, &SchemaPath::At(&pointer), &mut self.journal);
         if is_only_annotated(map) {
             *moved = Some(pointer.clone());
         }
@@ -100,13 +100,13 @@ impl Walk<'_> {
         &mut self,
         map: &mut Map<String, Value>,
         left: Map<String, Value>,
-        at: &Path<'_>,
-        level: Level,
+        at: &SchemaPath<'_>,
+        level: SchemaLevel,
     ) {
         if left.is_empty() {
             return;
         }
-        let is_kept = self.rules.vocabulary == Vocabulary::Full && level == Level::Below;
+        let is_kept = self.rules.vocabulary == Vocabulary::Full && level == SchemaLevel::Below;
         if is_kept {
             let all = map.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(all) = all {
@@ -123,27 +123,27 @@ impl Walk<'_> {
     fn open_all_of(
         &mut self,
         map: &mut Map<String, Value>,
-        at: &Path<'_>,
-        level: Level,
+        at: &SchemaPath<'_>,
+        level: SchemaLevel,
         joined: Joined,
         nesting: usize,
     ) {
         let Some(Value::Array(branches)) = map.get("allOf") else { return };
         let is_kept = self.rules.vocabulary == Vocabulary::Full
-            && level == Level::Below
+            && level == SchemaLevel::Below
             && branches.len() != 1;
         if is_kept {
             return;
         }
         let Some(Value::Array(branches)) = map.shift_remove("allOf") else { return };
         let joined = if branches.len() == 1 { joined } else { Joined::Beside };
-        let here = Path::Key(at, "allOf");
+        let here = SchemaPath::Key(at, "allOf");
         self.journal.mention(&here, "merged into one schema", "not every provider takes `allOf`");
         for (index, branch) in branches.into_iter().enumerate() {
             let Value::Object(mut branch) = branch else {
                 if branch != Value::Bool(true) {
                     self.journal.note(
-                        &Path::Index(&here, index),
+                        &SchemaPath::Index(&here, index),
                         "dropped",
                         "nothing could match it",
                     );
@@ -152,10 +152,14 @@ impl Walk<'_> {
             };
             let origin = take_origin(&mut branch).unwrap_or_else(|| format!("{here}/{index}"));
             if nesting >= MAX_NESTING || !self.budget.node() {
-                self.journal.note(&Path::At(&origin), "dropped", "`allOf` is nested too deep");
+                self.journal.note(
+                    &SchemaPath::At(&origin),
+                    "dropped",
+                    "`allOf` is nested too deep",
+                );
                 continue;
             }
-            let place = Path::At(&origin);
+            let place = SchemaPath::At(&origin);
             let (mut branch, moved) = self.open(branch, &place, level, joined, nesting + 1);
             mark(&mut branch, moved.as_deref().unwrap_or(&origin));
             self.join(map, branch, at, level);
@@ -167,8 +171,8 @@ impl Walk<'_> {
         &mut self,
         map: &mut Map<String, Value>,
         other: Map<String, Value>,
-        at: &Path<'_>,
-        level: Level,
+        at: &SchemaPath<'_>,
+        level: SchemaLevel,
     ) {
         let closes = |map: &Map<String, Value>| {
             map.get("additionalProperties").is_some_and(|others| *others != Value::Bool(true))
@@ -176,7 +180,7 @@ impl Walk<'_> {
         if (closes(map) && other.contains_key("properties"))
             || (closes(&other) && map.contains_key("properties"))
         {
-            let here = Path::Key(at, "additionalProperties");
+            let here = SchemaPath::Key(at, "additionalProperties");
             self.journal.note(
                 &here,
                 "now about all properties",
@@ -188,7 +192,7 @@ impl Walk<'_> {
     }
 
     /// Parameters that only a condition names would be hidden with it: they are shown as optional.
-    fn hoist_conditions(&mut self, map: &mut Map<String, Value>, at: &Path<'_>) {
+    fn hoist_conditions(&mut self, map: &mut Map<String, Value>, at: &SchemaPath<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;
         }
@@ -222,7 +226,7 @@ impl Walk<'_> {
             for (key, schema) in more {
                 known.entry(key).or_insert(schema);
             }
-            let place = Path::At(&origin);
+            let place = SchemaPath::At(&origin);
             self.journal.note(
                 &place,
                 "its properties shown as optional",
@@ -232,13 +236,13 @@ impl Walk<'_> {
     }
 
     /// `const` is an `enum` of one.
-    fn single_value(&mut self, map: &mut Map<String, Value>, at: &Path<'_>) {
+    fn single_value(&mut self, map: &mut Map<String, Value>, at: &SchemaPath<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;
         }
         let Some(value) = map.shift_remove("const") else { return };
         map.insert("enum".into(), Value::Array(vec![value]));
-        let here = Path::Key(at, "const");
+        let here = SchemaPath::Key(at, "const");
         self.journal.mention(&here, "turned into an `enum`", "not every provider takes `const`");
     }
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Made, Place, Walk};
+use super::{Made, SchemaPosition, Walk};
 use crate::arguments::Shape;
-use crate::rewrite::Path;
+use crate::rewrite::SchemaPath;
 
 const NOT_IN_SUBSET: &str = "`parameters` of Gemini does not take it";
 
@@ -14,7 +14,7 @@ const ANYTHING: [&str; 4] = ["string", "number", "boolean", "object"];
 
 impl Walk<'_> {
     /// Rewrites a schema whose parts have been rewritten already.
-    pub(super) fn subset(&mut self, made: Made, place: Place<'_>) -> Made {
+    pub(super) fn subset(&mut self, made: Made, place: SchemaPosition<'_>) -> Made {
         let Made { mut map, mut shape } = made;
         let mut types = take_types(&mut map);
         let is_null = types == ["null"];
@@ -66,7 +66,7 @@ impl Walk<'_> {
     fn take_variants(
         &mut self,
         map: &mut Map<String, Value>,
-        place: Place<'_>,
+        place: SchemaPosition<'_>,
     ) -> Option<Vec<Map<String, Value>>> {
         let mut found: Option<Vec<Map<String, Value>>> = None;
         for keyword in ["anyOf", "oneOf"] {
@@ -76,7 +76,7 @@ impl Walk<'_> {
                     .get("properties")
                     .and_then(Value::as_object)
                     .is_some_and(|all| !all.is_empty());
-            let here = Path::Key(&place.at, keyword);
+            let here = SchemaPath::Key(&place.at, keyword);
             if has_other {
                 let reason = "`anyOf` must stand alone in `parameters` of Gemini";
                 self.journal.note(&here, format!("`{keyword}` dropped"), reason);
@@ -100,7 +100,7 @@ impl Walk<'_> {
         variants: Vec<Map<String, Value>>,
         beside: &Map<String, Value>,
         nullable: bool,
-        place: Place<'_>,
+        place: SchemaPosition<'_>,
     ) -> Map<String, Value> {
         let mut nullable = nullable;
         let mut branches = Vec::new();
@@ -119,7 +119,7 @@ impl Walk<'_> {
         for keyword in beside.keys() {
             if !matches!(keyword.as_str(), "description" | "title") {
                 let reason = "`anyOf` must stand alone in `parameters` of Gemini";
-                let here = Path::Key(&place.at, keyword);
+                let here = SchemaPath::Key(&place.at, keyword);
                 self.journal.note(&here, format!("`{keyword}` dropped"), reason);
             }
         }
@@ -135,12 +135,17 @@ impl Walk<'_> {
     }
 
     /// The values of an `enum` as texts. Which were none is remembered, so that arguments can be turned back.
-    fn texts(&mut self, values: Vec<Value>, shape: &mut Shape, place: Place<'_>) -> Vec<String> {
+    fn texts(
+        &mut self,
+        values: Vec<Value>,
+        shape: &mut Shape,
+        place: SchemaPosition<'_>,
+    ) -> Vec<String> {
         let own: Vec<String> =
             values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
         let mut texts: Vec<String> = Vec::new();
         for value in values {
-            let here = Path::Key(&place.at, "enum");
+            let here = SchemaPath::Key(&place.at, "enum");
             let text = match value {
                 Value::Null => continue,
                 Value::String(text) if text.is_empty() => {
@@ -174,7 +179,7 @@ impl Walk<'_> {
         &mut self,
         name: &str,
         map: &mut Map<String, Value>,
-        place: Place<'_>,
+        place: SchemaPosition<'_>,
     ) -> Map<String, Value> {
         let mut single = typed(&name.to_ascii_uppercase(), &Map::new());
         for (keyword, value) in map {
@@ -189,7 +194,7 @@ impl Walk<'_> {
                 let own = if is_schema { value.take() } else { value.clone() };
                 single.entry(kept).or_insert(own);
             } else if !(kept == "properties" && value.as_object().is_some_and(Map::is_empty)) {
-                let here = Path::Key(&place.at, keyword);
+                let here = SchemaPath::Key(&place.at, keyword);
                 self.journal.note(&here, format!("`{keyword}` dropped"), NOT_IN_SUBSET);
             }
         }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::merge::{all_of, is_same, mark, take_origin};
 use super::references::Joined;
 use super::vocabulary::type_name;
-use super::{Level, Walk};
-use crate::rewrite::Path;
+use super::{SchemaLevel, Walk};
+use crate::rewrite::SchemaPath;
 
 /// Variants in variants deeper than this are not looked at.
 const MAX_NESTING: usize = 4;
@@ -34,13 +34,13 @@ impl Walk<'_> {
     pub(super) fn merge_variants(
         &mut self,
         map: &mut Map<String, Value>,
-        at: &Path<'_>,
+        at: &SchemaPath<'_>,
         nesting: usize,
     ) {
         for keyword in ["anyOf", "oneOf"] {
             let Some(variants) = map.shift_remove(keyword) else { continue };
             let Value::Array(variants) = variants else { continue };
-            let here = Path::Key(at, keyword);
+            let here = SchemaPath::Key(at, keyword);
             self.journal.note(
                 &here,
                 "variants merged into one object",
@@ -54,17 +54,18 @@ impl Walk<'_> {
         }
     }
 
-    fn union(&mut self, variants: Vec<Value>, at: &Path<'_>, nesting: usize) -> Union {
+    fn union(&mut self, variants: Vec<Value>, at: &SchemaPath<'_>, nesting: usize) -> Union {
         let mut union = Union::default();
         for (index, variant) in variants.into_iter().enumerate() {
-            let place = Path::Index(at, index);
+            let place = SchemaPath::Index(at, index);
             let Value::Object(mut variant) = variant else { continue };
             let origin = take_origin(&mut variant).unwrap_or_else(|| place.to_string());
             if nesting >= MAX_NESTING || !self.budget.node() {
                 continue;
             }
-            let place = Path::At(&origin);
-            let (mut variant, moved) = self.open(variant, &place, Level::Root, Joined::Beside, 0);
+            let place = SchemaPath::At(&origin);
+            let (mut variant, moved) =
+                self.open(variant, &place, SchemaLevel::Root, Joined::Beside, 0);
             if !takes_objects(&variant) {
                 self.journal.note(&place, "variant dropped", "arguments are always an object");
                 continue;

@@ -15,7 +15,7 @@ pub(crate) enum Vocabulary {
 
 /// What the value of a keyword is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum KeywordKind {
     /// A text for people and models.
     Prose,
     /// A word for programs.
@@ -47,32 +47,34 @@ pub(crate) enum Kind {
 }
 
 /// The kind of a keyword, or `None` for one that says nothing to a model.
-pub(crate) fn kind_of(keyword: &str) -> Option<Kind> {
+pub(crate) fn kind_of(keyword: &str) -> Option<KeywordKind> {
     Some(match keyword {
-        "title" | "description" => Kind::Prose,
-        "format" | "contentEncoding" | "contentMediaType" => Kind::Word,
-        "pattern" => Kind::Pattern,
-        "type" => Kind::Type,
-        "enum" => Kind::Enum,
-        "const" => Kind::Const,
-        "properties" => Kind::Properties,
-        "required" => Kind::Required,
-        "items" | "contains" | "propertyNames" | "contentSchema" => Kind::Schema,
-        "not" | "if" | "then" | "else" => Kind::SameSchema,
-        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" => Kind::SchemaOrFlag,
-        "anyOf" | "oneOf" | "allOf" => Kind::SameSchemas,
-        "prefixItems" => Kind::Schemas,
-        "patternProperties" => Kind::SchemaMap,
-        "dependentSchemas" => Kind::SameSchemaMap,
-        "dependentRequired" => Kind::NamesMap,
+        "title" | "description" => KeywordKind::Prose,
+        "format" | "contentEncoding" | "contentMediaType" => KeywordKind::Word,
+        "pattern" => KeywordKind::Pattern,
+        "type" => KeywordKind::Type,
+        "enum" => KeywordKind::Enum,
+        "const" => KeywordKind::Const,
+        "properties" => KeywordKind::Properties,
+        "required" => KeywordKind::Required,
+        "items" | "contains" | "propertyNames" | "contentSchema" => KeywordKind::Schema,
+        "not" | "if" | "then" | "else" => KeywordKind::SameSchema,
+        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" => {
+            KeywordKind::SchemaOrFlag
+        }
+        "anyOf" | "oneOf" | "allOf" => KeywordKind::SameSchemas,
+        "prefixItems" => KeywordKind::Schemas,
+        "patternProperties" => KeywordKind::SchemaMap,
+        "dependentSchemas" => KeywordKind::SameSchemaMap,
+        "dependentRequired" => KeywordKind::NamesMap,
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            Kind::Number
+            KeywordKind::Number
         }
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => Kind::Count,
-        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Kind::Flag,
-        "examples" => Kind::List,
-        "default" => Kind::Anything,
+        | "minContains" | "maxContains" => KeywordKind::Count,
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => KeywordKind::Flag,
+        "examples" => KeywordKind::List,
+        "default" => KeywordKind::Anything,
         _ => return None,
     })
 }
@@ -131,29 +133,30 @@ impl Vocabulary {
 }
 
 /// Whether a value is one that the keyword may have. Schemas are looked at when they are walked.
-pub(crate) fn is_well_formed(keyword: &str, kind: Kind, value: &Value) -> bool {
+pub(crate) fn is_well_formed(keyword: &str, kind: KeywordKind, value: &Value) -> bool {
     match kind {
-        Kind::Prose | Kind::Word => value.is_string(),
-        Kind::Pattern => {
+        KeywordKind::Prose | KeywordKind::Word => value.is_string(),
+        KeywordKind::Pattern => {
             value.as_str().is_some_and(|pattern| fancy_regex::Expr::parse_tree(pattern).is_ok())
         }
-        Kind::Enum => value.as_array().is_some_and(|values| !values.is_empty()),
-        Kind::Type | Kind::Const | Kind::Anything => true,
-        Kind::Properties | Kind::SchemaMap | Kind::SameSchemaMap | Kind::NamesMap => {
-            value.is_object()
-        }
-        Kind::Required | Kind::List => value.is_array(),
-        Kind::Schema | Kind::SameSchema | Kind::SchemaOrFlag => {
+        KeywordKind::Enum => value.as_array().is_some_and(|values| !values.is_empty()),
+        KeywordKind::Type | KeywordKind::Const | KeywordKind::Anything => true,
+        KeywordKind::Properties
+        | KeywordKind::SchemaMap
+        | KeywordKind::SameSchemaMap
+        | KeywordKind::NamesMap => value.is_object(),
+        KeywordKind::Required | KeywordKind::List => value.is_array(),
+        KeywordKind::Schema | KeywordKind::SameSchema | KeywordKind::SchemaOrFlag => {
             value.is_object() || value.is_boolean()
         }
-        Kind::SameSchemas | Kind::Schemas => {
+        KeywordKind::SameSchemas | KeywordKind::Schemas => {
             value.as_array().is_some_and(|schemas| !schemas.is_empty())
         }
-        Kind::Number => {
+        KeywordKind::Number => {
             value.as_f64().is_some_and(|number| keyword != "multipleOf" || number > 0.0)
         }
-        Kind::Count => value.is_u64(),
-        Kind::Flag => value.is_boolean(),
+        KeywordKind::Count => value.is_u64(),
+        KeywordKind::Flag => value.is_boolean(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_render::{Declared, Provider, RenderedTool, render_tool};
+use switchboard_render::{NamedTool, Provider, RenderedTool, render_tool};
 use tokio::time::Instant;
 
 use crate::{render, tool};
@@ -206,7 +206,7 @@ fn timed(provider: Provider, schema: &str) -> (Result<RenderedTool, String>, Dur
     let descriptor =
         ToolDescriptor { input_schema: JsonText::from(raw), ..ToolDescriptor::named("t") };
     let begun = Instant::now();
-    let rendered = render_tool(provider, &Declared { name: "t", descriptor: &descriptor });
+    let rendered = render_tool(provider, &NamedTool { name: "t", descriptor: &descriptor });
     (rendered.map_err(|quarantine| quarantine.reason), begun.elapsed())
 }
 

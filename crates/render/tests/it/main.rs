@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 
 fn tool(name: &str, description: &str, schema: &Value) -> ToolDescriptor {
     ToolDescriptor {
@@ -26,7 +26,7 @@ fn tool(name: &str, description: &str, schema: &Value) -> ToolDescriptor {
 fn render(provider: Provider, tools: &[ToolDescriptor]) -> Rendering {
     Rendering::new(
         provider,
-        tools.iter().map(|descriptor| Declared { name: &descriptor.name, descriptor }),
+        tools.iter().map(|descriptor| NamedTool { name: &descriptor.name, descriptor }),
     )
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_render::{Apply, Delta, Provider};
+use switchboard_render::{ApplyDelta, Delta, Provider};
 use switchboard_test_support::{market_catalogue, peers};
 use tempfile::TempDir;
 
@@ -47,7 +47,7 @@ fn renderings() -> (TempDir, usize) {
             let half = render(provider, &tools[..tools.len() / 2]);
             let mut appended = Vec::new();
             for delta in [Delta::between(&half, &whole), Delta::between(&whole, &half)] {
-                if let Apply::Append { items, .. } = delta.apply {
+                if let ApplyDelta::Append { items, .. } = delta.apply {
                     appended.extend(items);
                 }
             }

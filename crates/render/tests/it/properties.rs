@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_model::{JsonText, ToolDescriptor};
-use switchboard_render::{Declared, Provider, RenderedTool, render_tool};
+use switchboard_render::{NamedTool, Provider, RenderedTool, render_tool};
 
 use crate::random_schema::{Choices, sample, schema, wild};
 use crate::{render, schema_of, tool};
@@ -21,7 +21,7 @@ const VALIDATED: [Provider; 6] = [
 fn rendered(provider: Provider, schema: &Value) -> Result<RenderedTool, String> {
     let descriptor =
         ToolDescriptor { input_schema: JsonText::from(schema), ..ToolDescriptor::named("t") };
-    render_tool(provider, &Declared { name: "t", descriptor: &descriptor })
+    render_tool(provider, &NamedTool { name: "t", descriptor: &descriptor })
         .map_err(|error| error.reason)
 }
 

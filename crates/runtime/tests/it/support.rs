@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use serde_json::Value;
-use switchboard_config::{Input, SourceFile, load};
+use switchboard_config::{ConfigInput, SourceFile, load};
 use switchboard_model::{CallError, CallRecord, Caller, Face, Plan, ServerState};
 use switchboard_runtime::{
     Board, BoardOptions, CallReport, CallRequest, ExposureRule, LocalTools, Memory, ServerStatus,
@@ -80,7 +80,7 @@ pub(crate) fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> St
 pub(crate) fn plan(yaml: &str) -> Plan {
     let file = SourceFile { name: "test.yaml", directory: Path::new("."), text: yaml };
     let read_secret = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    match load(&Input { file: Some(file), env: &[], read_secret: &read_secret }) {
+    match load(&ConfigInput { file: Some(file), env: &[], read_secret: &read_secret }) {
         Ok(loaded) => loaded.plan,
         Err(problems) => panic!("{problems}\n{yaml}"),
     }

@@ -13,10 +13,10 @@ use crate::{attachment, outcome, tool_results};
 /// One entry of `messages`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub(super) enum Turn<'a> {
+pub(super) enum MessageParam<'a> {
     User { content: Vec<Marked<'a>> },
     Assistant { content: Vec<Marked<'a>> },
-    System { content: Vec<Notice<'a>> },
+    System { content: Vec<SystemBlock<'a>> },
 }
 
 /// A block, and whether all up to it is worth keeping in the provider's cache.
@@ -73,7 +73,7 @@ pub(super) enum Content<'a> {
     ToolResult {
         tool_use_id: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        content: Option<Outcome<'a>>,
+        content: Option<ToolResultContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -82,7 +82,7 @@ pub(super) enum Content<'a> {
 /// What came of a call.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Outcome<'a> {
+pub(super) enum ToolResultContent<'a> {
     Text(String),
     Blocks(Vec<Content<'a>>),
 }
@@ -107,7 +107,7 @@ impl<'a> From<File<'a>> for Origin<'a> {
 /// A piece of a system message within the conversation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Notice<'a> {
+pub(super) enum SystemBlock<'a> {
     /// As the rendering wrote it.
     ToolChange(&'a RawValue),
     Said(Content<'a>),
@@ -132,7 +132,7 @@ impl<'a> Content<'a> {
     /// What came of a call. An error must say something, and only in words; all else may say nothing.
     pub(super) fn result(id: &'a str, result: Option<&'a ToolReturn>) -> Self {
         let Some(result) = result else {
-            let content = Some(Outcome::Text(tool_results::UNKNOWN.into()));
+            let content = Some(ToolResultContent::Text(tool_results::UNKNOWN.into()));
             return Self::ToolResult { tool_use_id: id, content, is_error: true };
         };
         let (text, media) = outcome::pieces(result);
@@ -140,12 +140,12 @@ impl<'a> Content<'a> {
             let texts = [text, attachment::as_text(media)];
             let texts: Vec<_> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
             let text = if texts.is_empty() { "(no output)".into() } else { texts.join("\n") };
-            Some(Outcome::Text(text))
+            Some(ToolResultContent::Text(text))
         } else if !media.is_empty() {
             let media = media.into_iter().filter_map(Content::part);
-            Some(Outcome::Blocks(Content::text(text).into_iter().chain(media).collect()))
+            Some(ToolResultContent::Blocks(Content::text(text).into_iter().chain(media).collect()))
         } else {
-            (!text.trim().is_empty()).then_some(Outcome::Text(text))
+            (!text.trim().is_empty()).then_some(ToolResultContent::Text(text))
         };
         Self::ToolResult { tool_use_id: id, content, is_error: result.is_error }
     }

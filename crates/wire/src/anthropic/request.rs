@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard_chat::ModelFault;
 use switchboard_model::{Effort, ModelSettings};
-use switchboard_render::Apply;
+use switchboard_render::ApplyDelta;
 
-use super::content::{CacheControl, Content, Marked, Turn};
+use super::content::{CacheControl, Content, Marked, MessageParam};
 use super::model::{self, Sampling, Thinking};
 use super::turns::{acts_without_thought, turns};
 use crate::call_ids::CallIds;
@@ -27,7 +27,7 @@ struct Body<'a> {
     system: Option<[Marked<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<MessageParam<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<RawThinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ fn word(effort: Effort) -> &'static str {
 fn betas(ask: &ModelRequest<'_>) -> Option<String> {
     let mut all: Vec<&str> = Vec::new();
     for change in &ask.tools.changes {
-        if let Apply::Append { betas, .. } = &change.delta.apply {
+        if let ApplyDelta::Append { betas, .. } = &change.delta.apply {
             all.extend(betas);
         }
     }

@@ -5,17 +5,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_chat::{Block, Message, Reply, Stop};
-use switchboard_render::Apply;
+use switchboard_render::ApplyDelta;
 
-use super::content::{CacheControl, Content, Marked, Notice, Turn};
+use super::content::{CacheControl, Content, Marked, MessageParam, SystemBlock};
 use super::{binds_thoughts, takes_tool_changes};
 use crate::call_ids::CallIds;
 use crate::tool_results::{self, OPENING};
 use crate::{ModelRequest, ToolChange, attachment, name};
 
 /// The `messages` of a request.
-pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<Turn<'a>> {
-    let mut turns = Turns { ask, ids, all: Vec::new(), waiting: Vec::new() };
+pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<MessageParam<'a>> {
+    let mut turns = MessageBuilder { ask, ids, all: Vec::new(), waiting: Vec::new() };
     let takes_system = takes_tool_changes(&ask.source.model);
     let leading = tool_results::leading(ask.messages);
     for (index, message) in ask.messages.iter().enumerate() {
@@ -23,9 +23,9 @@ pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<
         match message {
             Message::System(_) if index < leading => {}
             Message::System(said) if takes_system => {
-                turns
-                    .waiting
-                    .extend(Content::text(attachment::as_text(&said.content)).map(Notice::Said));
+                turns.waiting.extend(
+                    Content::text(attachment::as_text(&said.content)).map(SystemBlock::Said),
+                );
             }
             Message::System(said) => {
                 let text = attachment::as_text(&said.content);
@@ -50,25 +50,25 @@ pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<
 
 /// Whether calls that were just answered stand without the thoughts that led to them. A model that is given tokens to
 /// think refuses to go on from there.
-pub(super) fn acts_without_thought(turns: &[Turn<'_>]) -> bool {
+pub(super) fn acts_without_thought(turns: &[MessageParam<'_>]) -> bool {
     let last = turns.iter().rev().find_map(|turn| match turn {
-        Turn::Assistant { content } => Some(content),
-        Turn::User { .. } | Turn::System { .. } => None,
+        MessageParam::Assistant { content } => Some(content),
+        MessageParam::User { .. } | MessageParam::System { .. } => None,
     });
     let is_thought = |block: &Marked<'_>| !block.content.takes_mark();
     let is_call = |block: &Marked<'_>| matches!(block.content, Content::ToolUse { .. });
     last.is_some_and(|last| last.iter().any(is_call) && !last.first().is_some_and(is_thought))
 }
 
-struct Turns<'a> {
+struct MessageBuilder<'a> {
     ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
-    all: Vec<Turn<'a>>,
+    all: Vec<MessageParam<'a>>,
     /// What a system message will say at the next place where one may stand.
-    waiting: Vec<Notice<'a>>,
+    waiting: Vec<SystemBlock<'a>>,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> MessageBuilder<'a> {
     fn wait_for(&mut self, is_here: impl Fn(usize) -> bool) {
         let here = self.ask.tools.changes.iter().filter(|change| is_here(change.before));
         self.waiting.extend(here.flat_map(notices));
@@ -76,8 +76,8 @@ impl<'a> Turns<'a> {
 
     /// A system message follows a user's, and is last or followed by the assistant's.
     fn place_waiting(&mut self) {
-        if !self.waiting.is_empty() && matches!(self.all.last(), Some(Turn::User { .. })) {
-            self.all.push(Turn::System { content: std::mem::take(&mut self.waiting) });
+        if !self.waiting.is_empty() && matches!(self.all.last(), Some(MessageParam::User { .. })) {
+            self.all.push(MessageParam::System { content: std::mem::take(&mut self.waiting) });
         }
     }
 
@@ -87,8 +87,8 @@ impl<'a> Turns<'a> {
             return;
         }
         match self.all.last_mut() {
-            Some(Turn::User { content }) => content.extend(new),
-            _ => self.all.push(Turn::User { content: new.collect() }),
+            Some(MessageParam::User { content }) => content.extend(new),
+            _ => self.all.push(MessageParam::User { content: new.collect() }),
         }
     }
 
@@ -103,8 +103,8 @@ impl<'a> Turns<'a> {
         self.place_waiting();
         let new = new.into_iter().map(Marked::from);
         match self.all.last_mut() {
-            Some(Turn::Assistant { content }) => content.extend(new),
-            _ => self.all.push(Turn::Assistant { content: new.collect() }),
+            Some(MessageParam::Assistant { content }) => content.extend(new),
+            _ => self.all.push(MessageParam::Assistant { content: new.collect() }),
         }
         let answered = tool_results::answered(self.ask.messages, index, reply);
         let ids = self.ids;
@@ -148,25 +148,25 @@ fn thought<'a>(thinking: &'a str, opaque: &'a Value) -> Option<Content<'a>> {
 }
 
 /// The blocks of the system messages that a change is made of.
-fn notices(change: &ToolChange) -> impl Iterator<Item = Notice<'_>> {
+fn notices(change: &ToolChange) -> impl Iterator<Item = SystemBlock<'_>> {
     #[derive(Deserialize)]
     struct Item<'a> {
         #[serde(borrow)]
         content: Vec<&'a RawValue>,
     }
     let items = match &change.delta.apply {
-        Apply::Append { items, .. } => items.as_slice(),
-        Apply::Nothing | Apply::Resend { .. } => &[],
+        ApplyDelta::Append { items, .. } => items.as_slice(),
+        ApplyDelta::Nothing | ApplyDelta::Resend { .. } => &[],
     };
     let items = items.iter().filter_map(|item| serde_json::from_str::<Item<'_>>(item.get()).ok());
-    items.flat_map(|item| item.content).map(Notice::ToolChange)
+    items.flat_map(|item| item.content).map(SystemBlock::ToolChange)
 }
 
 /// All that is sent now is the beginning of what is sent next.
-fn mark_last(turns: &mut [Turn<'_>]) {
+fn mark_last(turns: &mut [MessageParam<'_>]) {
     let contents = turns.iter_mut().rev().filter_map(|turn| match turn {
-        Turn::User { content } | Turn::Assistant { content } => Some(content),
-        Turn::System { .. } => None,
+        MessageParam::User { content } | MessageParam::Assistant { content } => Some(content),
+        MessageParam::System { .. } => None,
     });
     let mut blocks = contents.flat_map(|content| content.iter_mut().rev());
     if let Some(last) = blocks.find(|block| block.content.takes_mark()) {

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 use switchboard_chat::Source;
 use switchboard_model::{ModelSettings, ProviderKind, ToolDescriptor};
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 
 use super::*;
 use crate::Tools;
@@ -16,7 +16,7 @@ fn played(messages: &[Message], failed_before: u32) -> Vec<Beat> {
         ..ToolDescriptor::named(name)
     });
     let declared =
-        descriptors.iter().map(|descriptor| Declared { name: &descriptor.name, descriptor });
+        descriptors.iter().map(|descriptor| NamedTool { name: &descriptor.name, descriptor });
     let tools = Tools::only(Arc::new(Rendering::new(Provider::OpenAiChat, declared)));
     let settings = ModelSettings::default();
     let ask = ModelRequest {

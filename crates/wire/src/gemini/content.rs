@@ -11,7 +11,7 @@ use crate::{name, outcome, tool_results};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Role {
+pub(super) enum ContentRole {
     User,
     Model,
 }
@@ -19,7 +19,7 @@ pub(super) enum Role {
 /// One entry of `contents`.
 #[derive(Debug, Serialize)]
 pub(super) struct Content<'a> {
-    pub(super) role: Role,
+    pub(super) role: ContentRole,
     pub(super) parts: Vec<RawPart<'a>>,
     /// The answers to calls stand alone: nothing may be counted among them.
     #[serde(skip)]
@@ -30,20 +30,20 @@ pub(super) struct Content<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RawPart<'a> {
     #[serde(flatten)]
-    pub(super) piece: Piece<'a>,
+    pub(super) piece: PartData<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thought_signature: Option<&'a str>,
 }
 
-impl<'a> From<Piece<'a>> for RawPart<'a> {
-    fn from(piece: Piece<'a>) -> Self {
+impl<'a> From<PartData<'a>> for RawPart<'a> {
+    fn from(piece: PartData<'a>) -> Self {
         Self { piece, thought_signature: None }
     }
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Piece<'a> {
+pub(super) enum PartData<'a> {
     Text(Cow<'a, str>),
     #[serde(rename_all = "camelCase")]
     InlineData {
@@ -65,11 +65,11 @@ pub(super) enum Piece<'a> {
         name: Cow<'a, str>,
         response: Map<String, Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Piece<'a>>,
+        parts: Vec<PartData<'a>>,
     },
 }
 
-impl<'a> Piece<'a> {
+impl<'a> PartData<'a> {
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self::Text(text))
@@ -115,24 +115,24 @@ pub(super) fn answer<'a>(
     id: &'a str,
     result: Option<&'a ToolReturn>,
     nests_media: bool,
-) -> Vec<Piece<'a>> {
+) -> Vec<PartData<'a>> {
     let name = name::legal(&call.name);
     let Some(result) = result else {
         let response = Map::from_iter([("error".into(), tool_results::UNKNOWN.into())]);
-        return vec![Piece::FunctionResponse { id, name, response, parts: Vec::new() }];
+        return vec![PartData::FunctionResponse { id, name, response, parts: Vec::new() }];
     };
     let (text, media) = outcome::pieces(result);
     let mut words = Vec::new();
     let (mut nested, mut beside) = (Vec::new(), Vec::new());
-    for piece in media.into_iter().filter_map(Piece::part) {
+    for piece in media.into_iter().filter_map(PartData::part) {
         match piece {
-            Piece::Text(text) => words.push(text),
+            PartData::Text(text) => words.push(text),
             piece if nests_media && piece.nests() => nested.push(piece),
             piece => beside.push(piece),
         }
     }
     let response = response(result, text, &words);
-    let first = Piece::FunctionResponse { id, name, response, parts: nested };
+    let first = PartData::FunctionResponse { id, name, response, parts: nested };
     [first].into_iter().chain(beside).collect()
 }
 

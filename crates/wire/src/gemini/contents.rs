@@ -4,7 +4,7 @@
 use serde_json::Value;
 use switchboard_chat::{Block, Message, Reply};
 
-use super::content::{Content, Piece, RawPart, Role, answer};
+use super::content::{Content, ContentRole, PartData, RawPart, answer};
 use super::model;
 use crate::call_ids::CallIds;
 use crate::tool_results::{self, OPENING};
@@ -32,17 +32,17 @@ pub(super) fn contents<'a>(
             Message::System(said) => {
                 let text = attachment::as_text(&said.content);
                 if !text.is_empty() {
-                    contents.user(Piece::text(tool_results::from_operator(&text)));
+                    contents.user(PartData::text(tool_results::from_operator(&text)));
                 }
             }
-            Message::User(said) => contents.user(said.content.iter().filter_map(Piece::part)),
+            Message::User(said) => contents.user(said.content.iter().filter_map(PartData::part)),
             Message::Assistant(reply) => contents.model(index, reply),
             // Stand with their reply.
             Message::Tool(_) => {}
         }
     }
     if contents.all.is_empty() {
-        contents.user(Piece::text(OPENING));
+        contents.user(PartData::text(OPENING));
     }
     contents.all
 }
@@ -50,7 +50,7 @@ pub(super) fn contents<'a>(
 /// Where the current turn begins: at the last thing that the user said.
 fn current_turn(messages: &[Message]) -> usize {
     let last = messages.iter().rposition(|message| match message {
-        Message::User(said) => said.content.iter().any(|part| Piece::part(part).is_some()),
+        Message::User(said) => said.content.iter().any(|part| PartData::part(part).is_some()),
         Message::System(_) | Message::Assistant(_) | Message::Tool(_) => false,
     });
     last.unwrap_or(0)
@@ -66,12 +66,12 @@ struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    fn user(&mut self, new: impl IntoIterator<Item = Piece<'a>>) {
-        self.push(Role::User, new.into_iter().map(RawPart::from).collect());
+    fn user(&mut self, new: impl IntoIterator<Item = PartData<'a>>) {
+        self.push(ContentRole::User, new.into_iter().map(RawPart::from).collect());
     }
 
     /// What one side says in several messages is one turn, but answers stay alone.
-    fn push(&mut self, role: Role, parts: Vec<RawPart<'a>>) {
+    fn push(&mut self, role: ContentRole, parts: Vec<RawPart<'a>>) {
         if parts.is_empty() {
             return;
         }
@@ -84,9 +84,9 @@ impl<'a> Contents<'a> {
     fn model(&mut self, index: usize, reply: &'a Reply) {
         let parts = self.parts(index, reply);
         if self.all.is_empty() && !parts.is_empty() {
-            self.user(Piece::text(OPENING));
+            self.user(PartData::text(OPENING));
         }
-        self.push(Role::Model, parts);
+        self.push(ContentRole::Model, parts);
         let (ids, nests_media) = (self.ids, self.nests_media);
         let answered = tool_results::answered(self.ask.messages, index, reply);
         let parts: Vec<_> = answered
@@ -95,7 +95,7 @@ impl<'a> Contents<'a> {
             .map(RawPart::from)
             .collect();
         if !parts.is_empty() {
-            self.all.push(Content { role: Role::User, parts, is_answer: true });
+            self.all.push(Content { role: ContentRole::User, parts, is_answer: true });
         }
     }
 
@@ -109,14 +109,14 @@ impl<'a> Contents<'a> {
             Block::Text { text, opaque } => match sealed(opaque) {
                 // Also where it is empty: then it is there for its signature.
                 Some(signature) => Some(RawPart {
-                    piece: Piece::Text(text.into()),
+                    piece: PartData::Text(text.into()),
                     thought_signature: Some(signature),
                 }),
-                None => Piece::text(text).map(RawPart::from),
+                None => PartData::text(text).map(RawPart::from),
             },
             Block::Reasoning { .. } => None,
             Block::ToolCall(call) => Some(RawPart {
-                piece: Piece::FunctionCall {
+                piece: PartData::FunctionCall {
                     id: self.ids.of(&call.id),
                     name: name::legal(&call.name),
                     args: tool_results::arguments(call, is_own, self.ask.tools),
@@ -126,7 +126,7 @@ impl<'a> Contents<'a> {
         });
         let mut parts: Vec<_> = parts.collect();
         let mut calls =
-            parts.iter_mut().filter(|part| matches!(part.piece, Piece::FunctionCall { .. }));
+            parts.iter_mut().filter(|part| matches!(part.piece, PartData::FunctionCall { .. }));
         if self.signed_from.is_some_and(|from| index >= from)
             && let Some(first) = calls.next()
         {

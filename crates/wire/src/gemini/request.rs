@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use switchboard_chat::{FaultKind, ModelFault};
 use switchboard_model::{ModelSettings, ProviderKind};
 
-use super::content::{Content, Piece, RawPart};
+use super::content::{Content, PartData, RawPart};
 use super::contents::contents;
 use super::model::{self, Thinking};
 use crate::call_ids::CallIds;
@@ -97,7 +97,7 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
     let ids = CallIds::new(ask.messages, ask.source);
     let tools = ask.tools.base.json();
     let system_instruction = tool_results::instructions(ask)
-        .map(|text| Instruction { parts: [Piece::Text(text.into()).into()] });
+        .map(|text| Instruction { parts: [PartData::Text(text.into()).into()] });
     let is_code_assist = ask.source.kind == ProviderKind::CodeAssist;
     let request = Body {
         contents: contents(ask, model, &ids),

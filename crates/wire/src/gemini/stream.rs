@@ -177,7 +177,7 @@ impl RawUsage {
 }
 
 #[derive(Debug, Deserialize)]
-struct RawCall {
+struct FunctionCall {
     id: Option<String>,
     #[serde(default)]
     name: String,
@@ -325,13 +325,13 @@ impl GeminiWire {
     /// Calls come whole.
     fn call(
         &mut self,
-        raw: RawCall,
+        raw: FunctionCall,
         signature: Option<&str>,
         out: &mut Events,
     ) -> Result<(), Full> {
         let index = self.gathered.take_call()?;
         self.gathered.take_block()?;
-        let RawCall { id, name, args } = raw;
+        let FunctionCall { id, name, args } = raw;
         let args = args.filter(|args| !args.is_null()).unwrap_or_else(|| json!({}));
         let delta = args.to_string();
         let length = id.as_ref().map_or(0, String::len) + name.len() + delta.len();

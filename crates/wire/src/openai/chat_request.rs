@@ -18,9 +18,9 @@ use crate::{name, tool_results};
 /// The request to a server that speaks Chat Completions.
 pub(crate) fn chat_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let ids = CallIds::new(ask.messages, ask.source);
-    let mut lines = Lines { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
+    let mut lines = ChatMessages { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
     if let Some(instructions) = tool_results::instructions(ask) {
-        lines.said.push(Line::said("system", Said::Text(instructions.into())));
+        lines.said.push(ChatMessage::said("system", ChatContent::Text(instructions.into())));
     }
     let before = lines.said.len();
     for message in ask.messages.iter().skip(tool_results::leading(ask.messages)) {
@@ -49,7 +49,7 @@ pub(crate) fn chat_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelF
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<Line<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     stream: bool,
@@ -71,24 +71,24 @@ struct StreamOptions {
 
 /// One of `messages`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
-    content: Said<'a>,
+    content: ChatContent<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
 
-impl<'a> Line<'a> {
-    fn said(role: &'static str, content: Said<'a>) -> Self {
+impl<'a> ChatMessage<'a> {
+    fn said(role: &'static str, content: ChatContent<'a>) -> Self {
         Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Said<'a> {
+enum ChatContent<'a> {
     Text(Cow<'a, str>),
     Pieces(Vec<Content<'a>>),
     /// Only calls.
@@ -134,15 +134,15 @@ impl<'a> From<&'a Part> for Content<'a> {
     }
 }
 
-struct Lines<'a> {
+struct ChatMessages<'a> {
     ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
-    said: Vec<Line<'a>>,
+    said: Vec<ChatMessage<'a>>,
     /// Images of the results since the last reply. Nothing may come between those, so they come after.
     shown: Vec<Content<'a>>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> ChatMessages<'a> {
     fn push(&mut self, message: &'a Message) {
         match message {
             Message::Tool(result) => self.push_result(result),
@@ -162,7 +162,7 @@ impl<'a> Lines<'a> {
     fn push_said(&mut self, role: &'static str, contents: Vec<Content<'a>>) {
         self.show();
         if let Some(said) = joined(contents) {
-            self.said.push(Line::said(role, said));
+            self.said.push(ChatMessage::said(role, said));
         }
     }
 
@@ -182,11 +182,11 @@ impl<'a> Lines<'a> {
         });
         let tool_calls: Vec<Call<'a>> = calls.collect();
         let content = match text {
-            Some(text) => Said::Text(text),
+            Some(text) => ChatContent::Text(text),
             None if tool_calls.is_empty() => return,
-            None => Said::Nothing,
+            None => ChatContent::Nothing,
         };
-        self.said.push(Line { tool_calls, ..Line::said("assistant", content) });
+        self.said.push(ChatMessage { tool_calls, ..ChatMessage::said("assistant", content) });
     }
 
     fn push_result(&mut self, result: &'a ToolReturn) {
@@ -213,15 +213,15 @@ impl<'a> Lines<'a> {
                 "The images are in the message after the results.".clone_into(&mut text);
             }
         }
-        let line = Line::said("tool", Said::Text(fitted(text).into()));
-        self.said.push(Line { tool_call_id: Some(call), ..line });
+        let line = ChatMessage::said("tool", ChatContent::Text(fitted(text).into()));
+        self.said.push(ChatMessage { tool_call_id: Some(call), ..line });
     }
 
     /// Shows the images of the results that have all been told.
     fn show(&mut self) {
         if !self.shown.is_empty() {
             let images = std::mem::take(&mut self.shown);
-            self.said.push(Line::said("user", Said::Pieces(images)));
+            self.said.push(ChatMessage::said("user", ChatContent::Pieces(images)));
         }
     }
 }
@@ -237,7 +237,7 @@ fn texts(reply: &Reply) -> Option<Cow<'_, str>> {
 }
 
 /// What was said as one string where it is only text: not every server takes pieces.
-fn joined(contents: Vec<Content<'_>>) -> Option<Said<'_>> {
+fn joined(contents: Vec<Content<'_>>) -> Option<ChatContent<'_>> {
     let are_texts = contents.iter().map(|content| match content {
         Content::Text { text } => Some(text.as_ref()),
         Content::ImageUrl { .. } => None,
@@ -245,7 +245,7 @@ fn joined(contents: Vec<Content<'_>>) -> Option<Said<'_>> {
     let texts = are_texts.collect::<Option<Vec<_>>>();
     match texts {
         Some(texts) if texts.is_empty() => None,
-        Some(texts) => Some(Said::Text(texts.join("\n\n").into())),
-        None => Some(Said::Pieces(contents)),
+        Some(texts) => Some(ChatContent::Text(texts.join("\n\n").into())),
+        None => Some(ChatContent::Pieces(contents)),
     }
 }

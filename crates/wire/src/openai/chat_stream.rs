@@ -56,13 +56,13 @@ struct Choice<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<ChoiceDelta<'a>>,
     #[serde(borrow, default)]
     finish_reason: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-struct Delta<'a> {
+struct ChoiceDelta<'a> {
     #[serde(borrow, default)]
     content: Text<'a>,
     #[serde(borrow, default)]
@@ -97,7 +97,7 @@ impl<'a> Choice<'a> {
             b"index" => rest.starts_with(b"0").then_some(Took::Bytes(1)),
             b"finish_reason" => scan::null(rest),
             b"delta" => {
-                let mut delta = Delta::default();
+                let mut delta = ChoiceDelta::default();
                 let took = delta.scan(rest)?;
                 self.delta = Some(delta);
                 Some(Took::Bytes(took))
@@ -107,7 +107,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-impl<'a> Delta<'a> {
+impl<'a> ChoiceDelta<'a> {
     fn scan(&mut self, delta: &'a [u8]) -> Option<usize> {
         scan::each(delta, |key, rest| {
             let place = match key {

@@ -15,7 +15,7 @@ use crate::{Answer, refusal};
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     let header = |name: &str| (answer.header)(name);
     let said = serde_json::from_slice::<Value>(answer.body).ok();
-    let words = said.as_ref().map(Words::of).unwrap_or_default();
+    let words = said.as_ref().map(ErrorText::of).unwrap_or_default();
     let mut kind = match answer.status {
         401 => FaultKind::Credentials,
         status => words.kind().unwrap_or_else(|| refusal::kind_of(status)),
@@ -43,7 +43,7 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
 /// An error that came within a stream, whatever is around it.
 pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
     let said = serde_json::from_slice::<Value>(data).unwrap_or_default();
-    let words = Words::of(&said);
+    let words = ErrorText::of(&said);
     let word = words.code.as_deref().or(words.kind.as_deref()).unwrap_or_default();
     let is_invalid = ["invalid_", "unsupported_", "missing_"].iter().any(|s| word.starts_with(s));
     let unknown = if is_invalid { FaultKind::BadRequest } else { FaultKind::Provider };
@@ -58,7 +58,7 @@ pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
 
 /// The words that an error is told in.
 #[derive(Debug, Default)]
-struct Words<'a> {
+struct ErrorText<'a> {
     message: Option<&'a str>,
     code: Option<String>,
     kind: Option<String>,
@@ -66,7 +66,7 @@ struct Words<'a> {
     resets_in: Option<f64>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> ErrorText<'a> {
     fn of(said: &'a Value) -> Self {
         let said = match said {
             Value::Array(list) => list.first().unwrap_or(said),

@@ -12,7 +12,7 @@ use switchboard_chat::{
     ToolReturn,
 };
 use switchboard_model::{Effort, JsonText, ModelSettings, ProviderKind, ToolDescriptor};
-use switchboard_render::{Declared, Delta, Provider, Rendering};
+use switchboard_render::{Delta, NamedTool, Provider, Rendering};
 
 use super::{chat_request, responses_request};
 use crate::{ModelRequest, ToolChange, Tools, WireRequest};
@@ -40,7 +40,7 @@ fn rendering(kind: ProviderKind, names: &[&str]) -> Arc<Rendering> {
         _ => Provider::OpenAi,
     };
     let tools: Vec<ToolDescriptor> = names.iter().map(|name| descriptor(name)).collect();
-    let declared = tools.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+    let declared = tools.iter().map(|tool| NamedTool { name: &tool.name, descriptor: tool });
     Arc::new(Rendering::new(provider, declared))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_chat::{Block, Message, ModelFault, Part, Place, Reply, ToolCall, ToolReturn};
 use switchboard_model::ProviderKind;
-use switchboard_render::Apply;
+use switchboard_render::ApplyDelta;
 
 use super::content::{address, fitted, nothing_to_answer, outcome};
 use crate::attachment::{Attachment, File};
@@ -140,7 +140,7 @@ enum Item<'a> {
         id: &'a str,
         role: &'static str,
         status: &'static str,
-        content: [Output<'a>; 1],
+        content: [OutputText<'a>; 1],
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
@@ -182,7 +182,7 @@ enum Content<'a> {
 }
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct OutputText<'a> {
     r#type: &'static str,
     text: &'a str,
     annotations: [(); 0],
@@ -358,7 +358,7 @@ fn answer<'a>(text: &'a str, item: Option<&'a Value>) -> Item<'a> {
             id,
             role: "assistant",
             status: "completed",
-            content: [Output { r#type: "output_text", text, annotations: [], logprobs: [] }],
+            content: [OutputText { r#type: "output_text", text, annotations: [], logprobs: [] }],
             phase: member("phase"),
         },
         None => Item::Answer { r#type: "message", role: "assistant", content: text },
@@ -379,12 +379,12 @@ fn push_said<'a>(role: &'static str, content: &'a [Part], items: &mut Vec<Item<'
     items.push(Item::Said { r#type: "message", role, content });
 }
 
-fn push_change<'a>(apply: &'a Apply, items: &mut Vec<Item<'a>>) {
+fn push_change<'a>(apply: &'a ApplyDelta, items: &mut Vec<Item<'a>>) {
     match apply {
-        Apply::Append { items: appended, .. } => {
+        ApplyDelta::Append { items: appended, .. } => {
             items.extend(appended.iter().map(|item| Item::Change(item)));
         }
-        Apply::Nothing | Apply::Resend { .. } => {}
+        ApplyDelta::Nothing | ApplyDelta::Resend { .. } => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchboard_chat::Message;
 use switchboard_model::{JsonText, ModelSettings, ToolDescriptor};
-use switchboard_render::{Declared, Provider, Rendering};
+use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_test_support::model_backends::{Backend, violations_of};
 use switchboard_wire::{ModelRequest, Tools, request};
 
@@ -24,7 +24,7 @@ fn rendering(backend: Backend) -> Arc<Rendering> {
         input_schema: JsonText::from(&schema),
         ..ToolDescriptor::named(name)
     });
-    let declared = tools.iter().map(|tool| Declared { name: &tool.name, descriptor: tool });
+    let declared = tools.iter().map(|tool| NamedTool { name: &tool.name, descriptor: tool });
     Arc::new(Rendering::new(form, declared))
 }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum InterruptAction {
     /// Stop what is being done.
     Stop,
     /// End the program.
@@ -29,10 +29,10 @@ impl Interrupts {
     }
 
     /// Whoever stops waiting loses nothing.
-    pub(super) async fn next(&mut self) -> Wish {
+    pub(super) async fn next(&mut self) -> InterruptAction {
         tokio::select! {
-            _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.terminate.recv() => Wish::End,
+            _ = self.interrupt.recv() => InterruptAction::Stop,
+            _ = self.terminate.recv() => InterruptAction::End,
         }
     }
 }

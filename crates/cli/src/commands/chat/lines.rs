@@ -11,7 +11,7 @@ use crate::output::Output;
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 /// Standard input, message by message.
-pub(super) struct Lines {
+pub(super) struct InputLines {
     stdin: BufReader<Stdin>,
     pub(super) is_terminal: bool,
     /// The line at hand, as far as it was read.
@@ -20,7 +20,7 @@ pub(super) struct Lines {
     held: String,
 }
 
-impl Lines {
+impl InputLines {
     pub(super) fn new() -> Self {
         Self {
             stdin: BufReader::new(tokio::io::stdin()),

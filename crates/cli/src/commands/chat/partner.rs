@@ -10,7 +10,7 @@ use super::typed::Answerer;
 use crate::args::ChatArguments;
 use crate::failure::Failure;
 use crate::output::{Output, harmless};
-use crate::session_backend::{Apply, SessionBackend, Wait};
+use crate::session_backend::{ChangeTiming, SessionBackend, Wait};
 
 /// How much of the first message becomes the title.
 const TITLE_WORDS: usize = 8;
@@ -97,7 +97,7 @@ impl<'a> Partner<'a> {
         let id = self.session_with(Some(title.clone())).await?;
         if !self.has_title {
             let change = SessionChange { title: Some(Some(title)), ..SessionChange::default() };
-            self.backend.change(&id, change, Apply::NextTurn, Wait::No).await?;
+            self.backend.change(&id, change, ChangeTiming::NextTurn, Wait::No).await?;
             self.has_title = true;
         }
         Ok(id)
@@ -148,7 +148,7 @@ impl<'a> Partner<'a> {
             model: Some(self.model.clone()),
             ..SessionChange::default()
         };
-        self.backend.change(id, change, Apply::NextTurn, Wait::No).await.map(drop)
+        self.backend.change(id, change, ChangeTiming::NextTurn, Wait::No).await.map(drop)
     }
 
     pub(super) async fn switch_toolset(
@@ -167,7 +167,7 @@ impl<'a> Partner<'a> {
         }
         let toolsets = BTreeMap::from([(name.clone(), is_on)]);
         let change = SessionChange { toolsets, ..SessionChange::default() };
-        let apply = if is_now { Apply::Now } else { Apply::NextTurn };
+        let apply = if is_now { ChangeTiming::Now } else { ChangeTiming::NextTurn };
         let session = self.backend.change(&id, change, apply, Wait::No).await?;
         let switch = if is_on { "on" } else { "off" };
         let revision = session.tools_revision;

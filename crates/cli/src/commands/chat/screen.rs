@@ -14,16 +14,16 @@ pub(super) struct Screen {
     output: Output,
     began: Instant,
     /// A line that was begun and not ended, and what it is of.
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     /// What of the model was shown since it was asked; an answer, where there was any of it.
-    shown: Option<Open>,
+    shown: Option<OpenBlock>,
     /// The names of calls.
     calls: HashMap<String, String>,
     asked: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenBlock {
     Answer,
     Thought,
 }
@@ -114,46 +114,46 @@ impl Screen {
     /// Ends a line that was begun.
     pub(super) fn end_line(&mut self) {
         match self.open.take() {
-            Some(Open::Answer) => self.output.piece("\n"),
-            Some(Open::Thought) => self.output.aside("\n"),
+            Some(OpenBlock::Answer) => self.output.piece("\n"),
+            Some(OpenBlock::Thought) => self.output.aside("\n"),
             None => {}
         }
     }
 
     fn say(&mut self, delta: &str) {
-        if self.open == Some(Open::Thought) {
+        if self.open == Some(OpenBlock::Thought) {
             self.end_line();
         }
         self.output.piece(delta);
-        self.shown = Some(Open::Answer);
-        self.open = open_after(delta, self.open, Open::Answer);
+        self.shown = Some(OpenBlock::Answer);
+        self.open = open_after(delta, self.open, OpenBlock::Answer);
     }
 
     fn think(&mut self, delta: &str) {
-        if self.open != Some(Open::Thought) {
+        if self.open != Some(OpenBlock::Thought) {
             self.end_line();
             self.output.aside(&"(thinking) ".dimmed().to_string());
         }
         self.output.aside(&harmless(delta).dimmed().to_string());
-        self.shown = self.shown.or(Some(Open::Thought));
+        self.shown = self.shown.or(Some(OpenBlock::Thought));
         // Also a thought that ends its line is still the same thought.
-        self.open = Some(Open::Thought);
+        self.open = Some(OpenBlock::Thought);
     }
 
     /// Marks what was shown since the model was asked, in the place where it was shown.
     fn void(&mut self) {
         match self.shown.take() {
-            Some(Open::Answer) => {
+            Some(OpenBlock::Answer) => {
                 self.end_line();
                 self.output.piece("[the answer above is void]\n");
             }
-            Some(Open::Thought) => self.line("[the thoughts above are void]"),
+            Some(OpenBlock::Thought) => self.line("[the thoughts above are void]"),
             None => {}
         }
     }
 }
 
-fn open_after(delta: &str, before: Option<Open>, what: Open) -> Option<Open> {
+fn open_after(delta: &str, before: Option<OpenBlock>, what: OpenBlock) -> Option<OpenBlock> {
     match delta.chars().last() {
         Some('\n') => None,
         Some(_) => Some(what),

@@ -1,0 +1,107 @@
+//! One meaning for each type name: no two production files define a type of the same name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use syn::{Attribute, Item};
+
+/// The text of a production source and its path below the root.
+#[derive(Debug)]
+pub struct SourceFile {
+    pub path: String,
+    pub text: String,
+}
+
+/// Names that may have several definitions, each with the reason.
+pub const SHARED_TYPE_NAMES: &[(&str, &str)] = &[(
+    "BodyChunk",
+    "the same alias twice: http serves any MCP endpoint and does not depend on mcp-server",
+)];
+
+/// Crates that only run, measure or check the product.
+const OUTSIDE: &[&str] = &["crates/test-support/", "crates/bench/", "crates/xtask/"];
+
+/// File names that hold tests or their data; a name may also end in `_tests.rs`.
+const TEST_FILES: &[&str] = &["tests.rs", "test_support.rs", "samples.rs"];
+
+/// The JSON of the providers. Their formats use the same words (`Content`, `Tool`) for their own shapes, so these
+/// modules may repeat the names of each other, but no name from elsewhere.
+const PROVIDER_FORMATS: &[&str] =
+    &["crates/wire/src/anthropic", "crates/wire/src/gemini", "crates/wire/src/openai"];
+
+/// The sources of the product among `files`, without tests.
+pub fn production_sources(root: &Path, files: &[String]) -> Vec<SourceFile> {
+    let is_production = |path: &&String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        path.starts_with("crates/")
+            && path.contains("/src/")
+            && path.ends_with(".rs")
+            && !OUTSIDE.iter().any(|outside| path.starts_with(outside))
+            && !name.ends_with("_tests.rs")
+            && !TEST_FILES.contains(&name)
+    };
+    files
+        .iter()
+        .filter(is_production)
+        // A tracked file may be deleted in the working tree.
+        .filter_map(|path| {
+            let text = std::fs::read_to_string(root.join(path)).ok()?;
+            Some(SourceFile { path: path.clone(), text })
+        })
+        .collect()
+}
+
+/// Every sentence names a type with several definitions, or an entry of `allowed` that is not needed.
+pub fn repeated_type_names(
+    sources: &[SourceFile],
+    allowed: &[(&str, &str)],
+) -> anyhow::Result<Vec<String>> {
+    let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for source in sources {
+        for name in type_names(source)? {
+            files.entry(name).or_default().push(&source.path);
+        }
+    }
+    files.retain(|_, paths| paths.len() > 1 && !paths.iter().all(|path| is_provider_format(path)));
+    let is_allowed = |name: &str| allowed.iter().any(|(allowed, _)| *allowed == name);
+    let mut sentences: Vec<String> = files
+        .iter()
+        .filter(|(name, _)| !is_allowed(name))
+        .map(|(name, paths)| format!("{name} is defined in {}", paths.join(" and ")))
+        .collect();
+    let unused = allowed.iter().filter(|(name, _)| !files.contains_key(*name));
+    sentences.extend(unused.map(|(name, _)| format!("{name} is allowed, but defined only once")));
+    Ok(sentences)
+}
+
+fn is_provider_format(path: &str) -> bool {
+    PROVIDER_FORMATS.iter().any(|format| path.starts_with(format))
+}
+
+/// The types that a file defines at its top level, without those of its tests.
+fn type_names(source: &SourceFile) -> anyhow::Result<Vec<String>> {
+    let file = syn::parse_file(&source.text)
+        .with_context(|| format!("{} cannot be parsed", source.path))?;
+    let names = file.items.iter().filter_map(|item| {
+        let (attributes, name) = match item {
+            Item::Struct(item) => (&item.attrs, &item.ident),
+            Item::Enum(item) => (&item.attrs, &item.ident),
+            Item::Union(item) => (&item.attrs, &item.ident),
+            Item::Trait(item) => (&item.attrs, &item.ident),
+            Item::Type(item) => (&item.attrs, &item.ident),
+            _ => return None,
+        };
+        (!attributes.iter().any(is_cfg_test)).then(|| name.to_string())
+    });
+    // Variants for several platforms in one file are one type.
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+fn is_cfg_test(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+        && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
+}
