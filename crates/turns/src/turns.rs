@@ -65,7 +65,7 @@ impl std::fmt::Debug for Turns {
 }
 
 impl Turns {
-    /// Turns of the sessions of a sessions. `environment` knows variables by their names: some providers have their keys
+    /// The turns of all sessions. `environment` knows variables by their names: some providers have their keys
     /// there. [`Turns::shutdown`] ends them.
     pub fn start(
         board: &Arc<Board>,
