@@ -6,6 +6,5 @@ mod conversations;
 mod interrupted;
 mod lost;
 mod program;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;

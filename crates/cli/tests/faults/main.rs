@@ -20,9 +20,8 @@ mod ledger;
 mod program;
 mod readers;
 mod sessions;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;
 
 use std::sync::Arc;
 use std::time::Duration;

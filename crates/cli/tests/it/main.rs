@@ -13,6 +13,6 @@ mod output;
 mod peers;
 mod seed;
 mod serve;
-#[allow(dead_code, reason = "shared with the other tests")]
-mod support;
 mod telemetry;
+
+use switchboard_test_program::support;

@@ -5,21 +5,14 @@
 mod apply_now;
 mod bad_input;
 mod calls;
-#[path = "../sessions/chat.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
-mod chat;
-#[path = "../sessions/events.rs"]
-#[allow(dead_code, reason = "shared with the other tests")]
-mod events;
 mod face;
 mod lab;
 mod official;
 mod overlays;
 mod restarts;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
 mod switching;
 mod talk;
 mod thinking;
 mod tool_changes;
+
+use switchboard_test_program::{chat, events, support};
