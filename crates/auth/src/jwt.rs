@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, decode, decode_header};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 use url::Url;
@@ -174,7 +175,7 @@ impl Tokens {
     }
 
     fn recall(&self, hash: &blake3::Hash, generation: u64) -> Option<Principal> {
-        let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.remembered.read();
         let found = remembered.get(hash)?;
         found.holds(now_ms(), generation).then(|| found.principal.clone())
     }
@@ -190,7 +191,7 @@ impl Tokens {
         let Some(end) = claims.exp.as_i64() else { return };
         let leeway = i64::try_from(self.options.leeway.as_secs()).unwrap_or(0);
         let until_ms = end.saturating_add(leeway).saturating_mul(1000);
-        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.write();
         if remembered.len() >= MAX_REMEMBERED {
             let now = now_ms();
             remembered.retain(|_, token| token.holds(now, generation));

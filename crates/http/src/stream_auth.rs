@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_auth::{Gatekeeper, Refusal};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -55,7 +56,7 @@ impl Credentials {
 
 impl Leases {
     fn open(&self) -> MutexGuard<'_, HashMap<u64, AuthorizedStream>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// The same answer, but a stream ends with its credentials.

@@ -10,12 +10,13 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::is_on_this_machine;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::Instant;
@@ -221,7 +222,7 @@ impl LoopbackPool {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 
     /// The one that was used last, of those that are still good.

@@ -2,9 +2,10 @@
 //! at every connect, and again when the server no longer takes the token.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Response};
 use switchboard_model::{Endpoint, Secret, UpstreamAuth};
 
@@ -32,7 +33,7 @@ impl BearerToken {
     }
 
     pub(crate) fn current(&self) -> Secret {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.lock().clone()
     }
 
     /// Whether another token may be had than the configured one.
@@ -49,7 +50,7 @@ impl BearerToken {
     pub(crate) async fn renew(&self, used: &Secret) -> bool {
         let Some(file) = &self.file else { return false };
         if let Some(token) = read_token(file).await {
-            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token;
+            *self.current.lock() = token;
         }
         self.current() != *used
     }

@@ -1,7 +1,6 @@
 //! What a connection that is being opened waits for, for messages and for people who wait, too.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use switchboard_model::{Endpoint, ServerSpec};
 
 use crate::error::{ConnectError, ConnectErrorKind};
@@ -66,7 +65,7 @@ impl ConnectProgress {
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut ProgressState) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.lock())
     }
 
     /// The error of a server that was waited for in vain.

@@ -4,12 +4,13 @@
 //! channel that is made for traffic would cost them more than the rest of their way.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use switchboard_model::JsonText;
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ use crate::request::UpstreamEvent;
 /// What may wait, whatever its number; the last one may be larger.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Where events go. Clones are the same event_channel.
+/// Where events go. Clones send to the same channel.
 #[derive(Debug)]
 pub struct EventSender(Arc<EventChannel>);
 
@@ -108,12 +109,12 @@ pub fn event_channel(room: usize) -> (EventSender, EventReceiver) {
 
 impl EventChannel {
     fn state(&self) -> MutexGuard<'_, EventQueue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 impl EventSender {
-    /// An event_channel that only notes that something was said.
+    /// A sender that only notes that something was said.
     pub fn deaf() -> Self {
         event_channel(0).0
     }

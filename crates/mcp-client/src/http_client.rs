@@ -5,13 +5,14 @@
 //! handshake only as a closed connection.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use reqwest::{Client, RequestBuilder, Response};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -108,11 +109,11 @@ impl BoundedClient {
 
     /// The newest failure, once.
     pub(crate) fn take_fault(&self) -> Option<ConnectError> {
-        self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.last_fault.lock().take()
     }
 
     fn fault(&self, error: ConnectError) -> StreamableHttpError<HttpFault> {
-        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        *self.last_fault.lock() = Some(error.clone());
         StreamableHttpError::Client(HttpFault(error))
     }
 

@@ -3,7 +3,7 @@
 //! rmcp makes the handshake, keeps the stream of notifications and replaces a lost session. The session that it
 //! holds is learned from what passes through its HTTP client.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
@@ -69,11 +70,11 @@ pub(crate) struct SessionSlot(Mutex<Arc<UpstreamSession>>);
 
 impl SessionSlot {
     pub(crate) fn set(&self, session: UpstreamSession) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(session);
+        *self.0.lock() = Arc::new(session);
     }
 
     fn get(&self) -> Arc<UpstreamSession> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -175,7 +176,7 @@ impl HttpWire {
 
     /// The headers of a session.
     fn prepared(&self, session: &Arc<UpstreamSession>) -> Arc<HeaderMap> {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = self.prepared.lock();
         if let Some(prepared) = prepared.as_ref().filter(|old| Arc::ptr_eq(&old.session, session)) {
             return prepared.headers.clone();
         }
@@ -283,7 +284,7 @@ impl HttpWire {
             match authorization.judge(token.as_ref(), status, said, attempt).await? {
                 TokenVerdict::Fine => return Ok(answer),
                 TokenVerdict::Again(other) => {
-                    (token, attempt) = (Some(other), RequestAttempt::Second)
+                    (token, attempt) = (Some(other), RequestAttempt::Second);
                 }
             }
         }

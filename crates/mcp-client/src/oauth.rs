@@ -12,10 +12,11 @@ mod own_client;
 mod sign_in;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::{RequestBuilder, Response};
 use rmcp::transport::auth::{
     AuthError, CredentialStore, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
@@ -72,7 +73,7 @@ impl SignIns {
     /// One per server, so that two connections to it do not renew the same token.
     pub(crate) fn authorization(&self, spec: &ServerSpec) -> Option<Arc<Authorization>> {
         let (url, settings) = spec.endpoint.oauth()?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let present = known.get(&spec.name);
         if let Some(present) = present.filter(|it| it.url == *url && it.settings == *settings) {
             return Some(present.clone());
@@ -367,7 +368,7 @@ impl Authorization {
     }
 
     fn memory(&self) -> MutexGuard<'_, TokenState> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// The token of the last request, as far as anybody remembers.

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard_model::{Era, JsonText};
@@ -27,7 +28,7 @@ use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamNews, Upstr
 use crate::request_ids::RequestIds;
 use crate::sse::Posts;
 
-/// UpstreamNews that wait for their reader. Nobody reads more slowly than a server can shout; the rest is lost.
+/// News that wait for their reader; further ones are dropped.
 const KEPT_NEWS: usize = 1024;
 
 /// Questions of a server that wait for an answer at the same time. Further ones get none.
@@ -174,7 +175,7 @@ impl PendingRequests {
     }
 
     pub(crate) fn take_news(&self) -> Option<mpsc::Receiver<UpstreamNews>> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.unread.lock().take()
     }
 
     pub(crate) fn tell(&self, news: UpstreamNews) {
@@ -182,15 +183,15 @@ impl PendingRequests {
     }
 
     pub(crate) fn kept<T>(&self, look: impl FnOnce(&mut KeptAnswer) -> T) -> T {
-        look(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.kept.lock())
     }
 
     fn floor<T>(&self, look: impl FnOnce(&mut InFlight) -> T) -> T {
-        look(&mut self.floor.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.floor.lock())
     }
 
     fn asked<T>(&self, look: impl FnOnce(&mut HashMap<String, Arc<CancellationToken>>) -> T) -> T {
-        look(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.asked.lock())
     }
 
     /// Sends a request and waits for its answer.
@@ -295,7 +296,7 @@ impl PendingRequests {
             (None, Some("notifications/message")) => {
                 match (self.whose().ok(), message.kept_params()) {
                     (Some(events), params) => {
-                        pass_on(Some(&events), params.map(UpstreamEvent::Log))
+                        pass_on(Some(&events), params.map(UpstreamEvent::Log));
                     }
                     (None, Some(params)) => self.tell(UpstreamNews::Log(params)),
                     (None, None) => {}
@@ -318,13 +319,13 @@ impl PendingRequests {
 
     /// Counts a message that answers nothing.
     fn count_unasked(&self) {
-        let mut flow = self.flow.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flow = self.flow.lock();
         flow.read_on = flow.limit.take(1);
     }
 
     /// When to read on from a server that sends faster than it may, if that is not now.
     pub(crate) fn read_on(&self) -> Option<Instant> {
-        self.flow.lock().unwrap_or_else(PoisonError::into_inner).read_on.take()
+        self.flow.lock().read_on.take()
     }
 
     /// A notification that belongs to no request.
@@ -375,11 +376,11 @@ impl PendingRequests {
 
     /// Receives what the server sends while no call runs, on a connection of one session.
     pub(crate) fn listen_for_session(&self, events: EventSender) {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(events);
+        *self.session.lock() = Some(events);
     }
 
     fn session_events(&self) -> Option<EventSender> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.lock().clone()
     }
 
     /// Sends a notification. A server that is gone needs none, and one that is stuck takes none.

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use switchboard_model::Secret;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -141,7 +142,7 @@ impl ChildProcess {
         if let Some(fault) = self.fault.get() {
             return fault;
         }
-        match *self.status.lock().unwrap_or_else(PoisonError::into_inner) {
+        match *self.status.lock() {
             Some(status) => format!("the process ended ({status})"),
             None => "the process closed its output".into(),
         }
@@ -149,7 +150,7 @@ impl ChildProcess {
 
     /// What the guard said if it could not start the command: the same as we would have said.
     pub(crate) fn start_failure(&self) -> Option<ConnectError> {
-        let status = *self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = *self.status.lock();
         let said = self.stderr();
         let is_ours = status.is_some_and(|status| status.code() == Some(i32::from(GUARD_FAILED)))
             && said.starts_with("cannot start `");
@@ -232,7 +233,7 @@ async fn watch(
         ended = child.wait() => ended.ok(),
         () = terminate.notified() => terminate_child(&mut child).await,
     };
-    *status.lock().unwrap_or_else(PoisonError::into_inner) = ended;
+    *status.lock() = ended;
     exited.cancel();
 }
 
@@ -269,7 +270,7 @@ impl StderrTail {
         let mut limit = FlowLimit::bytes();
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
             limit.pass(length).await;
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             kept.extend(buffer.iter().take(length));
             let excess = kept.len().saturating_sub(KEPT_STDERR_BYTES);
             kept.drain(..excess);
@@ -282,7 +283,7 @@ impl StderrTail {
     }
 
     pub(crate) fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let (front, back) = kept.as_slices();
         let text = [front, back].concat();
         let text = String::from_utf8_lossy(&text);

@@ -3,10 +3,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
@@ -27,11 +28,11 @@ pub(crate) struct LineFault(Arc<Mutex<Option<String>>>);
 
 impl LineFault {
     pub(crate) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, message: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        *self.0.lock() = Some(message);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::{ClientInfo, JsonText};
 use switchboard_protocol::{Capabilities, Members, notification};
 use switchboard_runtime::{EventSender, RpcError};
@@ -118,7 +119,7 @@ impl Client {
     }
 
     fn state(&self) -> MutexGuard<'_, ClientState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn touch(&self) {

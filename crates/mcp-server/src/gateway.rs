@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::{GatewayPlan, ServerName};
 use switchboard_runtime::{Board, ServerNews, Snapshot};
 use switchboard_sessions::{
@@ -120,7 +121,7 @@ impl Gateway {
     }
 
     pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Client>>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clients.lock()
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -251,7 +252,7 @@ impl Gateway {
     /// Notes for each server what it is to report now, also for one that came a moment ago. One after the other, so that
     /// nobody notes what is no longer so.
     fn note_wishes(&self) {
-        let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.noting.lock();
         if let Some(level) = LogLevel::of_rank(self.log_rank.load(Ordering::Relaxed)) {
             self.board.wish_logs(&level.as_str().into());
         }

@@ -1,9 +1,10 @@
 //! `subscriptions/listen`: streams on which modern clients hear of changes.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use switchboard_protocol::{notification, quoted};
 use switchboard_sessions::Session;
 use switchboard_view::Scope;
@@ -65,7 +66,7 @@ impl ListenRequest {
 impl Listener {
     /// Compares with what the client saw last and tells it what changed, if it wants to know.
     pub(crate) fn tell_changes(&self, now: impl FnOnce() -> SeenLists) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let now = now();
         let changes = now.since(&seen);
         *seen = now;
@@ -128,8 +129,8 @@ impl Drop for ListenerGuard {
 }
 
 impl Listeners {
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> parking_lot::MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+        self.open.lock()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Listener>> {

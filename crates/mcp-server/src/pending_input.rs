@@ -1,9 +1,10 @@
 //! Requests that wait for their client to come back with what a server asked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::upstream_exchange::UpstreamExchange;
@@ -24,8 +25,8 @@ struct PendingInput {
 }
 
 impl PendingInputs {
-    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<String, PendingInput>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> parking_lot::MutexGuard<'_, HashMap<String, PendingInput>> {
+        self.0.lock()
     }
 
     pub(crate) fn put(&self, state: String, exchange: Box<UpstreamExchange>) {

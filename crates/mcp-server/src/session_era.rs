@@ -105,12 +105,11 @@ impl Gateway {
     /// same, since it would have no tools for its whole life: its session is written when the store recovers. Should the
     /// process end before that, the client is told so by 404 and initializes again, as the protocol asks of it.
     async fn admit_stored(&self, client: &Arc<Client>) -> Result<(), SessionError> {
-        let admitted = match self.board.store().outage() {
-            Some(_) => Err(None),
-            None => {
-                let admitting = self.sessions().admit_client(snapshot_of(client), &client.session);
-                admitting.await.map_err(Some)
-            }
+        let admitted = if self.board.store().outage().is_some() {
+            Err(None)
+        } else {
+            let admitting = self.sessions().admit_client(snapshot_of(client), &client.session);
+            admitting.await.map_err(Some)
         };
         match admitted {
             Err(Some(SessionError::Store(failure))) if !failure.is_outage => {

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use switchboard_auth::Principal;
 use switchboard_protocol::{
@@ -100,7 +101,7 @@ impl Gateway {
         let writing = writers.spawn(write_lines(output, messages));
         let read = peer.stop.clone().run_until_cancelled(peer.read_lines(input)).await;
         // Whoever closes the input wants the answers to what was asked, and will answer no more questions.
-        let client = peer.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let client = peer.client.lock().take();
         peer.requests.close();
         if let Some(client) = &client {
             client.ask_no_more();
@@ -248,11 +249,11 @@ impl Peer {
     }
 
     fn client(&self) -> Option<Arc<Client>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.client.lock().clone()
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> parking_lot::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.running.lock()
     }
 
     fn take_notification(&self, method: &str, params: Option<&str>) {
@@ -308,7 +309,7 @@ impl Peer {
             };
             peer.stop.run_until_cancelled(pushing).await;
         });
-        let before = self.client.lock().unwrap_or_else(PoisonError::into_inner).replace(client);
+        let before = self.client.lock().replace(client);
         if let Some(before) = before {
             self.gateway.forget(&before);
         }

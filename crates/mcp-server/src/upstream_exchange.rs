@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::Future;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use switchboard_model::{Caller, CanonicalName, Era, ServerName};
+use switchboard_model::{CanonicalName, Era, ServerName};
 use switchboard_protocol::{
     Members, Need, ResultKind, code, notification, params_text, quoted, with_members,
     without_member,
@@ -66,7 +66,6 @@ fn pass(
     method: &'static str,
     name: Option<String>,
     mut params: String,
-    caller: &Caller,
     passing: ForwardedContext,
     events: EventSender,
 ) -> Work {
@@ -87,11 +86,7 @@ fn pass(
         mirrored: Vec::new(),
         origin: passing.origin,
     };
-    let client = ClientProfile {
-        session: caller.session.clone(),
-        capabilities: ask.capabilities.clone(),
-        ..passing.client
-    };
+    let client = ClientProfile { capabilities: ask.capabilities.clone(), ..passing.client };
     Box::pin(
         async move { OperationResult::Pass(board.pass(&server, &client, ask, Some(events)).await) },
     )
@@ -171,7 +166,10 @@ impl UpstreamExchange {
         self.events = Some(heard);
         let board = self.gateway.board.clone();
         let passing = ForwardedContext {
-            client: self.client_profile(&extra),
+            client: ClientProfile {
+                session: self.context.caller.session.clone(),
+                ..self.client_profile(&extra)
+            },
             params: extra,
             meta: self.wishes.meta.clone(),
             capabilities: self.context.capabilities_text.clone(),
@@ -197,21 +195,13 @@ impl UpstreamExchange {
                 Box::pin(async move { OperationResult::Call(board.call_raw(call).await.result) })
             }
             UpstreamOperation::Pass { server, method, name, params } => {
-                pass(board, server, method, name, params, &caller, passing, events)
+                pass(board, server, method, name, params, passing, events)
             }
             UpstreamOperation::Task { method, task } => {
                 let (server, params) = (task.tool.server().clone(), task_member(&task.id));
                 let (secret, session) = (self.secret_of(&task), caller.session.clone());
-                let said = pass(
-                    board.clone(),
-                    server,
-                    method,
-                    Some(task.id),
-                    params,
-                    &caller,
-                    passing,
-                    events,
-                );
+                let said =
+                    pass(board.clone(), server, method, Some(task.id), params, passing, events);
                 Box::pin(async move {
                     match said.await {
                         OperationResult::Pass(Ok(said)) => {

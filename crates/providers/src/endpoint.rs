@@ -1,11 +1,12 @@
 //! One provider: who it is, and one question to it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault, Source};
 use switchboard_loopback::LoopbackPool;
 use switchboard_model::{ProviderKind, ProviderPlan, ToolSchemaForm};
@@ -213,7 +214,7 @@ impl ProviderEndpoint {
 
     fn play(&self, ask: &ModelRequest<'_>) -> ModelStream {
         let turn = format!("{} {}", ask.session, ask.turn);
-        let mut turns = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.failed.lock();
         let known = turns.iter().position(|(known, _)| *known == turn);
         let known = known.and_then(|index| turns.remove(index));
         let before = known.map_or(0, |(_, times)| times);

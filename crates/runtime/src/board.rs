@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use switchboard_mcp_client::{ConnectOptions, SignIns};
 use switchboard_model::{Plan, ServerName, ServerPlan, ServerState, ToolDescriptor};
 use switchboard_registry::{Catalog, Notice, Violation};
@@ -265,7 +266,7 @@ impl Board {
         let (Some(rival), Ok(winner)) = (catalog.rival_of(bare), catalog.resolve(bare)) else {
             return;
         };
-        let mut warned = self.warned_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned_names.lock();
         if warned.len() < MOST_WARNED && warned.insert(bare.to_owned()) {
             let (loser, winner) = (rival.clone(), winner.name.clone());
             let bare = bare.to_owned();

@@ -1,8 +1,9 @@
 //! Views of one snapshot, and what is made of each view once for all sessions that share it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::Mutex;
 use switchboard_render::{NamedTool, Provider, Rendering};
 use switchboard_view::{Difference, ListEra, Scope, View, ViewKey};
 
@@ -26,7 +27,7 @@ impl ViewCache {
         key: ViewKey,
         make: impl FnOnce(&ViewKey) -> CachedView,
     ) -> Arc<CachedView> {
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.views.lock();
         if let Some(view) = views.get(&key) {
             return view.clone();
         }
@@ -95,7 +96,7 @@ impl CachedView {
 
     /// How it differs from an earlier view.
     pub fn since(&self, before: &Arc<Self>) -> Arc<Comparison> {
-        let mut last = self.comparison.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.comparison.lock();
         // Weak: a comparison must not keep all earlier views alive. The address is not used again while the weak
         // pointer exists.
         if let Some((known, compared)) = last.as_ref()

@@ -4,10 +4,11 @@
 //! neither a configuration nor a list of tools, and nothing piles up. What could not be written is tried again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::{ServerName, ToolDescriptor};
 use switchboard_store::{Store, StoreError};
 use tokio::sync::Notify;
@@ -47,7 +48,7 @@ impl CatalogWriter {
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// The revision of the catalog with this fingerprint at the start of a run; `None` when the store fails.

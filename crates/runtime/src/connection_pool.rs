@@ -6,9 +6,10 @@
 //! Where sessions have as many as they may, the one that has been idle for longest is closed for the next one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_mcp_client::{
     ConnectError, ConnectErrorKind as Kind, Connection, ConnectionClient, EventSender, RawResult,
     RequestFailure, UpstreamRequest,
@@ -108,7 +109,7 @@ impl OpeningState {
 
 impl ConnectionPool {
     fn entries(&self) -> MutexGuard<'_, HashMap<ConnectionKey, Pooled>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Forgets which eras were refused: the server behind the address may be another one by now.
@@ -353,7 +354,7 @@ impl Server {
         let level = self.wanted_log_level();
         for open in open {
             let told = {
-                let mut told = open.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut told = open.log_level.lock();
                 std::mem::replace(&mut *told, level.clone())
             };
             if told != level {

@@ -110,7 +110,7 @@ impl ConnectionTask {
         match said {
             // The lists are those of the supervised connection.
             UpstreamNews::PromptsChanged | UpstreamNews::ResourcesChanged => {
-                self.server.suspect_offers()
+                self.server.suspect_offers();
             }
             UpstreamNews::Log(params) => {
                 // What a session's own process says is that session's, and is told there.

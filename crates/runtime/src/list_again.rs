@@ -3,7 +3,6 @@
 //! A list that changed without a notification is old until the next poll. A call of a tool that nobody knows is a sign of
 //! that: the servers that may have it are asked once, and everybody who waits for the same list shares it.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -41,7 +40,7 @@ impl Server {
             return false;
         }
         {
-            let mut asked = self.asked_by_caller.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = self.asked_by_caller.lock();
             match asked.0 {
                 Some((at, before)) if at.elapsed() < PAUSE => {
                     // Read since then: another time would tell nothing new.

@@ -1,13 +1,14 @@
-//! ConcurrencyLimits: how many calls run at the same time, fairly, and resizable while they do.
+//! `ConcurrencyLimits`: how many calls run at the same time, fairly, and resizable while they do.
 //!
 //! [`tokio::sync::Semaphore`] hands out permits first come, first served, and gives one back when its holder is
 //! dropped, however that happens. What it lacks is shrinking below what is in use: the debt is remembered here
 //! and paid by permits as they come back, so a smaller limit holds from the next call on and no call is lost.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use switchboard_model::CanonicalName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -111,7 +112,7 @@ impl ConcurrencyTable {
 
     /// The slots of a tool; made with `limit` when it is no longer, or not yet, in the catalog.
     pub(crate) fn of(&self, tool: &CanonicalName, limit: u32) -> Arc<ConcurrencyLimits> {
-        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tool = self.by_tool.lock();
         match by_tool.get(tool) {
             Some(slots) => slots.clone(),
             None => {
@@ -120,7 +121,7 @@ impl ConcurrencyTable {
         }
     }
 
-    /// Brings every tool to its limit and drops the slots of tools that are gone and unused. ConcurrencyLimits are made
+    /// Brings every tool to its limit and drops the slots of tools that are gone and unused. `ConcurrencyLimits` are made
     /// here and not by the first call, which may come with the limit of an older catalog.
     pub(crate) fn resize<'a>(
         &self,
@@ -131,7 +132,7 @@ impl ConcurrencyTable {
             self.all.resize(max_concurrent);
         }
         let limits: HashMap<_, _> = tools.collect();
-        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tool = self.by_tool.lock();
         by_tool.retain(|tool, slots| match limits.get(tool) {
             Some(limit) => {
                 if slots.limit() != *limit as usize {

@@ -1,8 +1,8 @@
 //! What servers offer beside tools: prompts, resources, completion, log messages.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -266,7 +266,7 @@ impl Server {
     }
 
     fn wish_updates(&self, uris: BTreeSet<String>) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         if *watched != uris {
             *watched = uris;
             self.untold.updates.store(true, Ordering::Relaxed);
@@ -274,7 +274,7 @@ impl Server {
     }
 
     fn wish_logs(&self, level: &Arc<str>) {
-        let mut wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.log_level.lock();
         if wanted.as_ref() != Some(level) {
             *wanted = Some(level.clone());
             self.untold.logs.store(true, Ordering::Relaxed);
@@ -327,7 +327,7 @@ impl Server {
 
     /// From which level on somebody wants to hear the server.
     pub(crate) fn wanted_log_level(&self) -> Option<Arc<str>> {
-        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log_level.lock().clone()
     }
 
     /// Tells a further connection from which level on the server is to log.
@@ -347,13 +347,13 @@ impl Server {
     }
 
     async fn watch_on(&self, connection: &Arc<Connection>) -> Result<(), ConnectError> {
-        let uris = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let uris = self.watched.lock().clone();
         let told = if connection.features().subscribe {
             connection.watch_resources(&uris).await
         } else {
             Ok(())
         };
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.watched.lock();
         if is_heard(&told) && *watched == uris && self.is_current(connection) {
             self.untold.updates.store(false, Ordering::Relaxed);
         }
@@ -361,13 +361,13 @@ impl Server {
     }
 
     async fn log_on(&self, connection: &Arc<Connection>) -> Result<(), ConnectError> {
-        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let level = self.log_level.lock().clone();
         let can_log = connection.era() == Era::Legacy && connection.features().logging;
         let told = match level.as_deref().filter(|_| can_log) {
             Some(level) => connection.set_log_level(level).await,
             None => Ok(()),
         };
-        let wanted = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.log_level.lock();
         if is_heard(&told) && *wanted == level && self.is_current(connection) {
             self.untold.logs.store(false, Ordering::Relaxed);
         }

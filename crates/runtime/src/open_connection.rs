@@ -1,8 +1,9 @@
 //! A further connection of a server while it is open, and the requests that keep it so.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use switchboard_mcp_client::Connection;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -29,7 +30,7 @@ impl Drop for UseToken {
     fn drop(&mut self) {
         // Before the connection counts as unused.
         if let Some(last_used) = &self.last_used {
-            *last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *last_used.lock() = Instant::now();
         }
     }
 }
@@ -60,7 +61,7 @@ impl OpenConnection {
     }
 
     pub(crate) fn last_used(&self) -> Instant {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_used.lock()
     }
 
     /// Lets no request begin any more, if none runs; says whether that is so.
@@ -78,7 +79,7 @@ impl OpenConnection {
     pub(crate) async fn unused_for(&self, idle: Duration) {
         loop {
             let last_used = {
-                let mut last_used = self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last_used = self.last_used.lock();
                 if !self.users.is_empty() {
                     *last_used = Instant::now();
                 }

@@ -3,10 +3,11 @@
 mod compiled;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
+use parking_lot::Mutex;
 use switchboard_model::{CanonicalName, Exposure, ExposureMode, Plan, ServerName};
 use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_view::{Index, Past, Scope, ScopeFault, Selection, ServerToolsets, View, ViewKey};
@@ -245,8 +246,7 @@ impl Snapshot {
         if owned.is_empty() {
             return content.index.clone();
         }
-        let indexes = content.attached_indexes.lock();
-        let mut indexes = indexes.unwrap_or_else(PoisonError::into_inner);
+        let mut indexes = content.attached_indexes.lock();
         let make = || Arc::new(content.index.with_owned(owned));
         indexes.entry(owner.clone()).or_insert_with(make).clone()
     }

@@ -5,12 +5,13 @@
 //! whole changes nothing: the last known one stays.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use parking_lot::Mutex;
 use switchboard_mcp_client::{
     ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection,
     ServerInfo, UpstreamNews,
@@ -330,8 +331,8 @@ impl Server {
         }
     }
 
-    fn condition(&self) -> std::sync::MutexGuard<'_, Condition> {
-        self.condition.lock().unwrap_or_else(PoisonError::into_inner)
+    fn condition(&self) -> parking_lot::MutexGuard<'_, Condition> {
+        self.condition.lock()
     }
 
     /// Takes over a list; says whether anything changed.

@@ -1,9 +1,10 @@
 //! The sessions of a board, for every face: MCP clients, the HTTP API, turns and the command line.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::{CanonicalName, ServerName};
 use switchboard_runtime::{Board, CachedView, Snapshot, StartupStage};
 use switchboard_view::{Scope, Toolset};
@@ -257,5 +258,5 @@ async fn sweep(service: Arc<SessionService>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

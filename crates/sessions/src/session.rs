@@ -1,9 +1,10 @@
 //! One session: what is chosen in it, what it sees, and how that came to be.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::Secret;
 use switchboard_store::StoreFailure;
 use switchboard_view::{Difference, Past, Scope, Selection, View};
@@ -186,7 +187,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, SessionInner> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// What it is now, as far as it has looked.

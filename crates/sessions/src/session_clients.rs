@@ -1,8 +1,9 @@
 //! Which MCP clients belong to which session, for people who look at sessions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use switchboard_model::ClientInfo;
 use switchboard_protocol::read_client_info;
@@ -37,7 +38,7 @@ struct SeenClient {
 
 impl StatelessClients {
     fn seen(&self) -> MutexGuard<'_, HashMap<Arc<str>, SeenClient>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Notes who has sent a request in a session.

@@ -1,9 +1,10 @@
 //! All sessions: made, found, changed, listed and ended.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_model::ServerName;
 use switchboard_store::{Store, StoredClient, StoredSession};
 use switchboard_view::{Scope, Switched, View};
@@ -88,7 +89,7 @@ impl Sessions {
     }
 
     fn present(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        self.present.lock()
     }
 
     /// Brings every session in use to the snapshot in force. Those whose tools differ take a step of their revision.

@@ -9,6 +9,7 @@
 mod base64;
 mod call;
 mod catalogue;
+mod fake_auth_server;
 mod fault;
 mod frame;
 mod http;
@@ -19,7 +20,6 @@ mod malformed;
 mod market;
 pub mod model_backends;
 mod modern;
-mod office;
 mod own_runtime;
 pub mod peers;
 mod server;
@@ -32,10 +32,10 @@ mod tool;
 mod wait;
 
 pub use catalogue::demo_catalogue;
+pub use fake_auth_server::{CODE, FakeAuthServer, OWN_CLIENT};
 pub use fault::{Fault, Stage};
 pub use malformed::{Fate, Malformed, malformed_tools};
 pub use market::{market_catalogue, market_sets, market_toolsets_yaml};
-pub use office::{CODE, FakeAuthServer, OWN_CLIENT};
 pub use server::{ScriptedServer, ScriptedServerBuilder};
 pub use stats::{SeenRequest, StartedCall, Stats};
 pub use temp_config::TempConfig;

@@ -1,9 +1,10 @@
 //! A turn as others see it: what happened, from any event on, and a way to stop it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_chat::{Message, Stop, TurnEvent, TurnProblem, TurnStatus, Usage};
 use tokio::sync::watch;
 
@@ -76,7 +77,7 @@ impl LiveTurn {
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Recorded>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.lock()
     }
 
     /// It has ended. Who sees that it has finds the last event, too; who waits for it is woken after both.

@@ -2,9 +2,10 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_chat::{
     History, Message, Overlay, Said, Turn, TurnEvent, TurnLimits, TurnProblem, TurnStatus, Usage,
 };
@@ -65,7 +66,7 @@ impl std::fmt::Debug for Turns {
 }
 
 impl Turns {
-    /// Turns of the sessions of a sessions. `environment` knows variables by their names: some providers have their keys
+    /// The turns of all sessions. `environment` knows variables by their names: some providers have their keys
     /// there. [`Turns::shutdown`] ends them.
     pub fn start(
         board: &Arc<Board>,
@@ -102,7 +103,7 @@ impl Turns {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     pub fn providers(&self) -> &Arc<Providers> {

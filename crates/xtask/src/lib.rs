@@ -1,9 +1,13 @@
 //! What is generated and committed, and what is checked about the workspace itself.
 
+mod dependencies;
 mod generated;
 mod tidy;
 mod type_names;
 
+pub use dependencies::{
+    Declared, Dependency, dependencies, unused_dependencies, unwanted_dependencies,
+};
 pub use generated::{GeneratedFile, generated_files, workspace_root};
 pub use tidy::{Package, broken_arrows, broken_habits, packages, tracked_files};
 pub use type_names::{SHARED_TYPE_NAMES, SourceFile, production_sources, repeated_type_names};

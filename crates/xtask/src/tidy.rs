@@ -29,7 +29,7 @@ const LEVELS: &[&[&str]] = &[
 const PREFIX: &str = "switchboard-";
 
 /// These run, measure or check the others; nothing of the product knows them.
-const OUTSIDE: &[&str] = &["test-support", "xtask", "bench"];
+const OUTSIDE: &[&str] = &["test-support", "test-program", "xtask", "bench"];
 
 /// Directories of a person: a path below one of them holds on one machine only.
 const HOMES: &[&str] = &["/root/", "/Users/"];

@@ -36,7 +36,7 @@ pub fn production_sources(root: &Path, files: &[String]) -> Vec<SourceFile> {
         let name = path.rsplit('/').next().unwrap_or(path);
         path.starts_with("crates/")
             && path.contains("/src/")
-            && path.ends_with(".rs")
+            && Path::new(path.as_str()).extension().is_some_and(|it| it == "rs")
             && !OUTSIDE.iter().any(|outside| path.starts_with(outside))
             && !name.ends_with("_tests.rs")
             && !TEST_FILES.contains(&name)

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
@@ -210,15 +211,15 @@ impl Bridge {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<CancellationToken>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn told(&self) -> MutexGuard<'_, ReplayedRequests> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock()
     }
 
     fn session(&self) -> MutexGuard<'_, Option<BridgeSession>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock()
     }
 
     async fn send(&self, message: String) {

@@ -3,9 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
 
 mod problems;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

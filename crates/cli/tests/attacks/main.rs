@@ -19,9 +19,6 @@ mod f4_changes;
 mod f5_clients;
 mod f9_eras;
 mod f9_tasks;
-#[path = "../conformance/fixture.rs"]
-mod fixture;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
 mod world;
+
+use switchboard_test_program::{fixture, support};

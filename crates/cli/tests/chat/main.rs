@@ -1,11 +1,10 @@
 //! `chat` as people and scripts use it: without an instance and at one, typed into and piped, interrupted and cut off.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+#![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod answers;
 mod conversations;
 mod interrupted;
 mod lost;
 mod program;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;

@@ -9,9 +9,8 @@ mod client;
 mod inspector;
 mod questions;
 mod strict_lists;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;
 
 use pretty_assertions::assert_eq;
 use serde_json::json;

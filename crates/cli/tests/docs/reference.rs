@@ -176,13 +176,16 @@ fn fenced(text: &str) -> String {
 
 #[test]
 fn every_route_is_on_its_page() {
-    let source =
-        std::fs::read_to_string(workspace().join("crates/http/src/server.rs")).expect("the routes");
     let page = read("docs/reference/http.md");
-    let undocumented = source.split(".route(\"").skip(1);
-    let mut routes: Vec<_> =
-        undocumented.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect();
-    assert!(routes.len() > 5, "the routes are where they were");
+    let mut routes = vec!["/mcp".to_owned()];
+    for file in ["crates/http/src/server.rs", "crates/http/src/mcp.rs"] {
+        let source = std::fs::read_to_string(workspace().join(file)).expect("the routes");
+        let undocumented = source.split(".route(").skip(1);
+        let path =
+            |rest: &str| Some(rest.trim_start().strip_prefix('"')?.split_once('"')?.0.to_owned());
+        routes.extend(undocumented.filter_map(path));
+    }
+    assert!(routes.len() > 6, "the routes are where they were");
     let document = api_document();
     let paths = document["paths"].as_object().expect("the document has paths");
     for (path, methods) in paths {

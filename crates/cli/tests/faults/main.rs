@@ -8,7 +8,6 @@
 //! small file system of its own, the disk is really filled; else a limit on the size of files stands for that.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::disallowed_methods,
     reason = "tests, and what they are made of"
 )]
@@ -20,9 +19,8 @@ mod ledger;
 mod program;
 mod readers;
 mod sessions;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
+
+use switchboard_test_program::support;
 
 use std::sync::Arc;
 use std::time::Duration;

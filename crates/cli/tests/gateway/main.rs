@@ -4,22 +4,16 @@
 
 mod bad_arguments;
 mod batches;
-mod board;
 mod bridge;
 mod changes;
 mod continuity;
-#[path = "../conformance/fixture.rs"]
-mod fixture;
-mod hearing;
 mod instructions;
 mod lines;
 mod modern;
 mod modes;
 mod names;
 mod narrowing;
-mod peer;
 mod pipe;
-#[path = "../it/support.rs"]
-#[allow(dead_code, unused_macros, unused_imports, reason = "shared with the other tests")]
-mod support;
 mod switching;
+
+use switchboard_test_program::{board, fixture, hearing, peer, support};

@@ -1,5 +1,5 @@
 //! The built program, as its users run it.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what they are made of")]
+#![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod auth;
 mod bad_input;
@@ -13,6 +13,6 @@ mod output;
 mod peers;
 mod seed;
 mod serve;
-#[allow(dead_code, reason = "shared with the other tests")]
-mod support;
 mod telemetry;
+
+use switchboard_test_program::support;

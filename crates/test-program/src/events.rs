@@ -15,21 +15,21 @@ const QUIET: Duration = Duration::from_millis(600);
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Event {
-    pub(crate) name: String,
-    pub(crate) id: String,
-    pub(crate) data: Value,
+pub struct Event {
+    pub name: String,
+    pub id: String,
+    pub data: Value,
 }
 
 /// Gathers events until it is dropped, which closes the stream.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub struct Events {
     heard: Arc<Mutex<Vec<Event>>>,
     reading: JoinSet<()>,
 }
 
 impl Events {
-    pub(crate) fn of(mut response: Response) -> Self {
+    pub fn of(mut response: Response) -> Self {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let gathered = heard.clone();
         let mut reading = JoinSet::new();
@@ -48,13 +48,13 @@ impl Events {
         Self { heard, reading }
     }
 
-    pub(crate) fn heard(&self) -> Vec<Event> {
+    pub fn heard(&self) -> Vec<Event> {
         self.heard.lock().unwrap().clone()
     }
 
     /// Waits for that many events, and then whether more come.
     #[track_caller]
-    pub(crate) fn settles(&self, expected: usize) -> impl Future<Output = Vec<Event>> {
+    pub fn settles(&self, expected: usize) -> impl Future<Output = Vec<Event>> {
         let place = std::panic::Location::caller();
         async move {
             let enough = async || (self.heard().len() >= expected).then_some(());
@@ -68,7 +68,7 @@ impl Events {
     }
 
     /// Waits until the other side has closed the stream.
-    pub(crate) async fn ended(&mut self) {
+    pub async fn ended(&mut self) {
         tokio::time::timeout(PATIENCE, self.reading.join_next()).await.expect("it ends");
     }
 }

@@ -6,21 +6,21 @@ use switchboard_test_support::{ScriptedServer, Tool, market_catalogue, market_to
 use crate::support::{Home, dynamic, server};
 
 /// How many tools about tools there are.
-pub(crate) const META: usize = 7;
-pub(crate) const ALL: usize = 253;
+pub const META: usize = 7;
+pub const ALL: usize = 253;
 /// `search`, `company` and `quotes`.
-pub(crate) const THREE_SETS: usize = 51;
-pub(crate) const QUOTES: usize = 16;
+pub const THREE_SETS: usize = 51;
+pub const QUOTES: usize = 16;
 
 /// A server and a home that has it behind the gateway.
 #[derive(Debug)]
-pub(crate) struct Board {
-    pub(crate) server: ScriptedServer,
-    pub(crate) home: Home,
+pub struct Board {
+    pub server: ScriptedServer,
+    pub home: Home,
 }
 
 /// The 253 tools under their own names; `gateway` are the members of that section.
-pub(crate) async fn market(gateway: &str) -> Board {
+pub async fn market(gateway: &str) -> Board {
     let server = server(market_catalogue()).await;
     let yaml = format!(
         "switchboard:\n  gateway: {{{}}}\n{}  toolbox:\n    mcps:\n      - {}\n",
@@ -36,27 +36,27 @@ fn joined(first: &str, more: &str) -> String {
 }
 
 /// The tools of `shop`: two that read and one that does not.
-pub(crate) fn shop_tools() -> Vec<Tool> {
+pub fn shop_tools() -> Vec<Tool> {
     let reads = |name: &str| Tool::echo(name).member("annotations", json!({"readOnlyHint": true}));
     vec![reads("find"), reads("price"), Tool::echo("order")]
 }
 
 /// Two servers, `shop` and `notes`, and sets of which two share `price`.
 #[derive(Debug)]
-pub(crate) struct TwoServers {
-    pub(crate) shop: ScriptedServer,
-    pub(crate) notes: ScriptedServer,
-    pub(crate) home: Home,
+pub struct TwoServers {
+    pub shop: ScriptedServer,
+    pub notes: ScriptedServer,
+    pub home: Home,
 }
 
-pub(crate) async fn two_servers(gateway: &str) -> TwoServers {
+pub async fn two_servers(gateway: &str) -> TwoServers {
     let shop = server(shop_tools()).await;
     let notes = server([Tool::echo("read"), Tool::echo("write")]).await;
     let home = Home::new(two_servers_yaml(gateway, &shop.url(), &notes.url()));
     TwoServers { shop, notes, home }
 }
 
-pub(crate) fn two_servers_yaml(gateway: &str, shop: &str, notes: &str) -> String {
+pub fn two_servers_yaml(gateway: &str, shop: &str, notes: &str) -> String {
     format!(
         "switchboard:\n  gateway: {{{gateway}}}\n  toolsets:\n    \
          - {{name: look, description: Looks, tools: [find, price]}}\n    \
@@ -67,10 +67,10 @@ pub(crate) fn two_servers_yaml(gateway: &str, shop: &str, notes: &str) -> String
     )
 }
 
-pub(crate) const SHOP: [&str; 3] = ["shop__find", "shop__price", "shop__order"];
-pub(crate) const NOTES: [&str; 2] = ["notes__read", "notes__write"];
+pub const SHOP: [&str; 3] = ["shop__find", "shop__price", "shop__order"];
+pub const NOTES: [&str; 2] = ["notes__read", "notes__write"];
 
-pub(crate) const META_NAMES: [&str; META] = [
+pub const META_NAMES: [&str; META] = [
     "enable_toolset",
     "disable_toolset",
     "list_toolsets",
@@ -81,6 +81,6 @@ pub(crate) const META_NAMES: [&str; META] = [
 ];
 
 /// The tools about tools, and then these.
-pub(crate) fn meta_and(tools: &[&'static str]) -> Vec<&'static str> {
+pub fn meta_and(tools: &[&'static str]) -> Vec<&'static str> {
     META_NAMES.iter().chain(tools).copied().collect()
 }

@@ -13,70 +13,78 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use switchboard_test_support::{ScriptedServer, Tool, wait_until};
 
+/// The program under test: cargo puts it beside the directory of the test programs.
+pub fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("the test knows where it is");
+    let built = test.ancestors().nth(2).expect("target/debug").join("switchboard");
+    assert!(built.is_file(), "{} is missing: build the workspace first", built.display());
+    built
+}
+
 /// Longer than anything that goes right takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+pub const PATIENCE: Duration = Duration::from_secs(12);
 /// A program that starts opens its database, and on a machine that has just built everything the disk is busy.
 const LONGEST_START: Duration = Duration::from_mins(1);
 
-#[allow(dead_code, reason = "used by other test programs that share this file")]
 const SERVE: [&str; 4] = ["serve", "--listen", "127.0.0.1:0", "--json"];
 
 /// A directory of its own for everything that a run of the program leaves behind.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub struct Home {
     directory: Arc<tempfile::TempDir>,
     variables: HashMap<String, String>,
 }
 
 /// How a command ended and what it wrote.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Outcome {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl Home {
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
         Self { directory, variables: HashMap::new() }
     }
 
     /// With this configuration as `switchboard.yaml`, where the program looks by itself.
-    pub(crate) fn new(yaml: impl AsRef<str>) -> Self {
+    pub fn new(yaml: impl AsRef<str>) -> Self {
         let home = Self::empty();
         home.rewrite(yaml);
         home
     }
 
-    pub(crate) fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    pub(crate) fn config(&self) -> PathBuf {
+    pub fn config(&self) -> PathBuf {
         self.path().join("switchboard.yaml")
     }
 
     /// Puts a new configuration in place in one step.
-    pub(crate) fn rewrite(&self, yaml: impl AsRef<str>) {
+    pub fn rewrite(&self, yaml: impl AsRef<str>) {
         let draft = self.file("draft~", yaml);
         std::fs::rename(draft, self.config()).unwrap();
     }
 
-    pub(crate) fn file(&self, name: &str, text: impl AsRef<str>) -> PathBuf {
+    pub fn file(&self, name: &str, text: impl AsRef<str>) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, text.as_ref()).unwrap();
         path
     }
 
     /// The program in this directory, with a clean environment and a store of its own.
-    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
+    pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(program());
         let kept = ["PATH", "LLVM_PROFILE_FILE"];
         command
             .env_clear()
@@ -92,17 +100,17 @@ impl Home {
         command
     }
 
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
         Outcome::of(self.command(arguments))
     }
 
     /// The same with the words of one line.
-    pub(crate) fn line(&self, line: &str) -> Outcome {
+    pub fn line(&self, line: &str) -> Outcome {
         self.run(&line.split_whitespace().collect::<Vec<_>>())
     }
 
     /// With this text on its standard input.
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl Into<Vec<u8>>) -> Outcome {
+    pub fn run_with_input(&self, arguments: &[&str], input: impl Into<Vec<u8>>) -> Outcome {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), input.into());
@@ -115,20 +123,19 @@ impl Home {
         outcome
     }
 
-    pub(crate) async fn serve(&self) -> Serve {
+    pub async fn serve(&self) -> Serve {
         self.serve_with(&[]).await
     }
 
     /// Starts `serve` on a free port and waits until it is ready.
-    pub(crate) async fn serve_with(&self, arguments: &[&str]) -> Serve {
+    pub async fn serve_with(&self, arguments: &[&str]) -> Serve {
         let mut serve = self.start_serve(arguments);
         serve.ready().await;
         serve
     }
 
     /// Starts `serve` so that a limit on the size of its files is an error of writing and not a signal that ends it.
-    #[allow(dead_code, reason = "used by other test programs that share this file")]
-    pub(crate) async fn serve_on_a_small_disk(&self) -> Serve {
+    pub async fn serve_on_a_small_disk(&self) -> Serve {
         let command = self.command::<&str>(&[]);
         let mut shell = Command::new("sh");
         shell
@@ -144,12 +151,12 @@ impl Home {
     }
 
     /// Starts `serve` and does not wait.
-    pub(crate) fn start_serve(&self, arguments: &[&str]) -> Serve {
+    pub fn start_serve(&self, arguments: &[&str]) -> Serve {
         self.start_serve_at("127.0.0.1:0", arguments)
     }
 
     /// Starts `serve` at this address and does not wait.
-    pub(crate) fn start_serve_at(&self, address: &str, arguments: &[&str]) -> Serve {
+    pub fn start_serve_at(&self, address: &str, arguments: &[&str]) -> Serve {
         let fixed = ["serve", "--listen", address, "--json"];
         self.started(self.command(&[&fixed, arguments].concat()))
     }
@@ -165,25 +172,29 @@ impl Home {
 }
 
 impl Outcome {
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub fn of(mut command: Command) -> Self {
         command.output().unwrap().into()
     }
 
     /// The one JSON document that `--json` promises.
     #[track_caller]
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("not one JSON document ({error}): {self:#?}"))
     }
 
     #[track_caller]
-    pub(crate) fn expect(self, code: i32) -> Self {
+    #[expect(
+        clippy::return_self_not_must_use,
+        reason = "it checks; what it returns is for the next check"
+    )]
+    pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
     /// Both streams, for what must be in neither.
-    pub(crate) fn all(&self) -> String {
+    pub fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
@@ -227,14 +238,14 @@ impl Gathered {
 
 /// A running `serve`. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Serve {
+pub struct Serve {
     child: Child,
     stdout: Gathered,
     stderr: Gathered,
-    pub(crate) http: Client,
+    pub http: Client,
     /// What it printed when it was ready.
-    pub(crate) start: Value,
-    pub(crate) url: String,
+    pub start: Value,
+    pub url: String,
     /// What it writes must outlive it, also where a test has let go of its home.
     _directory: Arc<tempfile::TempDir>,
 }
@@ -247,7 +258,7 @@ impl Drop for Serve {
 }
 
 impl Serve {
-    pub(crate) async fn ready(&mut self) {
+    pub async fn ready(&mut self) {
         self.start = wait_until(LONGEST_START, async || {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "serve ended: {}{}", self.stdout.text(), self.stderr.text());
@@ -258,21 +269,20 @@ impl Serve {
         url.unwrap_or_else(|| panic!("serve fails: {:#}", self.start)).clone_into(&mut self.url);
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn stdout(&self) -> String {
+    pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    pub(crate) fn stderr(&self) -> String {
+    pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
     /// Limits how large a file may become that the program writes; `None` lifts the limit.
-    #[allow(dead_code, reason = "used by other test programs that share this file")]
-    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+    pub fn limit_files(&self, bytes: Option<u64>) {
         let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
         let mut prlimit = Command::new("prlimit");
         prlimit.arg(format!("--pid={}", self.pid())).arg(format!("--fsize={limit}:"));
@@ -280,15 +290,15 @@ impl Serve {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
-    pub(crate) fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
 
-    pub(crate) fn is_running(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    pub(crate) async fn ended(&mut self) -> ExitStatus {
+    pub async fn ended(&mut self) -> ExitStatus {
         let status = wait_until(PATIENCE, async || self.child.try_wait().unwrap()).await;
         // The last words may still be on their way from the reading threads.
         wait_until(PATIENCE, async || (Arc::strong_count(&self.stderr.0) == 1).then_some(())).await;
@@ -296,50 +306,50 @@ impl Serve {
     }
 
     /// Waits until standard error holds this text.
-    pub(crate) async fn said(&self, text: &str) {
+    pub async fn said(&self, text: &str) {
         let found = wait_for(async || self.stderr().contains(text).then_some(())).await;
         assert!(found.is_some(), "{text:?} is not in:\n{}", self.stderr());
     }
 
-    pub(crate) fn at(&self, path: &str) -> String {
+    pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Value {
+    pub async fn get(&self, path: &str) -> Value {
         self.http.get(self.at(path)).send().await.unwrap().json().await.unwrap()
     }
 
-    pub(crate) async fn text(&self, path: &str) -> String {
+    pub async fn text(&self, path: &str) -> String {
         self.http.get(self.at(path)).send().await.unwrap().text().await.unwrap()
     }
 
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> (StatusCode, Value) {
+    pub async fn call(&self, tool: &str, arguments: Value) -> (StatusCode, Value) {
         call(&self.http, &self.url, tool, arguments).await
     }
 
     /// A call that has to work.
-    pub(crate) async fn answer(&self, tool: &str, arguments: Value) -> Value {
+    pub async fn answer(&self, tool: &str, arguments: Value) -> Value {
         let (status, body) = self.call(tool, arguments).await;
         assert_eq!(status, StatusCode::OK, "{body}\n{}", self.stderr());
         body
     }
 
-    pub(crate) async fn tool_names(&self) -> Vec<String> {
+    pub async fn tool_names(&self) -> Vec<String> {
         names(&self.get("/api/v1/tools").await)
     }
 
-    pub(crate) async fn revision(&self) -> u64 {
+    pub async fn revision(&self) -> u64 {
         self.get("/readyz").await["revision"].as_u64().unwrap()
     }
 
     /// Waits until the catalog holds exactly these.
-    pub(crate) async fn until_tools(&self, expected: &[&str]) {
+    pub async fn until_tools(&self, expected: &[&str]) {
         let found = wait_for(async || (self.tool_names().await == expected).then_some(())).await;
         let (is, said) = (self.tool_names().await, self.stderr());
         assert!(found.is_some(), "{expected:?} expected, {is:?} found\n{said}");
     }
 
-    pub(crate) async fn until_status(&self, expected: &str) {
+    pub async fn until_status(&self, expected: &str) {
         wait_until(PATIENCE, async || {
             (self.get("/readyz").await["status"] == expected).then_some(())
         })
@@ -359,25 +369,20 @@ async fn wait_for<T>(mut probe: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     None
 }
 
-pub(crate) async fn call(
-    http: &Client,
-    url: &str,
-    tool: &str,
-    arguments: Value,
-) -> (StatusCode, Value) {
+pub async fn call(http: &Client, url: &str, tool: &str, arguments: Value) -> (StatusCode, Value) {
     let request = http.post(format!("{url}/api/v1/tools/{tool}/call"));
     let response = request.json(&json!({ "arguments": arguments })).send().await.unwrap();
     (response.status(), response.json().await.unwrap())
 }
 
 /// The names in the answer of `tool list`.
-pub(crate) fn names(list: &Value) -> Vec<String> {
+pub fn names(list: &Value) -> Vec<String> {
     let tools = list["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// `name max_instances timeout configured` of each tool.
-pub(crate) fn limits(list: &Value) -> Vec<String> {
+pub fn limits(list: &Value) -> Vec<String> {
     let tools = list["tools"].as_array().unwrap();
     tools
         .iter()
@@ -390,17 +395,17 @@ pub(crate) fn limits(list: &Value) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn signal(pid: u32, name: &str) {
+pub fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
     assert!(status.unwrap().success(), "no signal reaches {pid}");
 }
 
-pub(crate) async fn server(tools: impl IntoIterator<Item = Tool>) -> ScriptedServer {
+pub async fn server(tools: impl IntoIterator<Item = Tool>) -> ScriptedServer {
     ScriptedServer::builder().tools(tools).start().await
 }
 
 /// The entry of a dynamic server.
-pub(crate) fn dynamic(name: &str, url: &str) -> String {
+pub fn dynamic(name: &str, url: &str) -> String {
     format!(
         "{{name: {name}, url: \"{url}\", mode: dynamic, \
          default_tool_config: {{max_instances: 10, timeout: 30s}}}}"
@@ -408,12 +413,12 @@ pub(crate) fn dynamic(name: &str, url: &str) -> String {
 }
 
 /// The entry of a strict server.
-pub(crate) fn strict(name: &str, url: &str) -> String {
+pub fn strict(name: &str, url: &str) -> String {
     format!("{{name: {name}, url: \"{url}\", mode: strict}}")
 }
 
 /// The entry of a dynamic server that is a program.
-pub(crate) fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
+pub fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
     let arguments = serde_json::to_string(arguments).unwrap();
     format!(
         "{{name: {name}, command: {:?}, args: {arguments}, mode: dynamic, \
@@ -423,16 +428,16 @@ pub(crate) fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
 }
 
 /// The entry with more said in it.
-pub(crate) fn with(entry: &str, more: &str) -> String {
+pub fn with(entry: &str, more: &str) -> String {
     format!("{}, {more}}}", entry.strip_suffix('}').unwrap())
 }
 
 /// A configuration of these entries of `tools` and `mcps`.
-pub(crate) fn yaml(tools: &[&str], servers: &[String]) -> String {
+pub fn yaml(tools: &[&str], servers: &[String]) -> String {
     yaml_with("max_concurrent: 64", tools, servers)
 }
 
-pub(crate) fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> String {
+pub fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> String {
     let list = |entries: Vec<&str>| match entries.len() {
         0 => " []".to_owned(),
         _ => format!("\n      - {}", entries.join("\n      - ")),
@@ -443,6 +448,7 @@ pub(crate) fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> St
 }
 
 /// Hides what differs from run to run, so that a message can be compared whole.
+#[macro_export]
 macro_rules! assert_says {
     ($text:expr, @$expected:literal) => {
         insta::with_settings!({filters => vec![
@@ -457,4 +463,4 @@ macro_rules! assert_says {
         });
     };
 }
-pub(crate) use assert_says;
+pub use crate::assert_says;

@@ -8,7 +8,7 @@ use crate::events::Events;
 use crate::support::{PATIENCE, Serve};
 
 /// All shapes in which tools are declared.
-pub(crate) const PROVIDERS: [&str; 8] = [
+pub const PROVIDERS: [&str; 8] = [
     "mcp",
     "openai",
     "openai-chat",
@@ -21,7 +21,7 @@ pub(crate) const PROVIDERS: [&str; 8] = [
 
 /// The API of a running instance, with a key or without.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
+pub struct Api {
     http: Client,
     url: String,
     key: Option<String>,
@@ -29,22 +29,22 @@ pub(crate) struct Api {
 
 /// What the API says.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Value,
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: Value,
 }
 
 impl Answer {
     /// The body of what has to work.
     #[track_caller]
-    pub(crate) fn good(self) -> Value {
+    pub fn good(self) -> Value {
         assert!(self.status.is_success(), "{} {:#}", self.status, self.body);
         self.body
     }
 
     /// What a refusal of this status and type says.
     #[track_caller]
-    pub(crate) fn refused(self, status: u16, kind: &str) -> String {
+    pub fn refused(self, status: u16, kind: &str) -> String {
         assert_eq!(self.status.as_u16(), status, "{:#}", self.body);
         assert_eq!(self.body["status"], status, "{:#}", self.body);
         let of = self.body["type"].as_str().unwrap_or_default();
@@ -54,15 +54,16 @@ impl Answer {
 }
 
 impl Api {
-    pub(crate) fn of(serve: &Serve) -> Self {
+    pub fn of(serve: &Serve) -> Self {
         Self { http: serve.http.clone(), url: serve.url.clone(), key: None }
     }
 
-    pub(crate) fn with_key(&self, key: &str) -> Self {
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self.clone() }
     }
 
-    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}/api/v1{path}", self.url));
         match &self.key {
             Some(key) => request.bearer_auth(key),
@@ -70,7 +71,7 @@ impl Api {
         }
     }
 
-    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+    pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
         let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
@@ -85,24 +86,24 @@ impl Api {
         Answer { status, body }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, None).await
     }
 
-    pub(crate) async fn text(&self, path: &str) -> String {
+    pub async fn text(&self, path: &str) -> String {
         let response = self.request(Method::GET, path).send().await.unwrap();
         assert!(response.status().is_success(), "{path} {}", response.status());
         response.text().await.unwrap()
     }
 
-    pub(crate) async fn sessions(&self) -> Vec<Value> {
+    pub async fn sessions(&self) -> Vec<Value> {
         let list = self.get("/sessions").await.good();
         list["sessions"].as_array().unwrap().clone()
     }
 
     /// The one session that fits.
     #[track_caller]
-    pub(crate) fn only_session(&self, fits: impl Fn(&Value) -> bool) -> impl Future<Output = Chat> {
+    pub fn only_session(&self, fits: impl Fn(&Value) -> bool) -> impl Future<Output = Chat> {
         let place = std::panic::Location::caller();
         async move {
             let all = self.sessions().await;
@@ -113,78 +114,79 @@ impl Api {
         }
     }
 
-    pub(crate) async fn new_chat(&self, wanted: Value) -> Chat {
+    pub async fn new_chat(&self, wanted: Value) -> Chat {
         let made = self.send(Method::POST, "/sessions", Some(wanted)).await.good();
         self.chat(made["id"].as_str().unwrap())
     }
 
-    pub(crate) fn chat(&self, id: &str) -> Chat {
+    pub fn chat(&self, id: &str) -> Chat {
         Chat { api: self.clone(), id: id.to_owned() }
     }
 }
 
 /// One session.
 #[derive(Debug, Clone)]
-pub(crate) struct Chat {
-    pub(crate) api: Api,
-    pub(crate) id: String,
+pub struct Chat {
+    pub api: Api,
+    pub id: String,
 }
 
 impl Chat {
     /// The same session at a program that was started again.
-    pub(crate) fn moved_to(&mut self, serve: &Serve) {
+    pub fn moved_to(&mut self, serve: &Serve) {
         serve.url.clone_into(&mut self.api.url);
     }
 
     /// The same session for who shows this key.
-    pub(crate) fn as_seen_with(&self, key: &str) -> Self {
+    #[must_use]
+    pub fn as_seen_with(&self, key: &str) -> Self {
         self.api.with_key(key).chat(&self.id)
     }
 
-    pub(crate) fn path(&self, tail: &str) -> String {
+    pub fn path(&self, tail: &str) -> String {
         format!("/sessions/{}{tail}", self.id)
     }
 
-    pub(crate) async fn get(&self, tail: &str) -> Value {
+    pub async fn get(&self, tail: &str) -> Value {
         self.api.get(&self.path(tail)).await.good()
     }
 
-    pub(crate) async fn try_put(&self, tail: &str, body: Value) -> Answer {
+    pub async fn try_put(&self, tail: &str, body: Value) -> Answer {
         self.api.send(Method::PUT, &self.path(tail), Some(body)).await
     }
 
-    pub(crate) async fn put(&self, tail: &str, body: Value) -> Value {
+    pub async fn put(&self, tail: &str, body: Value) -> Value {
         self.try_put(tail, body).await.good()
     }
 
-    pub(crate) async fn try_patch(&self, body: Value) -> Answer {
+    pub async fn try_patch(&self, body: Value) -> Answer {
         self.api.send(Method::PATCH, &self.path(""), Some(body)).await
     }
 
-    pub(crate) async fn patch(&self, body: Value) -> Value {
+    pub async fn patch(&self, body: Value) -> Value {
         self.try_patch(body).await.good()
     }
 
-    pub(crate) async fn delete(&self, tail: &str) -> Answer {
+    pub async fn delete(&self, tail: &str) -> Answer {
         self.api.send(Method::DELETE, &self.path(tail), None).await
     }
 
-    pub(crate) async fn view(&self) -> Value {
+    pub async fn view(&self) -> Value {
         self.get("").await
     }
 
-    pub(crate) async fn revision(&self) -> u64 {
+    pub async fn revision(&self) -> u64 {
         self.view().await["tools_revision"].as_u64().unwrap()
     }
 
     /// Its tools by the names that it shows, in their order.
-    pub(crate) async fn names(&self) -> Vec<String> {
+    pub async fn names(&self) -> Vec<String> {
         let tools = self.get("/tools").await;
         let tools = tools["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    pub(crate) async fn until_names(&self, expected: &[&str]) {
+    pub async fn until_names(&self, expected: &[&str]) {
         let mut last = Vec::new();
         let found = tokio::time::timeout(PATIENCE, async {
             loop {
@@ -199,24 +201,24 @@ impl Chat {
         assert!(found.is_ok(), "{expected:?} expected, {last:?} found");
     }
 
-    pub(crate) async fn until_has(&self, tool: &str) {
+    pub async fn until_has(&self, tool: &str) {
         wait_until(PATIENCE, async || {
             self.names().await.iter().any(|name| name == tool).then_some(())
         })
         .await;
     }
 
-    pub(crate) async fn render(&self, provider: &str, more: &str) -> Value {
+    pub async fn render(&self, provider: &str, more: &str) -> Value {
         self.get(&format!("/render?provider={provider}{more}")).await
     }
 
     /// The value of `tools` as a provider gets it.
-    pub(crate) async fn bare(&self, provider: &str) -> String {
+    pub async fn bare(&self, provider: &str) -> String {
         self.api.text(&self.path(&format!("/render?provider={provider}&bare=true"))).await
     }
 
     /// The names that a provider is shown, in their order.
-    pub(crate) async fn rendered(&self, provider: &str) -> Vec<String> {
+    pub async fn rendered(&self, provider: &str) -> Vec<String> {
         let tools: Value = serde_json::from_str(&self.bare(provider).await).unwrap();
         let tools = match provider {
             "gemini" | "gemini-parameters" => &tools[0]["functionDeclarations"],
@@ -229,20 +231,20 @@ impl Chat {
         named.map(|name| name.as_str().unwrap().to_owned()).collect()
     }
 
-    pub(crate) async fn try_call(&self, tool: &str, body: Value) -> Answer {
+    pub async fn try_call(&self, tool: &str, body: Value) -> Answer {
         let path = self.path(&format!("/tools/{tool}/call"));
         self.api.send(Method::POST, &path, Some(body)).await
     }
 
     /// The result of a call that works.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.try_call(tool, json!({ "arguments": arguments })).await.good();
         assert_eq!(answer["outcome"], "ok", "{answer:#}");
         answer["result"].clone()
     }
 
     /// Follows its revisions, from the last event that was heard.
-    pub(crate) async fn follow(&self, last: Option<&str>) -> Events {
+    pub async fn follow(&self, last: Option<&str>) -> Events {
         let mut request = self.api.request(Method::GET, &self.path("/events"));
         if let Some(last) = last {
             request = request.header("last-event-id", last);

@@ -10,19 +10,19 @@ use tokio::task::JoinSet;
 
 use crate::support::PATIENCE;
 
-pub(crate) const CHANGED: &str = "notifications/tools/list_changed";
+pub const CHANGED: &str = "notifications/tools/list_changed";
 /// What has not come within this time is not on its way.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Gathers messages until it is dropped, which closes the stream.
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub struct Hearing {
     heard: Arc<Mutex<Vec<Value>>>,
     reading: JoinSet<()>,
 }
 
 impl Hearing {
-    pub(crate) fn of(mut response: Response) -> Self {
+    pub fn of(mut response: Response) -> Self {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let gathered = heard.clone();
         let mut reading = JoinSet::new();
@@ -39,18 +39,18 @@ impl Hearing {
         Self { heard, reading }
     }
 
-    pub(crate) fn heard(&self) -> Vec<Value> {
+    pub fn heard(&self) -> Vec<Value> {
         self.heard.lock().unwrap().clone()
     }
 
     /// How often it was told that the list of tools changed.
-    pub(crate) fn changes(&self) -> usize {
+    pub fn changes(&self) -> usize {
         self.heard().iter().filter(|message| message["method"] == CHANGED).count()
     }
 
     /// Waits for that many changes, and then whether more come.
     #[track_caller]
-    pub(crate) fn settles(&self, expected: usize) -> impl Future<Output = ()> {
+    pub fn settles(&self, expected: usize) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
             self.until(expected).await;
@@ -60,24 +60,24 @@ impl Hearing {
     }
 
     /// Waits for that many changes.
-    pub(crate) async fn until(&self, expected: usize) {
+    pub async fn until(&self, expected: usize) {
         let enough = async || (self.changes() >= expected).then_some(());
         wait_until(PATIENCE, enough).await;
     }
 
     /// Waits for a message that is a request, or an answer.
-    pub(crate) async fn message(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    pub async fn message(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let wanted = async || self.heard().into_iter().find(|message| is_wanted(message));
         wait_until(PATIENCE, wanted).await
     }
 
     /// Waits until the other side has closed the stream.
-    pub(crate) async fn ended(&mut self) {
+    pub async fn ended(&mut self) {
         tokio::time::timeout(PATIENCE, self.reading.join_next()).await.expect("it ends");
     }
 }
 
 /// The message of a line of an event stream.
-pub(crate) fn message(line: &[u8]) -> Option<Value> {
+pub fn message(line: &[u8]) -> Option<Value> {
     serde_json::from_slice(line.strip_prefix(b"data:")?).ok()
 }

@@ -7,9 +7,9 @@ use switchboard_test_support::peers;
 
 /// A running fixture. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Fixture {
+pub struct Fixture {
     child: Child,
-    pub(crate) url: String,
+    pub url: String,
 }
 
 impl Drop for Fixture {
@@ -20,7 +20,7 @@ impl Drop for Fixture {
 }
 
 impl Fixture {
-    pub(crate) fn start(era: &str) -> Self {
+    pub fn start(era: &str) -> Self {
         let mut child = Command::new(peers::conformance_fixture())
             .args(["--listen", "127.0.0.1:0", "--era", era])
             .stdin(Stdio::null())

@@ -12,34 +12,34 @@ const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
+pub enum Era {
     Legacy,
     Modern,
 }
 
-pub(crate) const BOTH: [Era; 2] = [Era::Legacy, Era::Modern];
+pub const BOTH: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// A client on one endpoint, with connections of its own.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     era: Era,
     http: Client,
     path: String,
     url: String,
     headers: Vec<(String, String)>,
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     next: AtomicU64,
 }
 
 impl Peer {
     /// A client that has said hello, where its era wants that.
-    pub(crate) async fn open(era: Era, serve: &Serve, path: &str) -> Self {
+    pub async fn open(era: Era, serve: &Serve, path: &str) -> Self {
         let opened = Self::try_open(era, serve, path, &[]).await;
         opened.unwrap_or_else(|(status, body)| panic!("{path} answers {status}: {body}"))
     }
 
     /// The same with headers, which go with every request. What was refused is given back.
-    pub(crate) async fn try_open(
+    pub async fn try_open(
         era: Era,
         serve: &Serve,
         path: &str,
@@ -48,7 +48,7 @@ impl Peer {
         Self::with_capabilities(era, serve, path, headers, json!({})).await
     }
 
-    pub(crate) async fn with_capabilities(
+    pub async fn with_capabilities(
         era: Era,
         serve: &Serve,
         path: &str,
@@ -88,11 +88,11 @@ impl Peer {
     }
 
     /// The same client at a gateway that was started again.
-    pub(crate) fn moved_to(&mut self, serve: &Serve) {
+    pub fn moved_to(&mut self, serve: &Serve) {
         self.url = serve.at(&self.path);
     }
 
-    pub(crate) fn request_of(&self, method: &str, mut params: Value) -> Value {
+    pub fn request_of(&self, method: &str, mut params: Value) -> Value {
         if self.era == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -104,7 +104,7 @@ impl Peer {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     }
 
-    pub(crate) async fn post(&self, message: &Value) -> Response {
+    pub async fn post(&self, message: &Value) -> Response {
         let mut request = self.dressed(self.http.post(&self.url));
         request = request.header("accept", "application/json, text/event-stream");
         if self.era == Era::Modern {
@@ -128,7 +128,7 @@ impl Peer {
     }
 
     /// Everything that comes back for a request, the response last.
-    pub(crate) async fn exchange(&self, method: &str, params: Value) -> Vec<Value> {
+    pub async fn exchange(&self, method: &str, params: Value) -> Vec<Value> {
         let response = self.post(&self.request_of(method, params)).await;
         let is_stream = response.headers()["content-type"] == "text/event-stream";
         let text = response.text().await.unwrap();
@@ -140,16 +140,16 @@ impl Peer {
     }
 
     /// The response to a request, whole.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
+    pub async fn ask(&self, method: &str, params: Value) -> Value {
         self.exchange(method, params).await.pop().unwrap()
     }
 
     /// The status of a small request.
-    pub(crate) async fn status(&self) -> StatusCode {
+    pub async fn status(&self) -> StatusCode {
         self.post(&self.request_of("tools/list", json!({}))).await.status()
     }
 
-    pub(crate) async fn list(&self) -> Vec<String> {
+    pub async fn list(&self) -> Vec<String> {
         let answer = self.ask("tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array();
         let tools = tools.unwrap_or_else(|| panic!("no list of tools: {answer}"));
@@ -157,7 +157,7 @@ impl Peer {
     }
 
     /// The result of a call; errors of the protocol are not expected.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.ask("tools/call", params).await;
         assert!(answer["result"].is_object(), "{tool}: {answer}");
@@ -165,31 +165,31 @@ impl Peer {
     }
 
     /// The text of a call that works.
-    pub(crate) async fn done(&self, tool: &str, arguments: Value) -> String {
+    pub async fn done(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result["isError"], true, "{tool}: {result}");
         text(&result)
     }
 
     /// The text of a call that is answered with `isError`.
-    pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> String {
+    pub async fn refused(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], true, "{tool}: {result}");
         text(&result)
     }
 
-    pub(crate) async fn enable(&self, set: &str) -> Value {
+    pub async fn enable(&self, set: &str) -> Value {
         let told = self.done("enable_toolset", json!({ "toolsetName": set })).await;
         serde_json::from_str(&told).unwrap()
     }
 
-    pub(crate) async fn disable(&self, set: &str) -> Value {
+    pub async fn disable(&self, set: &str) -> Value {
         let told = self.done("disable_toolset", json!({ "toolsetName": set })).await;
         serde_json::from_str(&told).unwrap()
     }
 
     /// Opens the stream of its era for notifications.
-    pub(crate) async fn hear(&self) -> Hearing {
+    pub async fn hear(&self) -> Hearing {
         let response = match self.era {
             Era::Legacy => {
                 let request = self.dressed(self.http.get(&self.url));
@@ -209,17 +209,17 @@ impl Peer {
         hearing
     }
 
-    pub(crate) async fn delete(&self) -> StatusCode {
+    pub async fn delete(&self) -> StatusCode {
         self.dressed(self.http.delete(&self.url)).send().await.unwrap().status()
     }
 }
 
-pub(crate) fn text(result: &Value) -> String {
+pub fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Makes a session endpoint and gives its path.
-pub(crate) async fn new_session(serve: &Serve, id: &str) -> String {
+pub async fn new_session(serve: &Serve, id: &str) -> String {
     let request = serve.http.post(serve.at("/api/v1/sessions")).json(&json!({ "id": id }));
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), StatusCode::CREATED);
