@@ -107,7 +107,7 @@ impl Backend {
                 let report = board.call(request).await;
                 present::call(&report).map_err(|error| {
                     let mut problem = Problem::new(error.kind.as_str(), 0, &*error.message);
-                    problem.hint.clone_from(&error.hint);
+                    problem.hint = error.hint();
                     problem.into()
                 })
             }

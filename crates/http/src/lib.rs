@@ -7,11 +7,11 @@ mod connections;
 #[cfg(test)]
 mod connections_tests;
 mod cross_origin;
+mod current_host_policy;
 mod dispatch;
 mod extract;
 mod health;
 mod history;
-mod host_policy;
 mod inspect;
 mod mcp;
 mod openapi;

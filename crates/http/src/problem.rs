@@ -30,7 +30,7 @@ impl ProblemResponse {
     pub(crate) fn of_call(error: &CallError, call: Option<&CallId>) -> Self {
         let mut problem =
             Problem::new(error.kind.as_str(), status_of(error.kind).as_u16(), &*error.message);
-        problem.hint.clone_from(&error.hint);
+        problem.hint = error.hint();
         problem.call = call.map(ToString::to_string);
         Self(problem)
     }

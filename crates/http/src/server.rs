@@ -33,8 +33,8 @@ use utoipa_axum::routes;
 use crate::connections::{
     CloseOrder, ConnectionLimits, ConnectionPermit, ConnectionState, Connections, ObservedStream,
 };
+use crate::current_host_policy::CurrentHostPolicy;
 use crate::dispatch::Dispatcher;
-use crate::host_policy::CurrentHostPolicy;
 use crate::mcp::McpEndpoint;
 use crate::openapi::OpenApiDocument;
 use crate::origin_check::HostPolicy;

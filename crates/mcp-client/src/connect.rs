@@ -34,7 +34,7 @@ use crate::http_transport::HttpWire;
 use crate::oauth::Authorization;
 use crate::pending_requests::{MessageSink, PendingRequests};
 use crate::probe::{Verdict, probe_era};
-use crate::redactor::Redactor;
+use crate::redaction::Redactor;
 use crate::request::Features;
 use crate::sse::{RequestTo, SseTransport};
 use crate::stdio::{ChildProcess, ChildStreams, StdioCommand};
@@ -61,8 +61,8 @@ impl Connection {
         let limit = spec.connect_timeout;
         let progress = options.progress.clone().unwrap_or_default();
         let bearer = BearerToken::read(&spec.endpoint).await;
-        let veil = || veil_of(spec, options, bearer.clone());
-        progress.begin(veil());
+        let redactor = || veil_of(spec, options, bearer.clone());
+        progress.begin(redactor());
         let opened = match &spec.endpoint {
             // One process is started once and waited for; what was remembered says only what it is asked first.
             Endpoint::Stdio { .. } => {
@@ -82,7 +82,7 @@ impl Connection {
             let hint = "the configuration fixes `era`; without it the server is asked";
             error.hint.get_or_insert_with(|| hint.into());
         }
-        opened.map_err(|error| veil().over(error))
+        opened.map_err(|error| redactor().over(error))
     }
 }
 
@@ -166,7 +166,7 @@ async fn open_once(
 }
 
 impl Opening<'_> {
-    fn veil(&self) -> Redactor {
+    fn redactor(&self) -> Redactor {
         veil_of(self.spec, self.options, self.bearer.clone())
     }
 
@@ -325,13 +325,13 @@ impl Opening<'_> {
         child.settle().await;
         let is_ended = matches!(failure, HandshakeFailure::Closed) && child.ended_by_itself();
         let Some(second) = second.filter(|_| is_ended) else {
-            return Err(child_error(failure, &child, &self.veil()));
+            return Err(child_error(failure, &child, &self.redactor()));
         };
         match self.start_child(line, second).await? {
             Ok(opened) => Ok(Opened { era_is_certain: true, ..opened }),
             Err((failure, child)) => {
                 child.settle().await;
-                Err(child_error(failure, &child, &self.veil()))
+                Err(child_error(failure, &child, &self.redactor()))
             }
         }
     }
@@ -419,7 +419,7 @@ impl Opening<'_> {
             watch,
             mirrors_arguments,
             list_bounds: self.options.list_bounds,
-            veil: self.veil(),
+            redactor: self.redactor(),
             child: opened.child,
             tasks: self.tasks.clone(),
             stop: self.stop.clone(),
@@ -554,11 +554,15 @@ fn credentials(
     }
 }
 
-fn child_error(failure: HandshakeFailure, child: &ChildProcess, veil: &Redactor) -> ConnectError {
+fn child_error(
+    failure: HandshakeFailure,
+    child: &ChildProcess,
+    redactor: &Redactor,
+) -> ConnectError {
     match failure {
         // It may have ended since, when its input was closed.
         HandshakeFailure::Refused(error) => error,
-        HandshakeFailure::Closed if child.is_gone() => process_error(child, veil),
+        HandshakeFailure::Closed if child.is_gone() => process_error(child, redactor),
         HandshakeFailure::Closed => {
             let message = "the server closed the connection during the handshake";
             ConnectError::new(ConnectErrorKind::Protocol, message)
@@ -567,12 +571,12 @@ fn child_error(failure: HandshakeFailure, child: &ChildProcess, veil: &Redactor)
 }
 
 /// What a dead child leaves: how it ended, and its last words, without secrets.
-pub(crate) fn process_error(child: &ChildProcess, veil: &Redactor) -> ConnectError {
+pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> ConnectError {
     if let Some(failure) = child.start_failure() {
-        return veil.over(failure);
+        return redactor.over(failure);
     }
     // A secret is recognized as a whole, so it is removed before the text is cut.
-    let (reason, said) = (veil.over_text(&child.reason()), veil.over_text(&child.stderr()));
+    let (reason, said) = (redactor.over_text(&child.reason()), redactor.over_text(&child.stderr()));
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };
     ConnectError::new(ConnectErrorKind::Process, message)

@@ -16,7 +16,7 @@ use crate::events::EventSender;
 use crate::http_pool::HttpPool;
 use crate::oauth::SignIns;
 use crate::pending_requests::PendingRequests;
-use crate::redactor::Redactor;
+use crate::redaction::Redactor;
 use crate::request::Features;
 use crate::stdio::ChildProcess;
 use crate::stdio_handshake::ProbeTimes;
@@ -79,7 +79,7 @@ pub struct Connection {
     /// Whether arguments are mirrored into headers.
     pub(crate) mirrors_arguments: bool,
     pub(crate) list_bounds: ListBounds,
-    pub(crate) veil: Redactor,
+    pub(crate) redactor: Redactor,
     pub(crate) child: Option<ChildProcess>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -100,7 +100,7 @@ impl Connection {
     /// The end of a child says more than what it left unanswered.
     pub(crate) async fn explain(&self, error: ConnectError) -> ConnectError {
         let child = self.lost_child(&error).await;
-        child.map_or(error, |child| process_error(child, &self.veil))
+        child.map_or(error, |child| process_error(child, &self.redactor))
     }
 
     /// The server's name in the configuration.
@@ -146,7 +146,7 @@ impl Connection {
     /// The last of what a stdio server wrote to its error output, without secrets.
     pub fn stderr(&self) -> Option<String> {
         let text = self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())?;
-        Some(self.veil.over_text(&text))
+        Some(self.redactor.over_text(&text))
     }
 
     /// From now on, what the server sends while no call runs goes there. For a connection of one session.

@@ -6,7 +6,7 @@
 //! open: which era to speak (`probe`, `stdio_handshake`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
 //! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
 //! (`listing`), where a server may be that the configuration does not name (`egress`), and what of its words is not
-//! told (`veil`).
+//! told (`redactor`).
 
 mod bearer;
 mod bounds;
@@ -31,9 +31,9 @@ mod oauth;
 mod pending_requests;
 mod probe;
 mod redaction;
-mod redactor;
 mod request;
 mod request_ids;
+mod secret_forms;
 mod sse;
 mod stdio;
 mod stdio_handshake;

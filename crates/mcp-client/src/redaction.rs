@@ -1,122 +1,217 @@
-//! Removal of a secret from a text, in each form in which a server may quote it: verbatim, percent-encoded and
-//! percent-decoded, whole or cut off at the end of the text.
+//! What must not be told: the secrets with which a server is reached, in what it says when it fails.
+//!
+//! Servers quote what they were sent, above all to say that it was not enough. What they answer goes to callers and into
+//! logs, and neither may know our credentials there.
 
-/// Minimum length of a value that is treated as a secret: a shorter one is a word that occurs everywhere.
-pub(crate) const SHORTEST: usize = 6;
+use std::sync::Arc;
 
-/// Stands in the place of a secret.
-pub(crate) const REDACTED: &str = "***";
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use switchboard_model::{Endpoint, JsonText, Secret, ServerSpec, UpstreamAuth};
+use url::Url;
 
-/// The text without the secret. A secret that is shorter than [`SHORTEST`] is not looked for.
-pub(crate) fn redact(text: &str, secret: &str) -> String {
-    forms(secret).iter().fold(text.to_owned(), |text, form| {
-        let text = DecodedText::verbatim(&text).without(form).unwrap_or(text);
-        DecodedText::percent_decoded(&text).without(form).unwrap_or(text)
-    })
+use crate::bearer::BearerToken;
+use crate::envelope::ResponseError;
+use crate::error::ConnectError;
+use crate::oauth::Authorization;
+use crate::request::RpcError;
+use crate::secret_forms::{SHORTEST, percent_decoded, redact};
+
+/// The secrets of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Redactor {
+    /// Longest first: one may be a part of another.
+    secrets: Vec<Secret>,
+    /// Where the token of the moment is, if somebody signs in.
+    authorization: Option<Arc<Authorization>>,
+    /// The token that was read last.
+    bearer: Option<Arc<BearerToken>>,
 }
 
-/// The secret and what it means in an address. A blank may be written as `+` there.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
-    let verbatim = secret.as_bytes().to_vec();
-    let decoded = percent_decoded(secret);
-    let as_plus =
-        |form: &Vec<u8>| form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let mut forms = vec![as_plus(&verbatim), as_plus(&decoded), verbatim, decoded];
-    forms.retain(|form| form.len() >= SHORTEST);
-    forms.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-    forms.dedup();
-    forms
-}
-
-/// The bytes that a part of an address stands for.
-pub(crate) fn percent_decoded(text: &str) -> Vec<u8> {
-    DecodedText::percent_decoded(text).bytes
-}
-
-/// The bytes that a text stands for, and where in the text each of them begins.
-struct DecodedText<'a> {
-    text: &'a str,
-    bytes: Vec<u8>,
-    starts: Vec<usize>,
-}
-
-impl<'a> DecodedText<'a> {
-    fn verbatim(text: &'a str) -> Self {
-        Self { text, bytes: text.as_bytes().to_vec(), starts: (0..text.len()).collect() }
-    }
-
-    fn percent_decoded(text: &'a str) -> Self {
-        let written = text.as_bytes();
-        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
-        let mut at = 0;
-        while let Some(byte) = written.get(at) {
-            let encoded = (*byte == b'%').then(|| hex_byte(written.get(at + 1..at + 3)?)).flatten();
-            bytes.push(encoded.unwrap_or(*byte));
-            starts.push(at);
-            at += if encoded.is_some() { 3 } else { 1 };
+impl Redactor {
+    pub(crate) fn of(spec: &ServerSpec, authorization: Option<Arc<Authorization>>) -> Self {
+        let mut secrets = spec.referenced.clone();
+        match &spec.endpoint {
+            Endpoint::StreamableHttp { url, headers, auth }
+            | Endpoint::Sse { url, headers, auth } => {
+                let own = match auth {
+                    UpstreamAuth::None => None,
+                    UpstreamAuth::Bearer(token) | UpstreamAuth::BearerFile { token, .. } => {
+                        Some(token)
+                    }
+                    UpstreamAuth::OAuth(settings) => settings.grant.secret(),
+                };
+                secrets.extend(headers.values().chain(own).cloned());
+                // A server may quote the token without its `Bearer`.
+                let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
+                secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
+                secrets.extend(of_address(url));
+            }
+            Endpoint::Stdio { env, .. } => secrets.extend(env.values().cloned()),
         }
-        Self { text, bytes, starts }
+        secrets.retain(|secret| secret.expose().len() >= SHORTEST);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        Self { secrets, authorization, ..Self::default() }
     }
 
-    /// The text without this secret; `None` where it does not occur.
-    fn without(&self, secret: &[u8]) -> Option<String> {
-        let mut redacted = String::new();
-        let (mut searched, mut copied) = (0, 0);
-        while let Some((start, end)) = self.find(secret, searched) {
-            let from = self.text.floor_char_boundary(self.start(start)).max(copied);
-            redacted.push_str(self.text.get(copied..from)?);
-            redacted.push_str(REDACTED);
-            (searched, copied) = (end, self.text.ceil_char_boundary(self.start(end)));
+    /// Hides this token, too, whatever it is by then.
+    pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
+        Self { bearer, ..self }
+    }
+
+    /// Why a server could not be reached or listed.
+    pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
+        let ConnectError { kind, message, hint } = error;
+        let hint = hint.map(|hint| self.over_text(&hint));
+        ConnectError { kind, message: self.over_text(&message), hint }
+    }
+
+    /// Why a request has no result.
+    pub(crate) fn over_failure(&self, failure: ResponseError) -> ResponseError {
+        match failure {
+            ResponseError::Lost(error) => ResponseError::Lost(self.over(error)),
+            ResponseError::Rpc(RpcError { code, message, data }) => ResponseError::Rpc(RpcError {
+                code,
+                message: self.over_text(&message),
+                data: data.and_then(|data| self.over_json(data)),
+            }),
         }
-        redacted.push_str(self.text.get(copied..)?);
-        (searched > 0).then_some(redacted)
     }
 
-    /// The next occurrence: the whole secret, or the beginning of it at the end of the text.
-    fn find(&self, secret: &[u8], from: usize) -> Option<(usize, usize)> {
-        let rest = self.bytes.get(from..)?;
-        if let Some(at) = rest.windows(secret.len()).position(|window| window == secret) {
-            return Some((from + at, from + at + secret.len()));
+    /// What a server said, or what we say about it.
+    pub(crate) fn over_text(&self, text: &str) -> String {
+        let grant = self.authorization.as_ref().and_then(|it| it.remembered());
+        let token = grant.as_ref().map(|grant| grant.access_token.as_str());
+        let bearer = self.bearer.as_ref().map(|bearer| bearer.current());
+        let bearer = bearer.as_ref().map(Secret::expose);
+        let secrets = self.secrets.iter().map(Secret::expose).chain(token).chain(bearer);
+        secrets.fold(text.to_owned(), |text, secret| redact(&text, secret))
+    }
+
+    /// Texts within JSON may be written in several ways, so each is looked at as what it means.
+    /// What nobody can read is left out, and so is what stands there twice.
+    fn over_json(&self, json: JsonText) -> Option<JsonText> {
+        let before: Value = serde_json::from_str(json.as_str()).ok()?;
+        let mut after = before.clone();
+        self.over_value(&mut after);
+        let is_clean = after == before && self.over_text(json.as_str()) == json.as_str();
+        Some(if is_clean { json } else { JsonText::from(&after) })
+    }
+
+    fn over_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.over_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.over_value(item)),
+            Value::Object(members) => {
+                let taken = std::mem::take(members).into_iter();
+                members.extend(taken.map(|(key, mut value)| {
+                    self.over_value(&mut value);
+                    (self.over_text(&key), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        let longest = rest.len().min(secret.len());
-        let cut = (SHORTEST..=longest).rev().find(|length| {
-            secret.get(..*length).is_some_and(|beginning| rest.ends_with(beginning))
-        })?;
-        Some((self.bytes.len() - cut, self.bytes.len()))
-    }
-
-    fn start(&self, byte: usize) -> usize {
-        self.starts.get(byte).copied().unwrap_or(self.text.len())
     }
 }
 
-fn hex_byte(digits: &[u8]) -> Option<u8> {
-    // `from_str_radix` takes a sign, too.
-    let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
-    u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written; and
+/// user and password as they are sent, in the `Authorization` header.
+fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
+    let meant = url.query_pairs().map(|(_, value)| value.into_owned());
+    let written = url.query().into_iter().flat_map(|query| query.split('&'));
+    let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
+    // A user without a password is a token.
+    let user = Some(url.username()).filter(|user| !user.is_empty());
+    let own = url.password().or(user);
+    let basic = own.map(|_| {
+        let password = percent_decoded(url.password().unwrap_or_default());
+        STANDARD.encode([percent_decoded(url.username()), b":".to_vec(), password].concat())
+    });
+    meant.chain(written).chain(own.map(str::to_owned)).chain(basic).map(Secret::new)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::value::RawValue;
+    use switchboard_model::{EraChoice, ServerName};
+
+    use crate::error::ConnectErrorKind;
+
     use super::*;
 
+    fn redactor() -> Redactor {
+        let headers = BTreeMap::from([
+            ("x-key".to_owned(), Secret::new("s3cret-header")),
+            ("x-basic".to_owned(), Secret::new("Basic czNjcmV0")),
+            ("x-short".to_owned(), Secret::new("on")),
+        ]);
+        let endpoint = Endpoint::StreamableHttp {
+            url: "http://me:s3cret%20pw@127.0.0.1:1/mcp?apikey=s3cret%20query&x=1".parse().unwrap(),
+            headers,
+            auth: UpstreamAuth::Bearer(Secret::new("s3cret-token")),
+        };
+        let spec = ServerSpec {
+            name: ServerName::new("tested"),
+            place: endpoint.to_string(),
+            endpoint,
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_secs(1),
+            sharing: switchboard_model::Sharing::Shared,
+            referenced: ["s3cret/path", "s3cret-token-2", "true"].map(Secret::new).into(),
+        };
+        Redactor::of(&spec, None)
+    }
+
     #[test]
-    fn a_secret_is_found_in_every_form_of_an_address() {
-        for (secret, text, expected) in [
-            ("s3cret/key", "at /s3cret/key/mcp", "at /***/mcp"),
-            ("s3cret/key", "at /s3cret%2fkey/mcp and /s3cret%2Fkey", "at /***/mcp and /***"),
-            ("s3cret key", "/s3cret%20key?k=s3cret+key s3cret key", "/***?k=*** ***"),
-            ("s3cret%20key", "/s3cret key/ /s3cret%20key/ /s3cret%2520key/", "/***/ /***/ /***/"),
-            ("s3crét-é", "%73%33cr%C3%A9t-%c3%a9 s3crét-é", "*** ***"),
-            ("s3cret", "%7s3cret %%s3cret 100% s3cret%", "%7*** %%*** 100% ***%"),
-            ("s3cret-token", "cut off: %733cret-to", "cut off: ***"),
-            ("s3cret-token", "too short a piece: s3cre", "too short a piece: s3cre"),
-            ("41bcdef", "the digits of an escape: %41bcdef", "the digits of an escape: %***"),
-            ("short", "short", "short"),
-            ("%41%42%43", "ABC %41%42%43 é", "ABC *** é"),
-            ("s3cret", "", ""),
+    fn what_was_sent_is_not_told_wherever_it_is_quoted() {
+        let redactor = redactor();
+        for (said, expected) in [
+            ("no: Bearer s3cret-token, x-key: s3cret-header", "no: Bearer ***, x-key: ***"),
+            ("x-basic is czNjcmV0 and x-short is on", "x-basic is *** and x-short is on"),
+            ("apikey s3cret query or s3cret%20query", "apikey *** or ***"),
+            ("s3cret pw or Basic bWU6czNjcmV0IHB3", "*** or Basic ***"),
+            ("no /s3cret/path, /s3cret%2Fpath: true", "no /***, /***: true"),
+            ("the longer one first: s3cret-token-2", "the longer one first: ***"),
+            ("an end that was cut: s3cret-tok", "an end that was cut: ***"),
+            ("an end that only looks like it: s3cre", "an end that only looks like it: s3cre"),
+            ("", ""),
         ] {
-            assert_eq!(redact(text, secret), expected, "{secret} in {text}");
+            let error = ConnectError::new(ConnectErrorKind::Protocol, said);
+            assert_eq!(redactor.over(error.with_hint(said)), {
+                ConnectError::new(ConnectErrorKind::Protocol, expected).with_hint(expected)
+            });
+            let data = serde_json::json!({ "said": said });
+            let error = RpcError { code: 1, message: said.into(), data: Some((&data).into()) };
+            let ResponseError::Rpc(error) = redactor.over_failure(ResponseError::Rpc(error)) else {
+                panic!()
+            };
+            assert_eq!(error.message, expected);
+            let data = error.data.unwrap();
+            assert_eq!(data.parse(), serde_json::json!({ "said": expected }));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_found_however_it_is_written() {
+        for (said, expected) in [
+            (r#"{"a":["Basic\u0020czNjcmV0"],"b":1.0}"#, r#"{"a":["***"],"b":1.0}"#),
+            (r#"{"\u00733cret-token":{"x":"s3cret\u002dtoken"}}"#, r#"{"***":{"x":"***"}}"#),
+            (r#"{"a" : "on", "b":1e2}"#, r#"{"a" : "on", "b":1e2}"#),
+            (r#"{"a":"s3cret-token","a":1}"#, r#"{"a":1}"#),
+            (r#"{"a":"s3cret-token \ud83d"}"#, ""),
+            (r#"{"a":"s3cret-token","b":1e999}"#, ""),
+        ] {
+            let data: &RawValue = serde_json::from_str(said).unwrap();
+            let error = RpcError { code: 1, message: String::new(), data: Some(data.into()) };
+            let ResponseError::Rpc(error) = redactor().over_failure(ResponseError::Rpc(error))
+            else {
+                panic!()
+            };
+            assert_eq!(error.data.as_ref().map_or("", JsonText::as_str), expected);
         }
     }
 }

@@ -218,7 +218,7 @@ impl Connection {
         asker: RequestOrigin,
     ) -> ResponseResult {
         let outcome = self.desk().ask(ask, events, asker).await;
-        outcome.map_err(|failure| self.veil.over_failure(failure))
+        outcome.map_err(|failure| self.redactor.over_failure(failure))
     }
 
     async fn describe(&self, error: ConnectError) -> RequestFailure {
@@ -266,7 +266,7 @@ impl Connection {
         match self.era() {
             Era::Modern => {
                 let replaced = self.watch().replace(uris).await;
-                replaced.map_err(|error| self.veil.over(error))
+                replaced.map_err(|error| self.redactor.over(error))
             }
             Era::Legacy => self.subscribe_to_exactly(uris).await,
         }

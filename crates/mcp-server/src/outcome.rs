@@ -88,15 +88,7 @@ pub(crate) fn of_failed_call(era: ListEra, failed: CallFailed) -> Outcome {
     if let Some(rpc) = failed.rpc {
         return of_rpc(era, rpc);
     }
-    let error = failed.error;
-    // Commands of ours are for who runs the board, and not for a model somewhere else.
-    let is_for_models = |part: &&str| !part.contains("`switchboard ");
-    let hint = error.hint.as_deref().unwrap_or_default();
-    let parts: Vec<_> = [error.message.as_str()]
-        .into_iter()
-        .chain(hint.split("; ").filter(|part| !part.is_empty()).filter(is_for_models))
-        .collect();
-    Outcome::tool_error(era, parts.join("; "))
+    Outcome::tool_error(era, failed.error.for_caller())
 }
 
 pub(crate) fn of_failed_pass(era: ListEra, failed: PassFailure, uri: Option<&str>) -> Outcome {

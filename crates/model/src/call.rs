@@ -205,20 +205,62 @@ pub enum Retry {
 pub struct CallError {
     pub kind: CallErrorKind,
     pub message: String,
-    /// The way out, when there is one.
-    pub hint: Option<String>,
+    /// The ways out, each for those who can take it.
+    pub hints: Vec<Hint>,
+}
+
+/// A way out of a failure, and who can take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    pub audience: HintAudience,
+    pub text: String,
+}
+
+/// Who can do what a hint says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HintAudience {
+    /// The person who runs the board: a command, a setting. A model or a client elsewhere can do nothing with it.
+    Operator,
+    /// Whoever made the call, a model as well: another name, another argument, a later time.
+    Caller,
 }
 
 impl CallError {
     /// A failure without a hint.
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hints: Vec::new() }
     }
 
-    /// Adds the way out.
+    /// Adds a way out that the caller itself can take.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub fn with_hint(self, text: impl Into<String>) -> Self {
+        self.and_hint(HintAudience::Caller, text.into())
+    }
+
+    /// Adds a way out that only the operator of the board can take.
+    #[must_use]
+    pub fn with_operator_hint(self, text: impl Into<String>) -> Self {
+        self.and_hint(HintAudience::Operator, text.into())
+    }
+
+    fn and_hint(mut self, audience: HintAudience, text: String) -> Self {
+        self.hints.push(Hint { audience, text });
+        self
+    }
+
+    /// All hints as one text, for people.
+    pub fn hint(&self) -> Option<String> {
+        let texts: Vec<_> = self.hints.iter().map(|hint| hint.text.as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    /// The message with the hints for the caller, for a model to act on.
+    pub fn for_caller(&self) -> String {
+        let hints = self.hints.iter().filter(|hint| hint.audience == HintAudience::Caller);
+        let parts: Vec<_> = std::iter::once(self.message.as_str())
+            .chain(hints.map(|hint| hint.text.as_str()))
+            .collect();
+        parts.join("; ")
     }
 }
 

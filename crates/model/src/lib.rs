@@ -20,7 +20,8 @@ mod tool;
 
 pub use attached::{AttachedServer, HttpTransport};
 pub use call::{
-    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Retry, ToolResult,
+    CallError, CallErrorKind, CallId, CallOutcome, CallRecord, Fault, Hint, HintAudience, Retry,
+    ToolResult,
 };
 pub use caller::{Caller, ClientInfo, Face, Role};
 pub use egress::{EgressPolicy, EgressRefusal, EgressRule};

@@ -9,8 +9,8 @@ use switchboard_wire::{Answer, fault};
 use tokio::time::timeout_at;
 use url::Url;
 
-use crate::credentials;
 use crate::http_answer::ProviderResponse;
+use crate::request_headers;
 use crate::stream::Clock;
 
 /// How much of an answer is read that is no stream.
@@ -37,7 +37,7 @@ pub(crate) async fn expect_stream(
         }
         no_stream(answer, &kind, plan, clock).await
     };
-    Err(credentials::scrubbed(plan, fault))
+    Err(request_headers::scrubbed(plan, fault))
 }
 
 fn redirected(answer: &ProviderResponse, plan: &ProviderPlan) -> ModelFault {

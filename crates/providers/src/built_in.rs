@@ -113,14 +113,14 @@ impl Environment {
             plan.base_url = address(text);
             unreadable = plan.base_url.is_none().then_some(name);
         }
-        if !crate::credentials::are_given(&plan) {
+        if !crate::request_headers::are_given(&plan) {
             let key = variables.keys.iter().find_map(|name| self.get(name));
             if let Some(key) = key {
                 plan.auth = ProviderAuth::ApiKey(Secret::new(key));
             }
         }
         let is_own = plan.base_url.is_none();
-        let needs = is_own && !crate::credentials::are_given(&plan);
+        let needs = is_own && !crate::request_headers::are_given(&plan);
         let missing = variables.keys.first().copied().filter(|_| needs);
         completed(plan, missing, unreadable)
     }

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::ProviderEndpoint;
 use crate::answer::{beginning, excerpt, header};
-use crate::credentials;
+use crate::request_headers;
 use crate::stream::Clock;
 
 /// How often an account that is being set up is looked at, and how many times. Tests do not wait for Google.
@@ -187,8 +187,8 @@ async fn exchange<T: DeserializeOwned>(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    credentials::authorize(&mut headers, plan)?;
-    credentials::configure(&mut headers, plan)?;
+    request_headers::authorize(&mut headers, plan)?;
+    request_headers::configure(&mut headers, plan)?;
     let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
     let mut answer = endpoint.send(method, path, headers, body, &clock).await?;
     let (status, answered) = (answer.status, std::mem::take(&mut answer.headers));

@@ -19,7 +19,7 @@ use crate::code_assist::Project;
 use crate::http_answer::{HttpQuestion, ProviderResponse};
 use crate::http_client::{HttpClients, place};
 use crate::stream::{Clock, ModelStream, Reads};
-use crate::{ProviderOrigin, answer, credentials};
+use crate::{ProviderOrigin, answer, request_headers};
 
 /// How many turns of the demo model are remembered to have failed.
 const FAILED_TURNS: usize = 256;
@@ -141,7 +141,7 @@ impl ProviderEndpoint {
         reader: Box<dyn Reads>,
     ) -> Result<ModelStream, ModelFault> {
         let mut clock = Clock::start(self.plan());
-        let headers = credentials::headers(self.plan(), &wire.headers)?;
+        let headers = request_headers::headers(self.plan(), &wire.headers)?;
         let answer = self.send(Method::POST, &wire.path, headers, wire.body, &clock).await?;
         clock.hear();
         let answer = answer::expect_stream(answer, self.plan(), &clock).await?;
@@ -209,7 +209,7 @@ impl ProviderEndpoint {
 
     /// Nothing that a provider repeats gets out with a secret in it.
     pub(crate) fn scrubbed(&self, fault: ModelFault) -> ModelFault {
-        credentials::scrubbed(self.plan(), fault)
+        request_headers::scrubbed(self.plan(), fault)
     }
 
     fn play(&self, ask: &ModelRequest<'_>) -> ModelStream {

@@ -7,11 +7,11 @@
 mod answer;
 mod built_in;
 mod code_assist;
-mod credentials;
 mod endpoint;
 mod http_answer;
 mod http_client;
 mod providers;
+mod request_headers;
 mod stream;
 
 pub use endpoint::ProviderEndpoint;

@@ -12,8 +12,8 @@ use switchboard_model::{ProviderPlan, render_duration};
 use switchboard_wire::{Beat, Parser};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::credentials;
 use crate::http_answer::ProviderResponse;
+use crate::request_headers;
 
 /// What makes events of bytes. A trait, so that the transport can be tested without any format.
 pub(crate) trait Reads: Send + fmt::Debug {
@@ -177,7 +177,7 @@ impl ModelStream {
         };
         for event in &mut events {
             if let ModelEvent::Failed(fault) = event {
-                **fault = credentials::scrubbed(&self.plan, (**fault).clone());
+                **fault = request_headers::scrubbed(&self.plan, (**fault).clone());
             }
         }
         let is_last =

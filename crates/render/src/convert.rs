@@ -9,12 +9,12 @@
 //! from a [`Budget`]: when it runs out, the walk is done again with less depth, and at last the tool is refused.
 
 mod budget;
-mod dialect;
+mod gemini_schema;
 mod keywords;
 mod merge;
+mod older_drafts;
 mod open;
 mod references;
-mod subset;
 mod variants;
 mod vocabulary;
 

@@ -76,7 +76,8 @@ fn check_object(
         let error = CallError::new(CallErrorKind::InvalidArguments, message);
         let error = match tool.owner {
             None => {
-                error.with_hint(format!("`switchboard tool show {}` shows its schema", tool.name))
+                let show = format!("`switchboard tool show {}` shows its schema", tool.name);
+                error.with_operator_hint(show)
             }
             Some(_) => error,
         };

@@ -18,7 +18,7 @@ pub(crate) fn unknown_tool(name: &str, unresolved: &Unresolved) -> CallError {
     let error = CallError::new(CallErrorKind::UnknownTool, format!("there is no tool '{name}'"));
     let nearest: Vec<_> = unresolved.nearest.iter().map(|name| format!("'{name}'")).collect();
     if nearest.is_empty() {
-        error.with_hint("`switchboard tool list` shows all tools")
+        error.with_operator_hint("`switchboard tool list` shows all tools")
     } else {
         error.with_hint(format!("did you mean {}?", nearest.join(" or ")))
     }
@@ -31,10 +31,11 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
 
 /// The same where the server is lost.
 pub(crate) fn reconnecting(tool: &CatalogTool, reason: &str) -> CallError {
-    unavailable(tool, reason).with_hint(match tool.owner {
-        None => "the server is being reconnected; `switchboard server list` shows how it is doing",
-        Some(_) => "the server is being reconnected; the session shows how it is doing",
-    })
+    let error = unavailable(tool, reason).with_hint("the server is being reconnected");
+    match tool.owner {
+        None => error.with_operator_hint("`switchboard server list` shows how it is doing"),
+        Some(_) => error.with_hint("the session shows how it is doing"),
+    }
 }
 
 /// A call that was refused when it had its slot.
@@ -91,8 +92,9 @@ pub(crate) fn not_kept(tool: &CatalogTool, error: &StoreError) -> CallError {
         error.reason()
     );
     if error.is_outage() {
-        let hint = "`GET /readyz` and the log say how the store is doing; do not repeat a call that changes something";
-        return CallError::new(CallErrorKind::Unavailable, message).with_hint(hint);
+        return CallError::new(CallErrorKind::Unavailable, message)
+            .with_hint("`GET /readyz` and the log say how the store is doing")
+            .with_hint("do not repeat a call that changes something");
     }
     tracing::error!(error = error.in_full(), "a result could not be kept");
     CallError::new(CallErrorKind::Internal, message)

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::results::KEPT_RESULTS;
+use crate::result_cap::KEPT_RESULTS;
 
 /// Records that wait to be taken by the writer, and as many that it could not write yet. Those that come when both are
 /// full are dropped and counted.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use parking_lot::Mutex;
 use switchboard_mcp_client::{
     ConnectError, ConnectErrorKind as Kind, ConnectOptions, ConnectProgress, Connection,
@@ -32,6 +31,7 @@ use crate::connection_pool::ConnectionPool;
 use crate::first_attempts::Waiting;
 use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, UntoldWishes, read_offers};
+use crate::reconnect_backoff::ReconnectBackoff;
 
 /// How often a server is asked again when neither it nor the configuration says.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
@@ -39,8 +39,6 @@ const DEFAULT_POLL: Duration = Duration::from_mins(1);
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
 /// A list is not believed for longer than this, whatever `ttlMs` it gives.
 const LONGEST_POLL: Duration = Duration::from_hours(1);
-/// A connection that lived for less has not shown that it will last: the pauses go on growing.
-const LASTING: Duration = Duration::from_secs(30);
 /// How often a server that wants a sign-in is asked whether it still does.
 const SIGN_IN_PAUSE: Duration = Duration::from_mins(1);
 /// How long a burst of change notifications may last before its one listing.
@@ -395,16 +393,14 @@ async fn supervise(server: Arc<Server>, around: ServerContext) {
 }
 
 async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
-    let mut backoff = fresh_backoff();
+    let mut backoff = ReconnectBackoff::new();
     loop {
         match connect(server, around).await {
             Ok(connection) => {
                 announce(server, around, true);
                 let connected = Instant::now();
                 let error = attend(server, &connection, around).await;
-                if connected.elapsed() >= LASTING {
-                    backoff = fresh_backoff();
-                }
+                backoff.note_connected_for(connected.elapsed());
                 tracing::warn!(server = %server.spec.name, %error, "MCP server lost, reconnecting");
                 server.lose(error);
                 give_up(server, around);
@@ -430,10 +426,9 @@ async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
         }
         announce(server, around, false);
         if wait_for_sign_in(server, around).await {
-            backoff = fresh_backoff();
+            backoff = ReconnectBackoff::new();
         } else {
-            let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 }
@@ -467,15 +462,6 @@ fn announce(server: &Server, around: &ServerContext, is_up: bool) {
     }
     server.attempted.cancel();
     around.dirty.notify_one();
-}
-
-fn fresh_backoff() -> ExponentialBackoff {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(500))
-        .with_max_delay(Duration::from_secs(30))
-        .with_jitter()
-        .without_max_times()
-        .build()
 }
 
 async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connection>, ConnectError> {

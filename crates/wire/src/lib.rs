@@ -22,6 +22,7 @@ mod openai;
 mod outcome;
 mod parser;
 mod refusal;
+mod retry_after;
 #[cfg(test)]
 mod samples;
 mod scan;

@@ -1,10 +1,9 @@
 //! What all answers that are no stream have in common: statuses, times to wait, pages instead of JSON.
 
-use std::time::Duration;
-
 use switchboard_chat::{FaultKind, ModelFault};
 
 use crate::Answer;
+use crate::retry_after;
 use crate::secrets::masked;
 
 /// As much of a page as helps to recognise it.
@@ -13,8 +12,6 @@ const EXCERPT: usize = 200;
 const WORDS: usize = 2000;
 /// The same of a code or an id.
 const WORD: usize = 200;
-/// Nobody waits longer than this; it keeps what a provider says within what a clock can add.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_hours(24 * 31);
 
 /// What a status means where nothing else says more.
 pub(crate) fn kind_of(status: u16) -> FaultKind {
@@ -49,7 +46,7 @@ pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
 pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFault {
     ModelFault {
         status: Some(answer.status),
-        retry_after: wait(answer),
+        retry_after: retry_after::of_headers(answer),
         ..ModelFault::new(kind, message)
     }
 }
@@ -62,18 +59,6 @@ pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
         _ => format!("the provider answered {status}: {text}"),
     };
     of(answer, kind_of(status), &message)
-}
-
-/// When the headers want the request again.
-fn wait(answer: &Answer<'_>) -> Option<Duration> {
-    let number = |name: &str| (answer.header)(name)?.trim().parse::<f64>().ok();
-    let milliseconds = number("retry-after-ms").map(|wait| wait / 1000.0);
-    duration(milliseconds.or_else(|| number("retry-after"))?)
-}
-
-/// So many seconds, where that is a time that one can wait.
-pub(crate) fn duration(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(LONGEST_WAIT))
 }
 
 /// The title of a page, or its text without tags; any other text as it is. Short and on one line.
@@ -151,20 +136,5 @@ mod tests {
         let long = "x".repeat(300);
         let short = format!("the provider answered 200: {}...", "x".repeat(200));
         check(200, &[], &long, FaultKind::Unreadable, &short);
-    }
-
-    #[test]
-    fn times_to_wait_are_read_from_both_headers_and_nonsense_is_not_believed() {
-        let wait = |name: &'static str, value: &'static str| {
-            let header = move |asked: &str| (asked == name).then(|| value.to_owned());
-            unknown(&Answer { status: 429, header: &header, body: b"" }).retry_after
-        };
-        assert_eq!(wait("retry-after", "7"), Some(Duration::from_secs(7)));
-        assert_eq!(wait("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
-        assert_eq!(wait("retry-after", "1e300"), None);
-        assert_eq!(wait("retry-after", "1e12"), Some(LONGEST_WAIT));
-        for nonsense in ["-1", "NaN", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"] {
-            assert_eq!(wait("retry-after", nonsense), None, "{nonsense}");
-        }
     }
 }

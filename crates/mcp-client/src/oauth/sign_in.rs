@@ -25,7 +25,7 @@ use super::{bearer_challenge, scopes, unkept, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_pool::HttpPool;
 use crate::probe::discover_request;
-use crate::redactor::Redactor;
+use crate::redaction::Redactor;
 
 const CALLBACK: &str = "/callback";
 const OUR_NAME: &str = "Switchboard";
@@ -103,7 +103,7 @@ pub struct SignIn {
     url: String,
     /// What the sign-in will be kept as; without tokens yet.
     grant: Grant,
-    veil: Redactor,
+    redactor: Redactor,
 }
 
 impl std::fmt::Debug for SignIn {
@@ -172,8 +172,8 @@ impl SignIn {
         manager.configure_client(client).map_err(|error| describe(&error))?;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let url = manager.get_authorization_url(&scopes).await.map_err(|error| describe(&error))?;
-        let veil = Redactor::of(spec, None);
-        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, veil })
+        let redactor = Redactor::of(spec, None);
+        Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, redactor })
     }
 
     /// The page to open.
@@ -183,8 +183,8 @@ impl SignIn {
 
     /// Waits for the browser to come back, and keeps the tokens.
     pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
-        let veil = std::mem::take(&mut self.veil);
-        self.take_tokens().await.map_err(|error| veil.over(error))
+        let redactor = std::mem::take(&mut self.redactor);
+        self.take_tokens().await.map_err(|error| redactor.over(error))
     }
 
     async fn take_tokens(self) -> Result<SignedIn, ConnectError> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::dialect::modernise;
 use super::merge::{is_only_annotated, mark, merge, take_origin};
+use super::older_drafts::modernise;
 use super::references::{Joined, shallow, take_reference};
 use super::{SchemaLevel, Vocabulary, Walk};
 use crate::rewrite::SchemaPath;

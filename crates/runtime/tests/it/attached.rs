@@ -129,7 +129,7 @@ async fn the_tools_of_a_session_appear_in_one_step_and_are_its_own() {
     for name in ["more", "mine.more", "mine.search", tool.name.as_str(), "mine", own.as_str()] {
         let error = failure(&board, name, json!({})).await;
         assert_eq!(error.kind, CallErrorKind::UnknownTool, "{name}");
-        assert!(!error.hint.unwrap_or_default().contains('@'), "{name}");
+        assert!(!error.hint().unwrap_or_default().contains('@'), "{name}");
     }
     for choice in [
         ToolChoice::Exact(tool.name.clone()),
@@ -404,7 +404,7 @@ async fn a_server_that_is_away_is_waited_for_and_one_that_is_lost_keeps_its_tool
     until(|| state(&board, "s1", "mine") == Some(ServerState::Unavailable)).await;
     let error = failed(call_owned(&board, "s1", "t").await);
     assert_eq!(
-        error.hint.as_deref(),
+        error.hint().as_deref(),
         Some("the server is being reconnected; the session shows how it is doing")
     );
     own.restart_on_same_port().await;

@@ -142,8 +142,8 @@ async fn an_unknown_tool_is_answered_with_the_nearest_names() {
     let error = failure(&board, "get_custmer", json!({})).await;
     assert_eq!(error.kind, CallErrorKind::UnknownTool);
     assert_eq!(error.message, "there is no tool 'get_custmer'");
-    assert_eq!(error.hint.as_deref(), Some("did you mean 'crm.get_customer'?"));
-    let hint = failure(&board, "zzz", json!({})).await.hint.unwrap();
+    assert_eq!(error.hint().as_deref(), Some("did you mean 'crm.get_customer'?"));
+    let hint = failure(&board, "zzz", json!({})).await.hint().unwrap();
     assert_eq!(hint, "`switchboard tool list` shows all tools");
     let record = &records(&board, 2).await[1];
     assert_eq!(

@@ -160,7 +160,7 @@ async fn a_session_is_refused_only_while_the_processes_of_all_others_are_busy() 
     };
     let refused = board.call_raw(request).await.result.unwrap_err().error;
     assert!(refused.message.contains("as many as its `max_connections` allows"), "{refused}");
-    assert_eq!(refused.hint, None, "nothing is reconnected");
+    assert_eq!(refused.hint(), None, "nothing is reconnected");
     assert_eq!(call(&board, "own.t", Some("a"), client()).await, "{}", "the other goes on");
     drop(busy);
     wait_until(PATIENCE, async || {

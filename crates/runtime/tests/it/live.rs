@@ -162,7 +162,7 @@ async fn a_server_that_dies_keeps_its_tools_and_serves_again_when_it_returns() {
     let error = failure(&board, "a", json!({})).await;
     assert_eq!(error.kind, CallErrorKind::Unavailable);
     assert!(error.message.starts_with("tool 'a' of MCP server 'crm' is unavailable: "), "{error}");
-    assert!(error.hint.is_some());
+    assert!(error.hint().is_some());
     assert_eq!(names(&board), ["crm.a", "other.other"]);
     assert_eq!(text(&board, "other", json!({})).await, "{}");
 

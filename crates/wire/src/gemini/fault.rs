@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use switchboard_chat::{FaultKind, ModelFault};
 
-use crate::{Answer, refusal};
+use crate::{Answer, refusal, retry_after};
 
 #[derive(Debug, Deserialize)]
 struct RawAnswer {
@@ -87,7 +87,9 @@ impl RawError {
         let delay = self.details.iter().find_map(|detail| detail.get("retryDelay")?.as_str());
         let seconds = delay.and_then(|delay| delay.strip_suffix('s')?.parse().ok());
         let minute = kind == FaultKind::RateLimited && self.is_quota("PerMinute");
-        seconds.and_then(refusal::duration).or_else(|| minute.then_some(Duration::from_mins(1)))
+        seconds
+            .and_then(retry_after::from_seconds)
+            .or_else(|| minute.then_some(Duration::from_mins(1)))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 
-use crate::{Answer, refusal};
+use crate::{Answer, refusal, retry_after};
 
 /// An answer that is no stream.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
@@ -30,7 +30,7 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
         Some(message) => refusal::of(answer, kind, message),
         None => ModelFault { kind, ..refusal::unknown(answer) },
     };
-    let resets_in = words.resets_in.and_then(refusal::duration);
+    let resets_in = words.resets_in.and_then(retry_after::from_seconds);
     let wait = fault.retry_after.or(resets_in).or_else(|| wait_in(&fault.message));
     ModelFault {
         code: words.code.or(words.kind),
@@ -162,7 +162,7 @@ fn wait_in(message: &str) -> Option<Duration> {
         seconds = Some(seconds.unwrap_or(0.0) + number * factor);
         rest = after;
     }
-    seconds.and_then(refusal::duration)
+    seconds.and_then(retry_after::from_seconds)
 }
 
 #[cfg(test)]
