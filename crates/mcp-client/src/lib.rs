@@ -13,7 +13,6 @@ mod bounds;
 mod connect;
 mod connect_progress;
 mod connection;
-pub mod demo;
 mod egress;
 mod envelope;
 mod error;

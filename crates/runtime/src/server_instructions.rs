@@ -7,7 +7,7 @@ const MAX_CHARACTERS: usize = 2_000;
 /// or of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInstructions {
-    /// At most [`MAX_CHARACTERS`] characters.
+    /// At most 2,000 characters.
     pub quoted: String,
     /// Characters of the whole text as the server wrote it.
     pub length: usize,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use switchboard_mcp_client::demo;
+use switchboard_demo_server as demo;
 
 use crate::args::DemoArguments;
 use crate::failure::Failure;
