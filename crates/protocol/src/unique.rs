@@ -1,14 +1,14 @@
-//! JSON in which no object has a key twice.
+//! Parses JSON and rejects duplicate object keys.
 //!
-//! Parsers differ in which of two equal keys they take. What is checked here and passed on as text must mean the same
-//! to the server, so it may not have any.
+//! Parsers differ in which of two equal keys they use. Text that is checked here and then forwarded must mean the same
+//! to the receiver.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads a value; a key that stands twice is an error, at any depth.
+/// Parses a value; a duplicate key at any depth is an error.
 pub fn read_unique(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Unique>(text).map(|unique| unique.0)
 }
