@@ -72,7 +72,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(4);
                 while let Some(Key(key)) = map.next_key()? {
                     if members.iter().any(|(name, _)| *name == key) {
-                        return Err(A::Error::custom(format!("the key \"{key}\" stands twice")));
+                        return Err(A::Error::custom(format!("the key \"{key}\" occurs twice")));
                     }
                     // The duplicate check above is a linear search, so the number of members is limited.
                     if members.len() == MAX_MEMBERS {

@@ -74,7 +74,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> Unreadable {
         return Unreadable::NotJson(format!("the message is not JSON: {error}"));
     }
     let reason = if text.trim_start().starts_with('[') {
-        "a batch is no single message".into()
+        "batches are not supported".into()
     } else {
         format!("not a JSON-RPC message: {error}")
     };
@@ -125,7 +125,7 @@ mod tests {
         check("{", "not json");
         check("\u{0}", "not json");
         check(&"[".repeat(10_000), "not json");
-        check("[]", "None: a batch is no single message");
+        check("[]", "None: batches are not supported");
         check(
             "null",
             "None: not a JSON-RPC message: invalid type: null, expected an object at line 1 column 4",

@@ -145,10 +145,12 @@ impl Collector {
         path: Option<&Vec<String>>,
     ) -> Result<(), String> {
         let Some(name) = named.as_str().filter(|name| is_token(name)) else {
-            return Err(format!("{ANNOTATION} {named} is no name of a header"));
+            return Err(format!("{ANNOTATION} {named} is not a valid header name"));
         };
         let Some(path) = path.filter(|path| !path.is_empty()) else {
-            return Err(format!("{ANNOTATION} {name:?} is not on a plain property"));
+            return Err(format!(
+                "{ANNOTATION} {name:?} is only allowed on a property reached through `properties` alone"
+            ));
         };
         if !matches!(
             schema.get("type").and_then(Value::as_str),
@@ -159,7 +161,7 @@ impl Collector {
             ));
         }
         let header = HeaderName::try_from(format!("{PREFIX}{name}"))
-            .map_err(|_| format!("{ANNOTATION} {name:?} is no name of a header"))?;
+            .map_err(|_| format!("{ANNOTATION} {name:?} is not a valid header name"))?;
         if !self.seen.insert(header.clone()) {
             return Err(format!("{ANNOTATION} {name:?} is there twice"));
         }
@@ -240,15 +242,15 @@ mod tests {
         for (schema, expected) in [
             (
                 json!({"properties": {"a": string(json!("a b"))}}),
-                "x-mcp-header \"a b\" is no name of a header",
+                "x-mcp-header \"a b\" is not a valid header name",
             ),
             (
                 json!({"properties": {"a": string(json!(""))}}),
-                "x-mcp-header \"\" is no name of a header",
+                "x-mcp-header \"\" is not a valid header name",
             ),
             (
                 json!({"properties": {"a": string(json!(7))}}),
-                "x-mcp-header 7 is no name of a header",
+                "x-mcp-header 7 is not a valid header name",
             ),
             (
                 json!({"properties": {"a": {"type": "number", "x-mcp-header": "A"}}}),
@@ -260,19 +262,19 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"items": string(json!("A"))}}}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"anyOf": [{"properties": {"a": string(json!("A"))}}]}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"$defs": {"a": string(json!("A"))}}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"type": "string", "x-mcp-header": "A"}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
         ] {
             assert_eq!(Mirrors::of_schema(&schema).unwrap_err(), expected, "{schema}");

@@ -76,11 +76,11 @@ fn compare(
     let fault = |reason: &str| Err(ModernFault::Header(format!("the header {shown} {reason}")));
     let Some(value) = values.next() else { return fault("is missing") };
     if values.next().is_some() {
-        return fault("stands twice");
+        return fault("occurs twice");
     }
     match said(value) {
         Some(said) if said == expected => Ok(()),
-        Some(_) => fault("says something else than the body"),
+        Some(_) => fault("does not match the body"),
         None => fault("cannot be read"),
     }
 }
@@ -124,14 +124,14 @@ mod tests {
         check(&[method, name], Err("the header MCP-Protocol-Version is missing"));
         check(&[version, name], Err("the header Mcp-Method is missing"));
         check(&[version, method], Err("the header Mcp-Name is missing"));
-        check(&[version, method, name, name], Err("the header Mcp-Name stands twice"));
-        let wrong = "the header Mcp-Method says something else than the body";
+        check(&[version, method, name, name], Err("the header Mcp-Name occurs twice"));
+        let wrong = "the header Mcp-Method does not match the body";
         check(&[version, ("Mcp-Method", "Tools/Call"), name], Err(wrong));
         check(
             &[version, method, ("Mcp-Name", "=?base64?!?=")],
             Err("the header Mcp-Name cannot be read"),
         );
-        let wrong = "the header Mcp-Name says something else than the body";
+        let wrong = "the header Mcp-Name does not match the body";
         check(&[version, method, ("Mcp-Name", "other")], Err(wrong));
     }
 }

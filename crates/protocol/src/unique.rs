@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(64).collect();
-                return Err(A::Error::custom(format!("the key \"{shown}\" stands twice")));
+                return Err(A::Error::custom(format!("the key \"{shown}\" occurs twice")));
             }
             let Unique(value) = members.next_value()?;
             object.insert(key, value);
@@ -88,7 +88,7 @@ mod tests {
     fn a_key_that_stands_twice_is_refused_at_any_depth() {
         for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"b":{"a":1,"a":1}}]"#] {
             let error = read_unique(text).unwrap_err().to_string();
-            assert!(error.contains("the key \"a\" stands twice"), "{text}: {error}");
+            assert!(error.contains("the key \"a\" occurs twice"), "{text}: {error}");
         }
     }
 
