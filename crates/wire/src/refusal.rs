@@ -1,4 +1,4 @@
-//! What all answers that are no stream have in common: statuses, times to wait, pages instead of JSON.
+//! Error responses of all providers: HTTP statuses, `Retry-After`, HTML pages in the place of JSON.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use switchboard_chat::{FaultKind, ModelFault};
 use crate::Answer;
 use crate::secrets::masked;
 
-/// As much of a page as helps to recognise it.
+/// Maximum characters of an HTML page in a message.
 const EXCERPT: usize = 200;
-/// As much of a provider's own words as is kept.
+/// Maximum characters of a provider's error message.
 const WORDS: usize = 2000;
-/// The same of a code or an id.
+/// Maximum characters of an error code or a request id.
 const WORD: usize = 200;
-/// Nobody waits longer than this; it keeps what a provider says within what a clock can add.
+/// Maximum `Retry-After`, so that adding it to a time cannot overflow.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_hours(24 * 31);
 
-/// What a status means where nothing else says more.
+/// The kind of fault for a status, if the body says nothing more specific.
 pub(crate) fn kind_of(status: u16) -> FaultKind {
     match status {
         401 => FaultKind::Credentials,
         402 => FaultKind::Quota,
         403 => FaultKind::Forbidden,
-        // A redirection or a method that is not allowed: nobody answers such requests at this address.
+        // A redirect or a rejected method means that the address is wrong.
         300..=399 | 404 | 405 | 410 => FaultKind::NotFound,
         408 | 504 => FaultKind::Timeout,
         413 => FaultKind::TooLong,
@@ -34,8 +34,8 @@ pub(crate) fn kind_of(status: u16) -> FaultKind {
     }
 }
 
-/// A fault in words that can be shown: of a bounded length, on one line, and without keys. A provider repeats a key, or
-/// half of it, in its complaint about it; it may be the key of somebody behind it, which nobody here knows.
+/// Makes a fault safe to show: bounded length, one line, keys masked. Providers repeat keys in their error messages, in
+/// full or in part; such a key may belong to a further backend, so it is not one of the configured ones.
 pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     ModelFault {
         message: shortened(&fault.message, WORDS),
@@ -45,7 +45,7 @@ pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     }
 }
 
-/// A fault with all that the status and the headers say.
+/// A fault with the status and the delay from the headers.
 pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFault {
     ModelFault {
         status: Some(answer.status),
@@ -54,7 +54,7 @@ pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFa
     }
 }
 
-/// A fault of which only the status is known: the body is a page, or nothing.
+/// A fault for a response whose body is an HTML page or empty.
 pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
     let (status, text) = (answer.status, excerpt(answer.body));
     let message = match text.as_str() {
@@ -64,19 +64,19 @@ pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
     of(answer, kind_of(status), &message)
 }
 
-/// When the headers want the request again.
+/// The delay that the headers ask for.
 fn wait(answer: &Answer<'_>) -> Option<Duration> {
     let number = |name: &str| (answer.header)(name)?.trim().parse::<f64>().ok();
     let milliseconds = number("retry-after-ms").map(|wait| wait / 1000.0);
     duration(milliseconds.or_else(|| number("retry-after"))?)
 }
 
-/// So many seconds, where that is a time that one can wait.
+/// A number of seconds as a duration, if it is a valid delay.
 pub(crate) fn duration(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(LONGEST_WAIT))
 }
 
-/// The title of a page, or its text without tags; any other text as it is. Short and on one line.
+/// The title of an HTML page, or its text without tags; other text as it is. Short and on one line.
 fn excerpt(body: &[u8]) -> String {
     let head = body.get(..16 << 10).unwrap_or(body);
     let text = String::from_utf8_lossy(head);
@@ -109,9 +109,9 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// One line of at most so many characters, without keys.
+/// One line of at most `most` characters, with keys masked.
 fn shortened(text: &str, most: usize) -> String {
-    // Whatever is much too long is not looked at.
+    // Bounds the work for very long texts.
     let head: String = text.chars().take(most.saturating_mul(4)).collect();
     let masked = masked(&head);
     let is_gap = |c: char| c.is_whitespace() || c.is_control() || c == char::REPLACEMENT_CHARACTER;
