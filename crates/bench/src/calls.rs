@@ -1,4 +1,5 @@
-//! What one call costs in this process: resolve, check, slots, run, account. No network, no other process.
+//! The cost of one call within this process: resolution, validation, concurrency limits, execution, accounting. No
+//! network, no other process.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What the gateway adds to a call: in one run, on one machine, beside a direct call and a bare proxy.
+//! The overhead of the gateway per call, compared with a direct call and a bare proxy in the same run on the same
+//! machine.
 
 mod calls;
 mod contest;
@@ -21,7 +22,7 @@ pub(crate) use process::Process;
 pub(crate) use proxy::run as proxy;
 pub(crate) use upstream::run as upstream;
 
-/// Prints the table. Only what does not work is an error; slowness is not.
+/// Prints the table. A failing request is an error; a slow one is not.
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     allow_many_files()?;
     let mut out = std::io::stdout();
@@ -37,7 +38,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     memory::measure(program, &upstream, directory.path(), &mut out).await
 }
 
-/// Only the part that most changes are about.
+/// Measures calls only.
 pub(crate) async fn measure_calls(program: &Path) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let upstream = Process::peer(&["upstream"])?;
@@ -47,14 +48,14 @@ pub(crate) async fn measure_calls(program: &Path) -> anyhow::Result<()> {
     calls::many_connections(&cast, &mut std::io::stdout()).await
 }
 
-/// A gateway before a server of each era.
+/// Starts a gateway in front of a server of each era.
 fn calling(program: &Path, upstream: &Process, directory: &Path) -> anyhow::Result<Process> {
     let servers =
         [server("old", "legacy", upstream, "/echo"), server("new", "modern", upstream, "/echo")];
     Process::gateway(program, &directory.join("calls"), &config(&servers))
 }
 
-/// Limits that are never reached: it is the way through that is measured.
+/// A configuration whose limits are never reached, so that the bare path is measured.
 fn config(servers: &[String]) -> String {
     let servers = servers.concat();
     format!(

@@ -1,4 +1,4 @@
-//! Memory of a board that does nothing, with a thousand tools.
+//! Memory of an idle board with a thousand tools.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Prints what starting, idling and calling cost (`make bench`), and what the gateway adds to a call (`make
-//! bench-gateway`), or the board to a turn (`make bench-turns`). It asserts no times, because times on a shared machine are noise. Ratios within one run and the
-//! trend over runs are what to look at.
+//! Prints the cost of starting, idling and calling (`make bench`), of the gateway per call (`make bench-gateway`) and
+//! of the board per turn (`make bench-turns`). It asserts no times, because times on a shared machine are noise:
+//! compare ratios within one run, and the trend over runs.
 
 mod calls;
 mod gateway;
@@ -21,8 +21,8 @@ const USAGE: &str = "usage: switchboard-bench [gateway | gateway-calls | turns] 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // One thread makes the load, so that it disturbs what it measures as little as can be. The proxy and the server
-    // of fixed answers run as the gateway does: they are compared with it.
+    // The load comes from one thread, so that it disturbs the measurement little. The proxy and the server with fixed
+    // responses use the same runtime as the gateway, because they are compared with it.
     let one_thread = || Builder::new_current_thread().enable_all().build();
     let as_the_gateway = || Builder::new_multi_thread().enable_all().build();
     match words.as_slice() {
@@ -77,7 +77,7 @@ fn show(rows: Vec<Row>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One line of the table.
+/// One row of the table.
 struct Row {
     what: String,
     measured: String,

@@ -1,4 +1,4 @@
-//! What it costs to render a thousand tools for each provider, and to show them again.
+//! The cost of rendering a thousand tools for each provider, and of reusing a rendering.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A rendering that is kept is shown by copying a pointer.
+/// A cached rendering is reused by copying a pointer.
 fn again(rendering: &Rendering) -> Row {
     let start = Instant::now();
     for _ in 0..SHOWN {
@@ -72,7 +72,7 @@ fn tokens(rendering: &Rendering) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// The market four times over, each time under other names.
+/// The tools of the fixture four times, under different names.
 pub(crate) fn thousand() -> Vec<ToolDescriptor> {
     let market = market_catalogue();
     (0..TOOLS)
@@ -89,7 +89,7 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// What this thread has used so far: on a machine that others use, time on the wall says little.
+/// CPU time of this thread; wall-clock time is noise on a shared machine.
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

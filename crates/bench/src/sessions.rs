@@ -1,4 +1,4 @@
-//! What ten thousand sessions over one catalog of a thousand tools cost.
+//! The cost of ten thousand sessions over one catalog of a thousand tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::Row;
 use crate::render::{milliseconds, resident_kib, thousand};
 
 const SESSIONS: u32 = 10_000;
-/// Of these so many have switched a tool of their own choice.
+/// Number of sessions with a tool switched individually.
 const DIFFERENT: u32 = 100;
 
 pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
@@ -30,7 +30,7 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Row>> {
         Snapshot::of_catalog(Arc::new(Plan::default()), exposure, catalog_of(tools.clone()));
     let store = Store::open(directory.path()).await?;
     let sessions = Sessions::new(store, PublishedSnapshot::new(snapshot));
-    // What all of them share is there already: the view, its list and a rendering.
+    // Shared data is created first: the view, its list and a rendering.
     let first = create(&sessions, 0).await?;
     first.now().cached.rendering(Provider::Anthropic);
     let before = resident_kib()?;

@@ -1,4 +1,4 @@
-//! From the start of the process to the line that says it serves.
+//! The time from starting the process to its line that it serves.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What turns cost: reading streams, a thousand of them at a time, and what the way through adds to each delta.
+//! The cost of turns: parsing streams, a thousand concurrent turns, and the latency that the board adds to each delta.
 
 mod client;
 mod latency;
@@ -17,16 +17,16 @@ use tokio::io::AsyncReadExt as _;
 use crate::gateway::{Process, allow_many_files};
 use client::Client;
 
-/// The providers of the board, which are also what the fakes are called in their scripts.
+/// Provider names on the board, and in the scripts of the fake providers.
 const PROVIDERS: [(&str, &str); 4] =
     [("openai", "/v1"), ("openai-chat", "/v1"), ("anthropic", ""), ("gemini", "/v1beta")];
 
-/// Only the speed of reading, which needs nothing else.
+/// Measures the parsing speed only, which needs no other process.
 pub(crate) fn measure_parsing() -> anyhow::Result<()> {
     crate::show(parsing::measure()?)
 }
 
-/// Prints the table. Only what does not work is an error; slowness is not.
+/// Prints the table. A failing turn is an error; a slow one is not.
 pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     let mut rows = parsing::measure()?;
     allow_many_files()?;
@@ -41,7 +41,7 @@ pub(crate) async fn measure(program: &Path) -> anyhow::Result<()> {
     crate::show(rows)
 }
 
-/// The fakes of all providers, as a process of their own.
+/// Runs the fakes of all providers in this process.
 pub(crate) async fn models() -> anyhow::Result<()> {
     let fakes = FakeBackends::start().await;
     let mut out = std::io::stdout();
@@ -51,7 +51,7 @@ pub(crate) async fn models() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A board that talks to the fakes and has no tools: it is the way of the words that is measured.
+/// A board with the fake providers and without tools, so that only the streaming path is measured.
 fn config(models: &Process) -> String {
     let address = &models.address;
     let providers = PROVIDERS.map(|(kind, path)| {
@@ -74,14 +74,14 @@ fn model_of(kind: &str) -> &'static str {
     }
 }
 
-/// What the fakes answer next.
+/// Sets the next responses of the fakes.
 async fn script(models: &Process, steps: &Value) -> anyhow::Result<()> {
     let mut client = Client::open(&models.address).await?;
     let answer = client.post_whole("/_fake/script", steps).await;
     answer.map(drop).context("the fakes take no script")
 }
 
-/// A session that talks to this provider.
+/// Creates a session with this provider.
 async fn new_session(client: &mut Client, provider: &str) -> anyhow::Result<String> {
     let wanted = json!({"provider": provider});
     let session = client.post_whole("/api/v1/sessions", &wanted).await?;

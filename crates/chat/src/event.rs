@@ -1,27 +1,27 @@
-//! What a provider says while it answers, in no provider's words.
+//! Provider-independent events of a model's streamed response.
 
 use crate::{ModelFault, Reply, Usage};
 
-/// One thing that a stream brought. Every stream ends with exactly one [`ModelEvent::Finished`] or
-/// [`ModelEvent::Failed`], and nothing comes after it.
+/// One event of a response stream. Every stream ends with exactly one [`ModelEvent::Finished`] or
+/// [`ModelEvent::Failed`], and no event follows it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     /// More text of the answer.
     Text(String),
-    /// More of what the model thinks.
+    /// More text of the model's thinking.
     Thinking(String),
-    /// A call begins. It is complete only in the reply; this is for who watches.
+    /// A tool call begins. This event is for display; the complete call is in the reply.
     CallBegun {
-        /// Which call of the reply it is, counted from 0.
+        /// Position of the call in the reply, counted from 0.
         index: usize,
         name: String,
     },
-    /// More of the arguments of a call, for who watches.
+    /// More of the arguments of a call, for display.
     CallArguments { index: usize, delta: String },
-    /// What it costs so far; a later one replaces an earlier one.
+    /// Token usage so far; a later event replaces an earlier one.
     Usage(Usage),
-    /// The whole answer. The ids of its calls are empty: who keeps it gives them.
+    /// The complete reply. The ids of its calls are empty: [`crate::Turn`] assigns them.
     Finished(Box<Reply>),
-    /// There is no answer, and why.
+    /// The request failed; there is no reply.
     Failed(Box<ModelFault>),
 }

@@ -1,22 +1,22 @@
-//! Why a model gave no answer: whose fault it is, and what to do.
+//! Errors of model requests: kind, responsible party, advice.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A request that a provider did not answer.
+/// A model request that failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct ModelFault {
     pub kind: FaultKind,
-    /// What happened, in the provider's own words where it has some. Never a secret.
+    /// What happened, in the provider's own words if it gave any. Contains no secrets.
     pub message: String,
-    /// The status of the answer, where there was one.
+    /// The HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// The provider's own word for it.
+    /// The provider's own error code.
     pub code: Option<String>,
-    /// When the provider wants to be asked again.
+    /// The time after which the provider accepts another request.
     pub retry_after: Option<Duration>,
-    /// The id by which the provider finds the request in its logs.
+    /// The provider's request id, for its support and logs.
     pub request_id: Option<String>,
 }
 
@@ -33,57 +33,57 @@ impl ModelFault {
     }
 }
 
-/// What went wrong.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// No credentials, or wrong ones.
+    /// Credentials are missing or wrong.
     Credentials,
-    /// The account may not do this.
+    /// The account is not permitted to do this.
     Forbidden,
-    /// The account has used up what it may use.
+    /// The quota of the account is used up.
     Quota,
-    /// Too many requests just now.
+    /// Too many requests in a short time.
     RateLimited,
     /// The provider is overloaded.
     Overloaded,
-    /// The provider does not know the model, or the address is wrong.
+    /// The model is unknown to the provider, or the address is wrong.
     NotFound,
-    /// The conversation is longer than the model can read.
+    /// The conversation is longer than the model's context window.
     TooLong,
-    /// The provider does not take the request.
+    /// The provider rejected the request as invalid.
     BadRequest,
-    /// A filter of the provider stopped it.
+    /// A content filter of the provider stopped the request or the answer.
     Refused,
-    /// The provider failed.
+    /// An internal error of the provider.
     Provider,
-    /// It could not be reached.
+    /// The connection failed.
     Unreachable,
-    /// It was silent, or took, for too long.
+    /// No data arrived in time, or the response took too long.
     Timeout,
-    /// The answer broke off.
+    /// The response ended before it was complete.
     Interrupted,
-    /// The answer is none that its format allows.
+    /// The response is not valid in its format.
     Unreadable,
-    /// The answer is larger than what we take.
+    /// The response exceeds the size limit.
     TooLarge,
-    /// The model called tools in a way that the provider itself refused.
+    /// The provider rejected a tool call of the model as malformed.
     MalformedCall,
-    /// The model called a tool that the provider does not know.
+    /// The model called a tool that was not declared.
     UnexpectedCall,
 }
 
-/// Who has to do something.
+/// The party that has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// Who configured it.
+    /// The operator who configured the provider.
     You,
-    /// The provider; it may be better soon.
+    /// The provider; the failure may be temporary.
     Provider,
-    /// The network between.
+    /// The network between Switchboard and the provider.
     Network,
-    /// The model; it may do better when it is asked again.
+    /// The model; another attempt may succeed.
     Model,
-    /// A fault of ours.
+    /// Switchboard: the failure is a bug in it.
     Switchboard,
 }
 
@@ -100,7 +100,7 @@ impl Blame {
 }
 
 impl FaultKind {
-    /// The word that events and JSON show.
+    /// The identifier in events and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Credentials => "credentials",
@@ -123,7 +123,7 @@ impl FaultKind {
         }
     }
 
-    /// Whose fault it is.
+    /// The party that has to act.
     pub fn blame(self) -> Blame {
         match self {
             Self::Credentials | Self::Forbidden | Self::Quota | Self::NotFound | Self::TooLong => {
@@ -141,7 +141,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether the same request may do better when it is sent again.
+    /// Whether the same request may succeed when it is repeated.
     pub fn may_pass(self) -> bool {
         match self {
             Self::RateLimited
@@ -164,14 +164,14 @@ impl FaultKind {
         }
     }
 
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Credentials => {
                 "check the key of this provider: its environment variable, or `providers` in the configuration"
             }
             Self::Forbidden => {
-                "the account may not use this model or feature: ask who owns it, or choose another model"
+                "the account may not use this model or feature: ask its owner for access, or choose another model"
             }
             Self::Quota => {
                 "the account has used up its quota: wait until it is filled again, or choose another provider"
@@ -183,13 +183,15 @@ impl FaultKind {
             Self::NotFound => "check the model and the address of the provider",
             Self::TooLong => "begin a new session, or leave messages out with an overlay",
             Self::BadRequest => {
-                "the provider did not take the request: its words say why; if they make no sense to you, report them to us"
+                "the provider rejected the request: its message says why; if the message does not help, report it as a bug"
             }
-            Self::Refused => "the provider's filter stopped this: say it in another way",
+            Self::Refused => "the provider's content filter stopped this: rephrase the message",
             Self::Unreachable => "check the network, and the address of the provider",
             Self::Timeout => "send the message again, or raise the timeouts of the provider",
             Self::Interrupted => "send the message again",
-            Self::Unreadable => "check that the address is the one of this kind of provider",
+            Self::Unreadable => {
+                "check that the provider's address belongs to this kind of provider"
+            }
             Self::TooLarge => "ask for less at once",
             Self::MalformedCall | Self::UnexpectedCall => {
                 "send the message again, or choose another model"

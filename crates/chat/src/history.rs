@@ -1,4 +1,4 @@
-//! A conversation as a whole: what makes it valid, how it is written down and read again.
+//! A whole conversation: its validity rules, and its exported JSON form.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,32 +9,30 @@ use utoipa::ToSchema;
 use crate::seed;
 use crate::{Message, Reply, ToolCall, ToolReturn};
 
-/// The form that is written today.
+/// The format version of exported conversations.
 pub const HISTORY_VERSION: u64 = 1;
 
-/// The longest conversation that is read.
+/// Maximum number of messages of a conversation.
 const MOST_MESSAGES: usize = 100_000;
 
-/// The text of a result that nobody has seen.
+/// Content of the result that stands in for a missing one.
 const UNKNOWN_RESULT: &str = "The result of this call is not known: the conversation was interrupted while it ran. It may have taken effect. Check before calling it again.";
 
-/// A conversation as it is exported.
+/// An exported conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct History {
     pub version: u64,
     pub messages: Vec<Message>,
 }
 
-/// Why a text is no conversation.
+/// Why a document cannot be imported as a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
-    #[error("this is no JSON: {0}")]
+    #[error("invalid JSON: {0}")]
     NotJson(String),
-    #[error("this is no conversation: it must be an object with `version` and `messages`")]
+    #[error("not a conversation: expected an object with `version` and `messages`")]
     NotHistory,
-    #[error(
-        "conversations of version {0} are not known here; version {HISTORY_VERSION} and `v1` are"
-    )]
+    #[error("unsupported conversation version {0}; supported are {HISTORY_VERSION} and `v1`")]
     Version(String),
     #[error("a conversation has at most {MOST_MESSAGES} messages, and this one has {0}")]
     TooLong(usize),
@@ -44,14 +42,14 @@ pub enum HistoryError {
     Broken(#[from] Broken),
 }
 
-/// Why messages are no valid conversation.
+/// The rule that a list of messages breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     #[error("messages[{index}] calls `{name}` without an id")]
     NoId { index: usize, name: String },
-    #[error("messages[{index}] has the call id `{id}`, which an earlier call has, too")]
+    #[error("messages[{index}] has the call id `{id}`, which an earlier call has too")]
     SameId { index: usize, id: String },
-    #[error("the arguments of the call `{id}` in messages[{index}] are no JSON object")]
+    #[error("the arguments of the call `{id}` in messages[{index}] are not a JSON object")]
     Arguments { index: usize, id: String },
     #[error(
         "messages[{index}] is the result of `{id}`, but no call of that id stands right before it"
@@ -60,7 +58,7 @@ pub enum Broken {
     #[error("messages[{index}] is a second result of `{id}`")]
     SecondResult { index: usize, id: String },
     #[error(
-        "messages[{index}] stands between the calls of messages[{reply}] and their results: `{id}` has none yet"
+        "messages[{index}] comes between the calls of messages[{reply}] and their results: `{id}` has none yet"
     )]
     Between { index: usize, reply: usize, id: String },
     #[error("the call `{id}` of messages[{reply}] has no result")]
@@ -72,14 +70,14 @@ impl History {
         Self { version: HISTORY_VERSION, messages }
     }
 
-    /// Reads an exported conversation, also one in the form of seed 001, and checks it. Calls that were not answered are
-    /// answered with an error.
+    /// Parses and validates an exported conversation, also one in the older format `"version": "v1"`. Calls without a
+    /// result get an error result.
     pub fn read(json: &[u8]) -> Result<Self, HistoryError> {
         let value = serde_json::from_slice(json);
         Self::of_value(value.map_err(|error| HistoryError::NotJson(error.to_string()))?)
     }
 
-    /// The same for what is JSON already.
+    /// Like [`History::read`], for parsed JSON.
     pub fn of_value(value: Value) -> Result<Self, HistoryError> {
         let Value::Object(mut whole) = value else { return Err(HistoryError::NotHistory) };
         let (Some(version), Some(Value::Array(messages))) =
@@ -107,8 +105,8 @@ impl History {
     }
 }
 
-/// Whether messages are a conversation that every provider can be sent: ids are unique, and every call has one result,
-/// right after its reply.
+/// Checks that messages are a conversation that every provider accepts: call ids are unique, and every call has exactly
+/// one result, directly after its reply.
 pub fn check(messages: &[Message]) -> Result<(), Broken> {
     let mut ids = HashSet::new();
     let mut open = OpenCalls::default();
@@ -131,11 +129,11 @@ pub fn check(messages: &[Message]) -> Result<(), Broken> {
     }
 }
 
-/// The calls of the last reply.
+/// The calls of the last reply that still need results.
 #[derive(Default)]
 struct OpenCalls<'a> {
     reply: usize,
-    /// In their order, with whether they are answered.
+    /// Call ids in their order, each with whether it has a result.
     calls: Vec<(&'a str, bool)>,
     places: HashMap<&'a str, usize>,
 }
@@ -179,8 +177,8 @@ impl<'a> OpenCalls<'a> {
     }
 }
 
-/// Answers calls that have no result, right after their reply, and puts results into the order of their calls: such a
-/// conversation was interrupted. Says how many answers that took.
+/// Repairs an interrupted conversation: adds error results for calls without one, directly after their reply, and sorts
+/// results into the order of their calls. Returns the number of added results.
 pub fn answer_dangling(messages: &mut Vec<Message>) -> usize {
     let mut added = 0;
     let mut mended = Vec::with_capacity(messages.len());
@@ -209,7 +207,7 @@ pub fn answer_dangling(messages: &mut Vec<Message>) -> usize {
         added += results.len() - before;
         let order: HashMap<_, _> =
             calls.iter().enumerate().map(|(place, call)| (call.id.as_str(), place)).collect();
-        // What answers no call stays behind; the check says what is wrong with it.
+        // Results that belong to no call stay at the end; [`check`] reports them.
         results.sort_by_key(|result| {
             of(result).and_then(|id| order.get(id.as_str()).copied()).unwrap_or(usize::MAX)
         });

@@ -1,13 +1,14 @@
-//! Conversations as they are kept: the only truth about what was said, in no provider's words.
+//! Provider-independent conversations and the state machine of a turn. Pure: no network, no clock, no storage.
 //!
-//! A [`Message`] is what a person said, what a model answered ([`Reply`]) or what came of one of its calls
-//! ([`ToolReturn`]). What a provider is sent is made from these for one request and never stored; what only a provider
-//! understands (sealed thoughts, signatures) is kept beside it and goes back to the same [`Source`] only.
+//! A [`Message`] is a user's or system message, a model's answer ([`Reply`]) or the result of a tool call
+//! ([`ToolReturn`]). These are what is stored. Provider requests are derived from them for each request and never
+//! stored. Opaque provider data (encrypted thinking, signatures) is kept with the reply and sent back to the same
+//! [`Source`] only.
 //!
-//! [`History`] is a whole conversation, valid for every provider, [`Overlay`] what one request shows of it otherwise, and
-//! [`Turn`] how it goes on: it is told what happened and says what is to be done.
+//! [`History`] is a whole, valid conversation, [`Overlay`] a set of edits that applies to one turn's requests only, and
+//! [`Turn`] the state machine that continues a conversation: it takes inputs and returns actions.
 //!
-//! [`ModelEvent`] is what a provider says while it answers, [`ModelFault`] why it did not.
+//! [`ModelEvent`] is an event of a model's streamed response, [`ModelFault`] the error of a failed request.
 
 mod event;
 mod fault;

@@ -1,4 +1,4 @@
-//! What was said, by whom, in no provider's words.
+//! Messages of a conversation, independent of any provider's format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,31 +11,31 @@ use utoipa::ToSchema;
 pub enum Message {
     System(Said),
     User(Said),
-    /// One answer of a model, whole.
+    /// One complete answer of a model.
     Assistant(Reply),
-    /// What came of one call of the reply before it.
+    /// The result of one call of the preceding reply.
     Tool(ToolReturn),
 }
 
 impl Message {
-    /// A user's message of one text.
+    /// A user message with one text part.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(Said { content: vec![Part::text(text)] })
     }
 
-    /// A system message of one text.
+    /// A system message with one text part.
     pub fn system(text: impl Into<String>) -> Self {
         Self::System(Said { content: vec![Part::text(text)] })
     }
 }
 
-/// What a person, or who set the conversation up, has said.
+/// The content of a user or system message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Said {
     pub content: Vec<Part>,
 }
 
-/// A piece of content that is not the model's.
+/// A part of a user message, a system message or a tool result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -57,7 +57,7 @@ impl Part {
     }
 }
 
-/// Something that is not text.
+/// Content that is not text: an image, a document, audio or another file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Media {
     pub media_type: String,
@@ -65,22 +65,22 @@ pub struct Media {
     pub place: Place,
 }
 
-/// Where it is.
+/// Where the content is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// Here, in base64.
+    /// Inline, in base64.
     Data(String),
-    /// At an address that the provider can read.
+    /// At a URL that the provider can fetch.
     Url(String),
 }
 
 /// One answer of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Reply {
-    /// In the order in which the model gave it.
+    /// Blocks in the order in which the model produced them.
     pub content: Vec<Block>,
-    /// Who gave it. Whatever is opaque in it goes back there and nowhere else.
+    /// The provider and model that gave the answer. Opaque data in the reply is sent to this source only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     #[serde(default)]
@@ -89,16 +89,16 @@ pub struct Reply {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// The revision of the tools that the model saw.
+    /// The revision of the tools that were declared to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_revision: Option<u64>,
-    /// The turn in which it was given.
+    /// The id of the turn that the reply belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
 }
 
 impl Reply {
-    /// The calls, in their order.
+    /// The tool calls, in their order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
             Block::ToolCall(call) => Some(&**call),
@@ -116,7 +116,8 @@ impl Reply {
     }
 }
 
-/// A piece of a reply. What is `opaque` only the source of the reply understands: it is kept and given back as it is.
+/// A block of a reply. `opaque` is data that only the source of the reply understands; it is stored and sent back
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
@@ -126,7 +127,7 @@ pub enum Block {
         opaque: Option<Value>,
     },
     Reasoning {
-        /// What of it may be read; often nothing.
+        /// The readable part; often empty.
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
@@ -140,43 +141,44 @@ impl Block {
     }
 }
 
-/// The model wants a tool to be run.
+/// A tool call of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolCall {
-    /// Ours, unique in the conversation, the same for every provider that reads of it.
+    /// Switchboard's id of the call, unique in the conversation and independent of the provider.
     pub id: String,
-    /// The exposed name, as the model wrote it.
+    /// The exposed tool name, as the model wrote it.
     pub name: String,
-    /// A JSON object, under the names that the tool itself knows.
+    /// A JSON object with the argument names of the tool itself.
     pub arguments: Value,
-    /// What the model wrote where that is no JSON object: such a call is answered, and never run.
+    /// The arguments as the model wrote them, if they are not a JSON object. Such a call gets an error result and is
+    /// never run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// How the source of the reply knows it.
+    /// The call in the format of the source of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<CallOrigin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
 }
 
-/// A call as the provider that made it wrote it.
+/// The call as its provider wrote it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct CallOrigin {
-    /// Its id there, where it gave one.
+    /// The provider's id of the call, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The id of the item that held it, where that is another one.
+    /// The id of the surrounding item, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// The arguments, where the provider knows them by other names.
+    /// The arguments as written, if the provider was shown other argument names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolReturn {
-    /// The id of the call, ours.
+    /// Switchboard's id of the call.
     pub call: String,
     /// The exposed name of the tool, as in the call.
     pub name: String,
@@ -190,7 +192,7 @@ pub struct ToolReturn {
 }
 
 impl ToolReturn {
-    /// A call that was not run, or of which nothing is known, and why.
+    /// An error result for a call that was not run or whose result is unknown.
     pub fn failed(call: &ToolCall, text: impl Into<String>) -> Self {
         Self {
             call: call.id.clone(),
@@ -203,49 +205,49 @@ impl ToolReturn {
     }
 }
 
-/// Who answered.
+/// The provider and model that gave an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Source {
     #[schema(value_type = String, example = "anthropic")]
     pub kind: ProviderKind,
-    /// The name of the provider in the configuration: another account cannot read what this one has sealed.
+    /// The provider's name in the configuration. Another account cannot read opaque data of this one.
     pub provider: String,
     pub model: String,
 }
 
-/// Why a model stopped.
+/// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It has said what it had to say.
+    /// The answer is complete.
     #[default]
     End,
-    /// It wants its calls answered.
+    /// The model waits for the results of its calls.
     ToolCalls,
-    /// It was cut off: no more tokens.
+    /// The token limit cut the answer.
     Length,
-    /// It, or a filter, refused.
+    /// The model or a content filter refused to answer.
     Refused,
-    /// It wants to go on when it is asked again.
+    /// The model paused and continues when it is called again.
     Paused,
-    /// It was interrupted by us.
+    /// Switchboard interrupted the answer.
     Cancelled,
 }
 
-/// What a reply cost, the same way for all providers.
+/// Token usage of a reply, counted the same way for all providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// All that was read, from a cache or not.
+    /// All input tokens, cached ones included.
     pub input_tokens: u64,
-    /// All that was written, thoughts included.
+    /// All output tokens, thinking included.
     pub output_tokens: u64,
-    /// Of the input: read from a cache.
+    /// Input tokens that were read from a cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
-    /// Of the input: put into a cache.
+    /// Input tokens that were written to a cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// Of the output: thoughts.
+    /// Output tokens that were spent on thinking.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
 }
@@ -255,7 +257,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Both together: what several requests of a turn cost.
+    /// The sum of two usages.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

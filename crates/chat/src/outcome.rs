@@ -1,12 +1,13 @@
-//! From the results of tools to what a conversation keeps of them.
+//! Converts tool results into the messages that a conversation stores.
 
 use serde_json::{Map, Value};
 use switchboard_model::ToolResult;
 
 use crate::{Media, Part, Place, ToolCall, ToolReturn};
 
-/// Arguments as a model wrote them: an object, or the text of one. Nothing counts as an empty object; whatever else is
-/// kept as text beside an empty object, and its call is never run. So is what is too deep to be read again.
+/// Parses the arguments of a call: an object, or a string that contains one. Missing arguments are an empty object.
+/// Anything else, including arguments nested too deep to be stored, is returned as text beside an empty object; such a
+/// call must not be run.
 pub fn read_arguments(written: Value) -> (Value, Option<String>) {
     let empty = || Value::Object(Map::new());
     match written {
@@ -24,10 +25,10 @@ pub fn read_arguments(written: Value) -> (Value, Option<String>) {
 }
 
 impl ToolReturn {
-    /// What a tool answered, as the conversation keeps it.
+    /// Converts the result of a tool into a message.
     pub fn of(call: &ToolCall, result: ToolResult, latency_ms: Option<u64>) -> Self {
         let mut content: Vec<_> = result.content.iter().map(part).collect();
-        // What is nested too deep for a stored message to be read again is kept as text.
+        // Structured content nested too deep for a stored message to be parsed again is kept as text.
         let (structured, deep) = match result.structured {
             Some(value) if depth(&value) > MOST_LEVELS => (None, Some(value)),
             structured => (structured, None),
@@ -46,11 +47,11 @@ impl ToolReturn {
     }
 }
 
-/// How deep a value may be nested in a message: far within what a reader of JSON takes.
+/// Maximum nesting depth of a value in a message, well below the limit of JSON parsers.
 const MOST_LEVELS: usize = 64;
 
 fn depth(value: &Value) -> usize {
-    // Values come out of a reader that stops at 128 levels.
+    // The recursion is bounded: parsed values have at most 128 levels.
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
@@ -58,7 +59,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// A block of MCP content. What no provider has a form for stays readable as text.
+/// Converts a block of MCP content. A block that no provider can represent becomes text.
 fn part(block: &Value) -> Part {
     let said = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
     let media = |value: &Value, key: &str| {

@@ -1,4 +1,5 @@
-//! A conversation as one request shows it: with messages put in, left out or replaced, while the stored one stays.
+//! Edits of a conversation that apply to the requests of one turn: messages are inserted, deleted or replaced. The
+//! stored conversation stays unchanged.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use utoipa::ToSchema;
 
 use crate::{Broken, Message, check};
 
-/// More changes than anybody makes by hand, and few enough to find out which one is wrong.
+/// Maximum number of edits.
 const MOST_EDITS: usize = 256;
 
-/// One change. Its index is that of a stored message, whatever other changes do; a negative one counts from the end.
+/// One edit. Its index is that of a stored message, independent of other edits; a negative index counts from the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
@@ -20,7 +21,7 @@ pub enum Edit {
     ReplaceAt { index: i64, message: Message },
 }
 
-/// Why an overlay is refused.
+/// Why an overlay is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverlayError {
     #[error("edits[{edit}]: there is no message {index}; the conversation has {count}")]
@@ -39,11 +40,11 @@ pub enum OverlayError {
         "the conversation would end with an answer; it must end with what the model is to answer"
     )]
     EndsWithAnswer,
-    #[error("there are {0} edits; at most {MOST_EDITS} are taken")]
+    #[error("there are {0} edits; the maximum is {MOST_EDITS}")]
     TooMany(usize),
 }
 
-/// Changes that hold for the messages of one turn: their places are fixed, later messages come after all of them.
+/// The edits of one turn. Their positions are fixed when it starts; messages that the turn adds follow all edits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overlay {
     before: BTreeMap<usize, Vec<Message>>,
@@ -52,7 +53,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Fixes the places of changes to a conversation and sees that it stays valid.
+    /// Resolves the positions of edits and checks that the edited conversation is valid.
     pub fn new(messages: &[Message], edits: Vec<Edit>) -> Result<Self, OverlayError> {
         if edits.len() > MOST_EDITS {
             return Err(OverlayError::TooMany(edits.len()));
@@ -98,7 +99,7 @@ impl Overlay {
         self.before.is_empty() && self.after.is_empty() && self.instead.is_empty()
     }
 
-    /// The conversation with the changes.
+    /// Applies the edits to a conversation.
     pub fn lay_over(&self, messages: &[Message]) -> Vec<Message> {
         let mut shown = Vec::with_capacity(messages.len());
         for (place, message) in messages.iter().enumerate() {
@@ -119,7 +120,7 @@ impl Overlay {
         authors: &BTreeMap<usize, usize>,
     ) -> Result<(), OverlayError> {
         if let Err(reason) = check(view) {
-            // The one whose place is at the break is to blame.
+            // Blames an edit that breaks the conversation on its own.
             let alone = |place: &usize| {
                 let one = self.part_at(*place);
                 check(&one.lay_over(messages)).is_err()
@@ -142,7 +143,7 @@ impl Overlay {
         }
     }
 
-    /// The changes at one place, without the others.
+    /// Only the edits at one position.
     fn part_at(&self, place: usize) -> Self {
         fn at<T: Clone>(all: &BTreeMap<usize, T>, place: usize) -> BTreeMap<usize, T> {
             all.get(&place).map(|one| (place, one.clone())).into_iter().collect()

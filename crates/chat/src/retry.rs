@@ -1,14 +1,14 @@
-//! When a request is worth another try.
+//! Decides whether and when a failed model request is repeated.
 
 use std::time::Duration;
 
 use crate::{FaultKind, ModelFault};
 
-/// Nobody waits longer than this for a provider that says when it wants to be asked again.
+/// Longest `Retry-After` that is waited for; a longer one fails the turn.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// How long to wait before try number `attempt` + 1, where that makes sense at all.
+/// The delay before attempt number `attempt` + 1; `None` if the request must not be repeated.
 pub(crate) fn wait_before_next(fault: &ModelFault, attempt: u32) -> Option<Duration> {
     if !fault.kind.may_pass() {
         return None;
@@ -16,7 +16,7 @@ pub(crate) fn wait_before_next(fault: &ModelFault, attempt: u32) -> Option<Durat
     if let Some(after) = fault.retry_after {
         return (after <= LONGEST_WAIT).then_some(after);
     }
-    // The model did something wrong; it will not do better for waiting.
+    // The fault is the model's, so waiting does not help.
     if matches!(fault.kind, FaultKind::MalformedCall | FaultKind::UnexpectedCall) {
         return Some(Duration::ZERO);
     }

@@ -1,4 +1,5 @@
-//! Messages in the form of seed 001: `{role, content: [{type: "text"}], tool_calls?, tool_call_id?}`.
+//! The older exported format, `"version": "v1"`: messages are `{role, content: [{type: "text"}], tool_calls?,
+//! tool_call_id?}`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -32,12 +33,12 @@ struct SeedCall {
     arguments: Value,
 }
 
-/// Reads one message; an error says why it is none.
+/// Converts one message of that format. The error says what is invalid.
 pub(crate) fn message(value: Value) -> Result<Message, String> {
     let said: SeedMessage = serde_json::from_value(value).map_err(|error| error.to_string())?;
     let texts = said.content.into_iter().map(|part| match part {
         SeedPart { kind, text: Some(text) } if kind == "text" => Ok(text),
-        SeedPart { kind, .. } => Err(format!("content of the type `{kind}` is not known")),
+        SeedPart { kind, .. } => Err(format!("unknown content type `{kind}`")),
     });
     let texts = texts.collect::<Result<Vec<_>, _>>()?;
     let parts = |texts: Vec<String>| texts.into_iter().map(Part::text).collect();
@@ -66,7 +67,7 @@ pub(crate) fn message(value: Value) -> Result<Message, String> {
                 ..Reply::default()
             })
         }
-        other => return Err(format!("the role `{other}` is not known")),
+        other => return Err(format!("unknown role `{other}`")),
     })
 }
 

@@ -1,8 +1,7 @@
-//! One turn: from what a person said to the final answer, over as many requests and calls as it takes.
+//! One turn: from a user message to the final answer, over any number of model requests and tool calls.
 //!
-//! The machine is pure. It is told what happened ([`TurnInput`]) and says what is to be done ([`Action`]), in order; who
-//! drives it owns the network, the clock and the store. Whatever happens, the messages that it keeps are a valid
-//! conversation.
+//! [`Turn`] is a pure state machine. It takes inputs ([`TurnInput`]) and returns actions ([`Action`]) in order; its
+//! driver owns the network, the clock and the store. In every state, the stored messages are a valid conversation.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -13,18 +12,18 @@ use crate::{
     TurnEvent, TurnProblem, TurnStatus, Usage,
 };
 
-/// What a turn may use up.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnLimits {
-    /// How often the model is answered with results.
+    /// Maximum number of rounds of tool results.
     pub rounds: u32,
-    /// Calls over all rounds.
+    /// Maximum number of tool calls over all rounds.
     pub calls: usize,
-    /// How often one call may give the same result in a row before it is no longer run.
+    /// Maximum number of equal results in a row of the same call; further ones are not run.
     pub same_results: u32,
-    /// How often one request is tried.
+    /// Maximum number of attempts for one request.
     pub attempts: u32,
-    /// Tokens over all requests.
+    /// Maximum number of tokens over all requests.
     pub tokens: Option<u64>,
 }
 
@@ -34,40 +33,40 @@ impl Default for TurnLimits {
     }
 }
 
-/// What happened.
+/// An input of the state machine.
 #[derive(Debug)]
 pub enum TurnInput {
-    /// The provider said something in answer to the last [`Action::Ask`].
+    /// An event of the response to the last [`Action::Ask`].
     Model(ModelEvent),
-    /// A call has ended.
+    /// A tool call ended.
     Returned(ToolReturn),
-    /// The time of [`Action::Wait`] is over.
+    /// The delay of [`Action::Wait`] is over.
     Waited,
-    /// The tools are others now, and the model is to see them at once.
+    /// The declared tools changed; the request in progress is restarted with the new tools.
     ToolsChanged { tools_revision: u64 },
-    /// Nobody wants the answer any more.
+    /// The user cancelled the turn.
     Cancel,
 }
 
-/// What is to be done. Actions are done in their order.
+/// An action for the driver. Actions must be performed in order.
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    /// Ask the model: what it is shown are the messages of now, and the correction if there is one.
+    /// Send a model request with the current messages, and the correction if there is one.
     Ask,
-    /// Give up the request at hand.
+    /// Abort the model request in progress.
     Drop,
-    /// Come back with [`TurnInput::Waited`] after this time.
+    /// Send [`TurnInput::Waited`] after this delay.
     Wait(Duration),
-    /// Run this call, beside all others, and come back with its result.
+    /// Run this call concurrently with others and send its result as [`TurnInput::Returned`].
     Call(ToolCall),
-    /// Give up the calls that run; they are answered already.
+    /// Abort the running calls; they have results already.
     StopCalls,
-    /// Store the messages that are new before anything else happens.
+    /// Store the new messages before the next action.
     Keep,
-    /// Store the result of a call before anything else happens, while other calls of the same reply still run. It
-    /// becomes a message with theirs, at the next [`Action::Keep`].
+    /// Store the result of a call before the next action, while other calls of the same reply still run. It becomes a
+    /// message together with theirs, at the next [`Action::Keep`].
     KeepResult(Box<ToolReturn>),
-    /// Tell who watches.
+    /// Send the event to the clients that follow the turn.
     Emit(TurnEvent),
     /// The turn is over.
     End,
@@ -77,14 +76,14 @@ pub enum Action {
 enum Phase {
     Asking,
     Waiting,
-    /// The tools changed, and more changes may follow: how often the time for that was begun.
+    /// The tools changed, and more changes may follow: the number of times that the delay was restarted.
     Settling(u32),
-    /// The calls of the last reply, and what came of them, in call order.
+    /// The calls of the last reply with their results, in the order of the calls.
     Calling(Vec<(ToolCall, Option<ToolReturn>)>),
     Ended,
 }
 
-/// A turn that runs.
+/// The state of a turn.
 #[derive(Debug)]
 pub struct Turn {
     id: String,
@@ -96,22 +95,22 @@ pub struct Turn {
     calls: usize,
     /// The number in the id of the next call.
     named: usize,
-    /// The ids of the calls that the conversation has.
+    /// The ids of all calls of the conversation.
     ids: HashSet<String>,
-    /// What calls of a name and arguments gave last, and how often in a row.
+    /// The last result for each tool name and arguments, and how often it came in a row.
     given: HashMap<(String, String), (ToolReturn, u32)>,
-    /// What the model said in the answer at hand.
+    /// The text of the response in progress.
     partial: String,
     correction: Option<&'static str>,
     usage: Usage,
-    /// The usage of the answer at hand.
+    /// The usage of the response in progress.
     latest: Option<Usage>,
     actions: VecDeque<Action>,
 }
 
-/// Changes that come this soon one after the other are one change: each restart costs a request.
+/// Changes of the tools within this time are treated as one: each restart costs a request.
 const SETTLE: Duration = Duration::from_millis(40);
-/// Who changes tools without end is not waited for.
+/// Maximum number of times that the delay is restarted, so that constant changes do not block the turn.
 const MOST_SETTLING: u32 = 12;
 
 const MALFORMED: &str = "Your last tool call was not well-formed and was not run. Call the tool again with valid JSON arguments, or answer without it.";
@@ -122,7 +121,7 @@ fn key(call: &ToolCall) -> (String, String) {
 }
 
 impl Turn {
-    /// Begins a turn: the conversation so far ends with what the person said.
+    /// Starts a turn. `messages` must end with the user's message.
     pub fn new(id: impl Into<String>, messages: Vec<Message>, limits: TurnLimits) -> Self {
         let replies = messages.iter().filter_map(|message| match message {
             Message::Assistant(reply) => Some(reply),
@@ -151,27 +150,27 @@ impl Turn {
         turn
     }
 
-    /// The conversation as it is now.
+    /// The conversation including the messages of this turn.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// What the model is to be told beside the conversation in the next request only.
+    /// A message that is added to the next request only and is never stored.
     pub fn correction(&self) -> Option<Message> {
         self.correction.map(Message::user)
     }
 
-    /// What the turn cost so far.
+    /// The token usage of the turn so far.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// What is to be done next.
+    /// The next action, if there is one.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// Takes in what happened. What no longer matters changes nothing.
+    /// Processes an input. Inputs that no longer apply, such as events of an aborted request, change nothing.
     pub fn on(&mut self, input: TurnInput) {
         match (input, &mut self.phase) {
             (_, Phase::Ended) => {}
@@ -191,7 +190,7 @@ impl Turn {
                 self.act([Action::Wait(SETTLE)]);
             }
             (TurnInput::Cancel, _) => self.cancel(),
-            // The next request shows the new tools anyway; what else comes too late belongs to a request that is gone.
+            // The next request declares the new tools anyway; other late inputs belong to an aborted request.
             (
                 TurnInput::ToolsChanged { .. }
                 | TurnInput::Model(_)
@@ -249,11 +248,11 @@ impl Turn {
             Block::ToolCall(_) => true,
         };
         if reply.stop == Stop::End && !reply.content.iter().any(has_said) {
-            let nothing = ModelFault::new(FaultKind::Interrupted, "the model answered nothing");
+            let nothing = ModelFault::new(FaultKind::Interrupted, "the model gave an empty answer");
             return self.failed(&nothing);
         }
         if reply.stop == Stop::Refused {
-            // What a filter has stopped is not done either.
+            // Calls in an answer that a content filter stopped are not run.
             reply.content.retain(|block| !matches!(block, Block::ToolCall(_)));
         }
         reply.turn = Some(self.id.clone());
@@ -283,7 +282,7 @@ impl Turn {
         }
     }
 
-    /// Gives every call its id. A call that the stream brought twice is one.
+    /// Assigns an id to every call. A call that the stream contained twice is kept once.
     fn name_calls(&mut self, reply: &mut Reply) {
         let mut seen: HashMap<String, ToolCall> = HashMap::new();
         reply.content.retain(|block| {
@@ -294,7 +293,7 @@ impl Turn {
         });
         for block in &mut reply.content {
             if let Block::ToolCall(call) = block {
-                // An imported conversation may have calls of a turn of the same name.
+                // An imported conversation may already contain ids with this turn's id.
                 loop {
                     call.id = format!("call_{}_{}", self.id, self.named);
                     self.named += 1;
@@ -336,7 +335,7 @@ impl Turn {
         }
     }
 
-    /// Why a call is answered without being run.
+    /// The error result for a call that must not be run; `None` if it can run.
     fn refusal(&self, call: &ToolCall) -> Option<String> {
         if let Some(text) = &call.unreadable {
             let start: String = text.chars().take(200).collect();
@@ -376,7 +375,7 @@ impl Turn {
         given.1 += 1;
         let event = TurnEvent::returned(&result);
         *slot = Some(result.clone());
-        // A result is stored before it is told, so that it is not lost however long the other calls take.
+        // Each result is stored before it is announced, so it survives a restart while other calls still run.
         if slots.iter().any(|(_, slot)| slot.is_none()) {
             self.act([Action::KeepResult(Box::new(result))]);
             self.emit(event);
@@ -387,7 +386,7 @@ impl Turn {
         }
     }
 
-    /// Makes messages of the results of a reply, all of which are there.
+    /// Turns the results of a reply into messages once all of them are there.
     fn keep_results(&mut self) {
         let Phase::Calling(slots) = &mut self.phase else { return };
         let results = std::mem::take(slots).into_iter().filter_map(|(_, result)| result);
@@ -398,8 +397,7 @@ impl Turn {
     fn next_round(&mut self) {
         if self.rounds > self.limits.rounds {
             let most = self.limits.rounds;
-            let text =
-                format!("the model was answered with results {most} times and still calls tools");
+            let text = format!("the model still calls tools after {most} rounds of results");
             return self.limited(text, "say more exactly what is wanted, or raise `max_rounds`");
         }
         if self.calls > self.limits.calls {
@@ -421,7 +419,7 @@ impl Turn {
         self.end(TurnStatus::Limited, None);
     }
 
-    /// An answer that is given up costs what it cost.
+    /// Counts the usage of an aborted response.
     fn count_given_up(&mut self) {
         if let Some(usage) = self.latest.take() {
             self.usage = self.usage.and(usage);
@@ -461,7 +459,7 @@ impl Turn {
                 self.count_given_up();
                 let text = std::mem::take(&mut self.partial);
                 if !text.is_empty() {
-                    // What was said is kept. What was thought or half called is worth nothing without its end.
+                    // The text is kept. Incomplete thinking and incomplete calls are dropped.
                     let content = vec![Block::text(text)];
                     let (stop, turn) = (Stop::Cancelled, Some(self.id.clone()));
                     let reply = Reply { content, stop, turn, ..Reply::default() };

@@ -1,4 +1,4 @@
-//! What a client is told while a turn runs.
+//! Events that clients receive while a turn runs.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::{ModelFault, Part, Stop, ToolCall, ToolReturn, Usage};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
-    /// A model is asked.
+    /// A model request starts.
     Started {
         turn: String,
         provider: String,
@@ -21,27 +21,27 @@ pub enum TurnEvent {
     Content {
         delta: String,
     },
-    /// More of what the model thinks.
+    /// More text of the model's thinking.
     Thinking {
         delta: String,
     },
-    /// The model begins to write a call.
+    /// The model begins a tool call.
     ToolCallBegun {
         index: usize,
         name: String,
     },
-    /// The model writes more of it.
+    /// More of the arguments of that call.
     ToolCallDelta {
         index: usize,
         delta: String,
     },
-    /// A call is complete and runs now, unless it cannot.
+    /// A call is complete. It runs now, unless it is refused.
     ToolCall {
         id: String,
         name: String,
         arguments: Value,
     },
-    /// A call that runs says how far it is.
+    /// Progress of a running call.
     ToolProgress {
         id: String,
         progress: f64,
@@ -50,7 +50,7 @@ pub enum TurnEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// A call has ended. Calls that run side by side end in any order.
+    /// A call ended. Parallel calls end in any order.
     ToolResult {
         id: String,
         name: String,
@@ -61,18 +61,17 @@ pub enum TurnEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         latency_ms: Option<u64>,
     },
-    /// What the last request cost, and the turn so far.
+    /// The token usage of the last request and of the turn so far.
     Usage {
         usage: Usage,
         turn: Usage,
     },
-    /// The answer at hand was given up because the tools changed, and the model is asked again: its content and thinking
-    /// since the last [`TurnEvent::Started`] are void.
+    /// The tools changed: the response in progress was aborted and the request is repeated. Discard content and
+    /// thinking since the last [`TurnEvent::Started`].
     Restarted {
         tools_revision: u64,
     },
-    /// The answer at hand failed, and the model is asked again: its content and thinking since the last
-    /// [`TurnEvent::Started`] are void.
+    /// The request failed and is repeated. Discard content and thinking since the last [`TurnEvent::Started`].
     Retrying {
         attempt: u32,
         after_ms: u64,
@@ -86,7 +85,7 @@ pub enum TurnEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         stop: Option<Stop>,
         usage: Usage,
-        /// How many messages the conversation has now.
+        /// Number of messages of the conversation.
         messages: usize,
     },
 }
@@ -98,7 +97,7 @@ pub enum TurnStatus {
     Completed,
     Cancelled,
     Failed,
-    /// A limit ended it.
+    /// A limit of the turn was reached.
     Limited,
 }
 
@@ -113,12 +112,12 @@ impl TurnStatus {
     }
 }
 
-/// What went wrong, for people and programs.
+/// An error, for people and programs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TurnProblem {
     pub kind: &'static str,
     pub message: String,
-    /// Who has to do something: `you`, `provider`, `network`, `model` or `switchboard`.
+    /// The party that has to act: `you`, `provider`, `network`, `model` or `switchboard`.
     pub blame: &'static str,
     pub advice: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +131,7 @@ pub struct TurnProblem {
 }
 
 impl TurnProblem {
-    /// A limit of the turn.
+    /// The error for a reached limit of the turn.
     pub(crate) fn limit(message: String, advice: &'static str) -> Self {
         Self {
             kind: "limit",
@@ -181,7 +180,7 @@ impl TurnEvent {
         }
     }
 
-    /// The word by which streams name it.
+    /// The name of the event in streams.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Started { .. } => "started",

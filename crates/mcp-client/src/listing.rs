@@ -496,7 +496,7 @@ mod tests {
             let mut reader = ToolReader { checks_mirrors, ..Default::default() };
             read(&page, &mut reader).unwrap();
             assert_eq!(reader.list.tools.len(), kept);
-            let reason = "its inputSchema: x-mcp-header \"a b\" is no name of a header";
+            let reason = "its inputSchema: x-mcp-header \"a b\" is not a valid header name";
             assert_eq!(
                 reader.list.quarantined.first().is_some_and(|it| it.reason == reason),
                 checks_mirrors

@@ -4,10 +4,10 @@ use switchboard_model::ClientInfo;
 
 use crate::members::Members;
 
-/// Characters of a name or a version that are kept.
+/// Maximum number of characters kept of a name or a version; the rest is cut.
 const MAX_CHARACTERS: usize = 64;
 
-/// Reads an object with `name` and `version`; what is missing or not a string is left out.
+/// Reads an object with `name` and `version`. A member that is missing or not a string is `None`.
 pub fn read_client_info(text: Option<&str>) -> ClientInfo {
     let members = text.and_then(|text| Members::read(text).ok()).unwrap_or_default();
     let bounded = |key: &str| {

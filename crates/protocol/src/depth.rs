@@ -1,15 +1,16 @@
-//! How deep JSON is nested, before anything parses it.
+//! Limits the nesting depth of JSON before it is parsed.
 
-/// What our parser takes; deeper JSON is refused before it is passed on to a parser that may recurse without a bound.
+/// Maximum nesting depth that `serde_json` accepts. Deeper JSON is refused here, because other parsers that the text is
+/// forwarded to may recurse without a limit.
 pub const MAX_DEPTH: usize = 127;
 
 /// Whether brackets outside of strings are nested deeper than [`MAX_DEPTH`].
 pub fn is_too_deep(json: &[u8]) -> bool {
-    // Each level takes two brackets, so most messages need no look.
+    // Each level needs an opening and a closing bracket, so a text this short cannot be too deep.
     if json.len() <= 2 * MAX_DEPTH {
         return false;
     }
-    // Counting is much faster than reading, and nearly all messages have fewer brackets than levels are allowed.
+    // Counting all brackets is much faster than tracking strings, and few messages have more than `MAX_DEPTH` brackets.
     let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
     if brackets <= MAX_DEPTH {
         return false;
@@ -51,7 +52,7 @@ mod tests {
         assert!(is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
         assert!(!is_too_deep(format!(r#"{{"a\"{}":1}}"#, "[{".repeat(200)).as_bytes()));
         assert!(!is_too_deep("[],".repeat(500).as_bytes()));
-        // The parser goes exactly as far.
+        // `serde_json` has the same limit.
         assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH + 1)).is_err());
     }

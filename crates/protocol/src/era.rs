@@ -1,4 +1,4 @@
-//! Which era a message belongs to.
+//! Decides which protocol era a message belongs to: the session era or the stateless era.
 
 use std::sync::LazyLock;
 
@@ -7,24 +7,24 @@ use memchr::memmem::Finder;
 use crate::meta::VERSION_KEY;
 use crate::{Members, RpcMessage};
 
-/// The version of the stateless era.
+/// The protocol version of the stateless era.
 pub const MODERN_VERSION: &str = "2026-07-28";
-/// The newest version that has a handshake.
+/// The newest protocol version of the session era, which begins with an `initialize` handshake.
 pub const LATEST_LEGACY: &str = "2025-11-25";
-/// Versions that have a handshake, oldest first.
+/// Protocol versions of the session era, oldest first.
 pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", LATEST_LEGACY];
-/// Every version that is spoken here, newest first.
+/// Every supported protocol version, newest first.
 pub const SUPPORTED_VERSIONS: [&str; 5] =
     [MODERN_VERSION, LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// What a message claims to be. A malformed claim of the modern era is answered in the modern way, never taken for an
-/// old client.
+/// The era that a message claims. A malformed stateless-era message is answered as one of the stateless era and is
+/// never treated as a message of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EraClaim {
     Stateless,
-    /// `initialize` with a handshake in it.
+    /// `initialize` with session-era parameters.
     Handshake,
-    /// Anything else: belongs to a session.
+    /// Any other message: it belongs to a session.
     Session,
 }
 
@@ -47,19 +47,21 @@ pub fn claim(message: &RpcMessage<'_>, version: Option<&str>) -> EraClaim {
     if says_modern { EraClaim::Stateless } else { EraClaim::Session }
 }
 
-/// Whether it is worth reading: without an escape, a key stands there as it is spelled.
+/// Whether the version key can occur in `params`, so that they have to be parsed. A key can be written with escapes, so
+/// a backslash counts as "can occur".
 fn may_name_a_version(params: &str) -> bool {
-    // Made once: it takes longer than looking through a short text.
+    // Built once: building the finder costs more than searching a short text.
     static VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(VERSION_KEY));
     VERSION.find(params.as_bytes()).is_some() || params.contains('\\')
 }
 
-/// Versions are dates; later ones than ours are of the stateless era too.
+/// Versions are dates and compare as strings; unknown later versions count as stateless era.
 fn is_modern(version: &str) -> bool {
     version.len() == MODERN_VERSION.len() && version >= MODERN_VERSION
 }
 
-/// The version that an `initialize` is answered with: the one that was asked for, or our newest.
+/// The version in the response to `initialize`: the requested one if it is supported, else the newest of the session
+/// era.
 pub fn negotiate_legacy(requested: &str) -> &'static str {
     LEGACY_VERSIONS.into_iter().find(|version| *version == requested).unwrap_or(LATEST_LEGACY)
 }

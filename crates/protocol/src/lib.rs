@@ -1,7 +1,7 @@
-//! MCP messages of both eras as borrowed JSON: reading, checking, writing.
+//! MCP messages of both protocol eras as borrowed JSON: parsing, validation, serialisation.
 //!
-//! Nothing here knows a network, a clock or a session. A message is read as its members, each still text; what is
-//! not asked for is never parsed, and what is passed on is passed on byte for byte.
+//! Pure: no network, no clock, no sessions. A message is split into its members, each kept as JSON text; a member is
+//! parsed only when its value is needed, and forwarded members keep their bytes.
 
 mod client_info;
 pub mod code;

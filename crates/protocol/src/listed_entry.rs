@@ -1,14 +1,14 @@
-//! Entries of lists in the shape that strict clients take.
+//! Repairs entries of MCP lists so that strict clients accept them.
 //!
-//! The official SDKs check a whole list at once: one entry with, say, an icon without `src` takes away all of them. A
-//! member that says nothing usable is left out, an entry that cannot be used without it is refused, and an entry that
-//! is fine stays as it was written. The schemas of tools are not looked at here.
+//! The official SDKs validate a list as a whole: one entry with, for example, an icon without `src` makes them reject
+//! all entries. An invalid optional member is removed, an entry with an invalid required member is rejected, and a
+//! valid entry keeps its bytes. Input and output schemas of tools are not checked here.
 
 use serde_json::{Map, Value};
 
 use crate::unique::read_unique;
 
-/// What an entry describes.
+/// The kind of list entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     Prompt,
@@ -19,16 +19,16 @@ pub enum EntryKind {
 /// An entry that can be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedEntry {
-    /// The name of a prompt, the address of a resource or the `uriTemplate` of a template.
+    /// The name of a prompt, the URI of a resource or the `uriTemplate` of a template.
     pub key: String,
-    /// What is listed in its place; `None` where it is listed as it was written.
+    /// The repaired entry; `None` if the entry is listed unchanged.
     pub json: Option<String>,
-    /// What was changed, in words.
+    /// What was changed, for diagnostics.
     pub repairs: Vec<String>,
 }
 
 impl EntryKind {
-    /// The member that names the entry in requests.
+    /// The member that identifies the entry in requests.
     pub fn key(self) -> &'static str {
         match self {
             Self::Prompt => "name",
@@ -38,7 +38,7 @@ impl EntryKind {
     }
 }
 
-/// Checks an entry of a list; an error is the reason why it cannot be listed.
+/// Checks an entry of a list. The error says why the entry cannot be listed.
 pub fn check_entry(kind: EntryKind, text: &str) -> Result<CheckedEntry, String> {
     let mut repairs = Vec::new();
     let value = read_unique(text).or_else(|_| {
@@ -70,7 +70,7 @@ pub fn check_entry(kind: EntryKind, text: &str) -> Result<CheckedEntry, String> 
     Ok(CheckedEntry { key, json, repairs })
 }
 
-/// Leaves out what strict clients refuse of the members that all definitions have: `icons` and `_meta`.
+/// Removes invalid `icons` and `_meta`, which definitions of every kind may have.
 pub fn repair_tool_members(entry: &mut Map<String, Value>, repairs: &mut Vec<String>) {
     keep(entry, "_meta", repairs, Value::is_object);
     let Some(icons) = entry.get_mut("icons") else { return };
@@ -99,7 +99,7 @@ pub fn repair_tool_members(entry: &mut Map<String, Value>, repairs: &mut Vec<Str
     });
 }
 
-/// Leaves out the hints of a tool that strict clients refuse.
+/// Removes tool annotations of the wrong type, which strict clients reject.
 pub fn repair_tool_annotations(annotations: &mut Map<String, Value>, repairs: &mut Vec<String>) {
     keep_at(annotations, "annotations", "title", repairs, Value::is_string);
     for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
@@ -118,7 +118,7 @@ fn prompt_arguments(
             keep(prompt, "arguments", repairs, |_| false);
             return Ok(());
         }
-        // How an empty list leaves a program that cannot tell it from an empty map.
+        // Some languages serialise an empty list as `{}`.
         Some(Value::Object(none)) if none.is_empty() => {
             keep(prompt, "arguments", repairs, |_| false);
             return Ok(());
@@ -138,7 +138,7 @@ fn prompt_arguments(
     Ok(())
 }
 
-/// For whom a resource is, how important, and when it changed.
+/// Checks `annotations` of a resource: `audience`, `priority` and `lastModified`.
 fn content_annotations(entry: &mut Map<String, Value>, repairs: &mut Vec<String>) {
     keep(entry, "annotations", repairs, Value::is_object);
     let Some(Value::Object(annotations)) = entry.get_mut("annotations") else { return };
@@ -177,13 +177,14 @@ fn keep_at(
     }
 }
 
-/// A number of bytes: clients that read it as an integer refuse a fraction, and JavaScript what it cannot count to.
+/// Whether a size is a whole number that JavaScript can represent exactly; clients reject other numbers.
 fn is_whole(size: &Value) -> bool {
     const MOST: f64 = 9_007_199_254_740_991.0;
     size.as_f64().is_some_and(|size| size.fract() == 0.0 && size.abs() <= MOST)
 }
 
-/// `2026-01-31T12:00:00Z`, with a fraction of a second and an offset at will.
+/// Whether the text is a timestamp such as `2026-01-31T12:00:00Z`, with an optional fraction of a second and an
+/// optional offset.
 fn is_timestamp(text: &str) -> bool {
     let Some((date, time)) = text.split_once('T') else { return false };
     let (clock, offset) = match time.strip_suffix('Z') {
@@ -215,7 +216,7 @@ fn is_date(date: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// Numbers of exactly so many digits each; none where the text has another shape.
+/// Splits the text into numbers with exactly the given counts of digits; empty if the text has another form.
 fn numbers(text: &str, separator: char, digits: &[usize]) -> Vec<u32> {
     let parts: Vec<&str> = text.split(separator).collect();
     let fits = parts.len() == digits.len()

@@ -1,4 +1,4 @@
-//! A JSON object as its members, each still text.
+//! A JSON object split into its members, each kept as JSON text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,28 +6,28 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of an object in their order. A key that stands twice is an error: who checks one value must not have
-/// another one passed on.
+/// The members of an object in their order. Duplicate keys are an error: otherwise the value that is checked here could
+/// differ from the one that the receiver uses.
 #[derive(Debug, Clone, Default)]
 pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// Reads an object.
+    /// Parses an object.
     pub fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// The text of a member.
+    /// The JSON text of a member.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
-    /// A member that is a string.
+    /// The value of a member that is a string; `None` for other types.
     pub fn string(&self, key: &str) -> Option<Cow<'a, str>> {
         string_of(self.get(key)?)
     }
 
-    /// A member that is an object.
+    /// The members of a member that is an object; `None` for other types.
     pub fn object(&self, key: &str) -> Option<Members<'a>> {
         Members::read(self.get(key)?).ok()
     }
@@ -43,12 +43,12 @@ impl<'a> Members<'a> {
     }
 }
 
-/// A JSON string as text; borrowed where nothing is escaped.
+/// The value of a JSON string; borrowed if it contains no escapes.
 pub(crate) fn string_of(json: &str) -> Option<Cow<'_, str>> {
-    /// Serde borrows into a `Cow` only when it is told to.
+    /// Serde borrows into a `Cow` only with `#[serde(borrow)]`.
     #[derive(serde::Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    // The text of a value that was read before: without an escape nothing is left to be done.
+    // Fast path: `json` is valid JSON, so a string without a backslash needs no decoding.
     let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     if let Some(plain) = inner.filter(|inner| !inner.contains(['\\', '"'])) {
         return Some(plain.into());
@@ -72,9 +72,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(4);
                 while let Some(Key(key)) = map.next_key()? {
                     if members.iter().any(|(name, _)| *name == key) {
-                        return Err(A::Error::custom(format!("the key \"{key}\" stands twice")));
+                        return Err(A::Error::custom(format!("the key \"{key}\" occurs twice")));
                     }
-                    // The search above is linear, so the number of members has a bound.
+                    // The duplicate check above is a linear search, so the number of members is limited.
                     if members.len() == MAX_MEMBERS {
                         return Err(A::Error::custom("the object has too many members"));
                     }
@@ -87,7 +87,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Protocol objects have a handful of members.
+/// Maximum number of members; protocol objects have a handful.
 const MAX_MEMBERS: usize = 256;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::depth::is_too_deep;
 use crate::members::Members;
 
-/// A message, its parts still text.
+/// A JSON-RPC message; its parts are kept as JSON text.
 #[derive(Debug, Clone)]
 pub enum RpcMessage<'a> {
     Request {
@@ -17,23 +17,23 @@ pub enum RpcMessage<'a> {
         method: Cow<'a, str>,
         params: Option<&'a str>,
     },
-    /// An answer to a question of ours: the text of `result`, or that of `error`.
+    /// A response to a request of ours: the text of `result`, or that of `error`.
     Response {
         id: &'a str,
         outcome: Result<&'a str, &'a str>,
     },
 }
 
-/// Why a text is no message.
+/// Why a text is not a JSON-RPC message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not JSON at all, or nested too deep: -32700.
+    /// Invalid JSON, or nested too deep: error code -32700.
     NotJson(String),
-    /// JSON, but no JSON-RPC message: -32600. The id, when there is one, so that the sender can tell which it was.
+    /// JSON, but not a JSON-RPC message: error code -32600. `id` is the message's id, if it has a valid one.
     NotAMessage { id: Option<String>, reason: String },
 }
 
-/// Reads a message.
+/// Parses a message.
 pub fn read_message(body: &[u8]) -> Result<RpcMessage<'_>, Unreadable> {
     if is_too_deep(body) {
         return Err(Unreadable::NotJson("the message is nested too deep".into()));
@@ -74,7 +74,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> Unreadable {
         return Unreadable::NotJson(format!("the message is not JSON: {error}"));
     }
     let reason = if text.trim_start().starts_with('[') {
-        "a batch is no single message".into()
+        "batches are not supported".into()
     } else {
         format!("not a JSON-RPC message: {error}")
     };
@@ -125,7 +125,7 @@ mod tests {
         check("{", "not json");
         check("\u{0}", "not json");
         check(&"[".repeat(10_000), "not json");
-        check("[]", "None: a batch is no single message");
+        check("[]", "None: batches are not supported");
         check(
             "null",
             "None: not a JSON-RPC message: invalid type: null, expected an object at line 1 column 4",

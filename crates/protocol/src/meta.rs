@@ -1,4 +1,4 @@
-//! `_meta`: what a request says about its client.
+//! `_meta` of a request: protocol version, client information and capabilities, progress token.
 
 use std::borrow::Cow;
 
@@ -9,29 +9,29 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 const PROGRESS_KEY: &str = "progressToken";
-/// Keys of the protocol itself: they speak of one hop and are not passed on.
+/// Prefix of keys that the protocol defines. They apply to one hop and are not forwarded.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// What a request says about its client.
+/// The members of `_meta` that Switchboard uses.
 #[derive(Debug, Clone, Default)]
 pub struct Meta<'a> {
     pub version: Option<Cow<'a, str>>,
-    /// The object, as text.
+    /// The client's capabilities, a JSON object as text.
     pub capabilities: Option<&'a str>,
-    /// The object in which the client names itself, as text.
+    /// The client's `clientInfo`, a JSON object as text.
     pub client_info: Option<&'a str>,
     pub log_level: Option<Cow<'a, str>>,
-    /// A string or a number, as text.
+    /// A JSON string or number as text.
     pub progress_token: Option<&'a str>,
     members: Members<'a>,
 }
 
-/// What is wrong with a `_meta`.
+/// Why a `_meta` is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaFault(pub String);
 
 impl<'a> Meta<'a> {
-    /// Reads the `_meta` of `params`; without one it is empty.
+    /// Reads the `_meta` of `params`; without one, all fields are empty.
     pub fn of(params: &Members<'a>) -> Result<Self, MetaFault> {
         let Some(text) = params.get("_meta") else { return Ok(Self::default()) };
         let members = Members::read(text).map_err(|error| MetaFault(format!("_meta: {error}")))?;
@@ -49,7 +49,7 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// What every modern request must say.
+    /// Checks that the members that the stateless era requires in every request are there.
     pub fn require_modern(&self) -> Result<(), MetaFault> {
         if self.version.is_none() {
             return Err(MetaFault(format!("_meta must have {VERSION_KEY}, a string")));
@@ -60,13 +60,14 @@ impl<'a> Meta<'a> {
         Ok(())
     }
 
-    /// The members that are the client's own, as text without braces.
+    /// The members that the protocol does not define, as JSON text without braces.
     pub fn foreign(&self) -> String {
         foreign_members(&self.members)
     }
 }
 
-/// Members of a `_meta` that are passed on: not those of the protocol, and not the progress token of this hop.
+/// The members of a `_meta` that are forwarded, as JSON text without braces: not those that the protocol defines, and
+/// not the progress token of this hop.
 pub fn foreign_members(members: &Members<'_>) -> String {
     let mut text = String::new();
     for (key, value) in members.iter() {
@@ -83,10 +84,10 @@ pub fn foreign_members(members: &Members<'_>) -> String {
     text
 }
 
-/// The extension by which a server answers with a task, and is asked later what has become of it.
+/// The extension by which a server answers a request with a task that the client polls for its result.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The capabilities of a client, as JSON, without the word that it takes tasks.
+/// The capabilities of a client, as JSON, without the tasks extension.
 pub fn without_tasks(capabilities: &str) -> String {
     let members = Members::read(capabilities).unwrap_or_default();
     let Some(extensions) = members.object("extensions") else { return capabilities.to_owned() };
@@ -99,24 +100,24 @@ pub fn without_tasks(capabilities: &str) -> String {
     format!("{{{}}}", crate::params_text(&all.collect::<Vec<_>>()))
 }
 
-/// What a client says it can do when a server asks.
+/// Which server-initiated requests and extensions a client supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     pub sampling: bool,
     pub elicitation: Elicitation,
     pub roots: bool,
-    /// Whether it takes a task in place of a result, which is an extension.
+    /// Whether the client accepts a task in place of a result (an extension).
     pub tasks: bool,
 }
 
-/// In which ways a client lets its user be asked.
+/// The elicitation modes that a client supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Elicitation {
     pub form: bool,
     pub url: bool,
 }
 
-/// What a server needs of its client, to ask something or to answer with a task.
+/// A client capability that a server needs in order to send a request or to answer with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     Sampling,
@@ -127,7 +128,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// What a question with such `params` needs; `None` is no question that anybody knows.
+    /// The capability that a server-initiated request needs; `None` for an unknown method.
     pub fn of(method: &str, params: Option<&str>) -> Option<Self> {
         match method {
             "sampling/createMessage" => Some(Self::Sampling),
@@ -141,7 +142,7 @@ impl Need {
         }
     }
 
-    /// The capability, as a person names it.
+    /// The capability's name in messages to users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sampling => "sampling",
@@ -152,7 +153,7 @@ impl Need {
         }
     }
 
-    /// The capabilities that declare it, as JSON.
+    /// The `capabilities` object that declares it, as JSON.
     pub fn declared(self) -> &'static str {
         match self {
             Self::Sampling => r#"{"sampling":{}}"#,
@@ -165,7 +166,7 @@ impl Need {
 }
 
 impl Capabilities {
-    /// Reads the object of a handshake or of a `_meta`.
+    /// Reads the `capabilities` object of an `initialize` request or of a `_meta`.
     pub fn read(json: &str) -> Self {
         if json == "{}" {
             return Self::default();
@@ -176,7 +177,7 @@ impl Capabilities {
         };
         let elicitation = members.object("elicitation").map_or_else(Elicitation::default, |ways| {
             let url = has(&ways, "url");
-            // Who names no way means forms, the only way there was before there were two.
+            // A client that names no mode supports forms: URL mode was added later.
             Elicitation { form: has(&ways, "form") || !url, url }
         });
         let tasks = members.object("extensions").is_some_and(|them| has(&them, TASKS_EXTENSION));
@@ -188,12 +189,12 @@ impl Capabilities {
         }
     }
 
-    /// Whether a server may ask the client for anything at all.
+    /// Whether the client supports any server-initiated request.
     pub fn answers_requests(self) -> bool {
         self.sampling || self.roots || self.elicitation.form || self.elicitation.url
     }
 
-    /// Whether the client can do that.
+    /// Whether the client has a capability.
     pub fn meet(self, need: Need) -> bool {
         match need {
             Need::Sampling => self.sampling,

@@ -1,5 +1,5 @@
-//! Arguments that a tool wants to see in HTTP headers too (`x-mcp-header`), and the form in which headers carry
-//! text that is not safe in them.
+//! Tool arguments that are repeated in HTTP headers (`x-mcp-header`), and the encoding of header values that are not
+//! plain ASCII.
 
 use std::collections::HashSet;
 
@@ -13,31 +13,32 @@ const PREFIX: &str = "mcp-param-";
 const BASE64_START: &str = "=?base64?";
 const BASE64_END: &str = "?=";
 
-/// Which arguments of a tool are mirrored into which headers.
+/// Which arguments of a tool are repeated in which headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirrors(Vec<Mirror>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mirror {
     header: HeaderName,
-    /// The keys from the arguments down to the value.
+    /// The keys that lead from the arguments to the value.
     path: Vec<String>,
 }
 
 impl Mirrors {
-    /// What a tool's input schema asks for. The error says which annotation is against the rules, and why.
+    /// Reads the annotations of a tool's input schema. The error names the invalid annotation and the rule that it
+    /// breaks.
     pub fn of_schema(schema: &Value) -> Result<Self, String> {
         let mut found = Collector::default();
         found.walk(schema, Some(&mut Vec::new()))?;
         Ok(Self(found.mirrors))
     }
 
-    /// Whether nothing is mirrored.
+    /// Whether no argument is repeated in a header.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The headers for a call with these arguments. What is absent or null has none.
+    /// The headers for a call with these arguments. An absent or null argument has no header.
     pub fn headers(&self, arguments: &Map<String, Value>) -> Vec<(HeaderName, HeaderValue)> {
         self.0
             .iter()
@@ -48,7 +49,7 @@ impl Mirrors {
             .collect()
     }
 
-    /// Whether a request carries exactly the headers that its arguments ask for.
+    /// Checks that a request has exactly the headers that follow from its arguments.
     pub fn check(&self, headers: &HeaderMap, arguments: &Map<String, Value>) -> Result<(), String> {
         for mirror in &self.0 {
             let (name, expected) = (&mirror.header, mirror.text(arguments));
@@ -73,7 +74,7 @@ impl Mirrors {
 }
 
 impl Mirror {
-    /// The argument as a header says it.
+    /// The argument as header text, before encoding.
     fn text(&self, arguments: &Map<String, Value>) -> Option<String> {
         let (last, parents) = self.path.split_last()?;
         let mut at = arguments;
@@ -83,7 +84,7 @@ impl Mirror {
         match at.get(last)? {
             Value::String(text) => Some(text.clone()),
             Value::Null => None,
-            // Numbers and truth; anything else is against the schema, and its header is then as wrong as it is.
+            // Numbers and booleans. A value of another type violates the schema and fails validation anyway.
             other => Some(other.to_string()),
         }
     }
@@ -96,7 +97,8 @@ struct Collector {
 }
 
 impl Collector {
-    /// Looks at a schema and everything in it. `path` is `None` where no pure chain of `properties` leads.
+    /// Visits a schema and all schemas in it. `path` is `None` where the schema is not reached through `properties`
+    /// alone; an annotation there is an error.
     fn walk(&mut self, schema: &Value, mut path: Option<&mut Vec<String>>) -> Result<(), String> {
         let members = match schema {
             Value::Object(members) => members,
@@ -122,7 +124,7 @@ impl Collector {
                         }
                     }
                 }
-                // Data, not schemas: an annotation in there is somebody's example.
+                // These hold data, not schemas; an annotation inside is only a value.
                 ("const" | "default" | "enum" | "examples" | ANNOTATION, _) => {}
                 (
                     "$defs" | "definitions" | "patternProperties" | "dependentSchemas",
@@ -143,10 +145,12 @@ impl Collector {
         path: Option<&Vec<String>>,
     ) -> Result<(), String> {
         let Some(name) = named.as_str().filter(|name| is_token(name)) else {
-            return Err(format!("{ANNOTATION} {named} is no name of a header"));
+            return Err(format!("{ANNOTATION} {named} is not a valid header name"));
         };
         let Some(path) = path.filter(|path| !path.is_empty()) else {
-            return Err(format!("{ANNOTATION} {name:?} is not on a plain property"));
+            return Err(format!(
+                "{ANNOTATION} {name:?} is only allowed on a property reached through `properties` alone"
+            ));
         };
         if !matches!(
             schema.get("type").and_then(Value::as_str),
@@ -157,7 +161,7 @@ impl Collector {
             ));
         }
         let header = HeaderName::try_from(format!("{PREFIX}{name}"))
-            .map_err(|_| format!("{ANNOTATION} {name:?} is no name of a header"))?;
+            .map_err(|_| format!("{ANNOTATION} {name:?} is not a valid header name"))?;
         if !self.seen.insert(header.clone()) {
             return Err(format!("{ANNOTATION} {name:?} is there twice"));
         }
@@ -173,7 +177,7 @@ fn is_token(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// A text as the value of a header: itself where that is safe, else `=?base64?...?=`.
+/// Encodes a header value: unchanged if it is plain ASCII, else `=?base64?...?=`.
 pub fn encode_header(text: &str) -> HeaderValue {
     let looks_encoded = text.starts_with(BASE64_START) && text.ends_with(BASE64_END);
     let is_padded = text.starts_with(' ') || text.ends_with(' ');
@@ -182,12 +186,12 @@ pub fn encode_header(text: &str) -> HeaderValue {
     let plain = if is_plain { HeaderValue::from_str(text).ok() } else { None };
     plain.unwrap_or_else(|| {
         let encoded = format!("{BASE64_START}{}{BASE64_END}", STANDARD.encode(text));
-        // The alphabet of base64 is safe in a header.
+        // Base64 characters are always valid in a header.
         HeaderValue::from_str(&encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
     })
 }
 
-/// The text that a header stands for; `None` where it is neither plain nor well encoded.
+/// Decodes a header value; `None` if it is neither plain nor validly encoded.
 pub fn decode_header(value: &HeaderValue) -> Option<String> {
     let text = value.to_str().ok()?;
     match text.strip_prefix(BASE64_START).and_then(|rest| rest.strip_suffix(BASE64_END)) {
@@ -238,15 +242,15 @@ mod tests {
         for (schema, expected) in [
             (
                 json!({"properties": {"a": string(json!("a b"))}}),
-                "x-mcp-header \"a b\" is no name of a header",
+                "x-mcp-header \"a b\" is not a valid header name",
             ),
             (
                 json!({"properties": {"a": string(json!(""))}}),
-                "x-mcp-header \"\" is no name of a header",
+                "x-mcp-header \"\" is not a valid header name",
             ),
             (
                 json!({"properties": {"a": string(json!(7))}}),
-                "x-mcp-header 7 is no name of a header",
+                "x-mcp-header 7 is not a valid header name",
             ),
             (
                 json!({"properties": {"a": {"type": "number", "x-mcp-header": "A"}}}),
@@ -258,19 +262,19 @@ mod tests {
             ),
             (
                 json!({"properties": {"a": {"items": string(json!("A"))}}}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"anyOf": [{"properties": {"a": string(json!("A"))}}]}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"$defs": {"a": string(json!("A"))}}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
             (
                 json!({"type": "string", "x-mcp-header": "A"}),
-                "x-mcp-header \"A\" is not on a plain property",
+                "x-mcp-header \"A\" is only allowed on a property reached through `properties` alone",
             ),
         ] {
             assert_eq!(Mirrors::of_schema(&schema).unwrap_err(), expected, "{schema}");

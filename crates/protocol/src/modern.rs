@@ -1,4 +1,4 @@
-//! What a modern request must say in its headers, and whether that is what its body says.
+//! Checks of stateless-era requests: required headers, their agreement with the body, protocol version.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Headers of the protocol.
+/// The protocol headers of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers;
 
@@ -22,16 +22,16 @@ impl Headers {
     pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 }
 
-/// Why a modern request is refused before it is routed.
+/// Why a stateless-era request is rejected before it is routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModernFault {
-    /// -32020: a header is missing, stands twice, or says something else than the body.
+    /// Error code -32020: a header is missing, occurs twice, or differs from the body.
     Header(String),
-    /// -32022, with what was asked for.
+    /// Error code -32022: unsupported protocol version, with the requested one.
     Version(String),
 }
 
-/// The member of `params` that `Mcp-Name` repeats.
+/// The member of `params` that the `Mcp-Name` header repeats.
 pub fn name_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -41,7 +41,7 @@ pub fn name_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Compares the headers with the body.
+/// Checks that the headers agree with the body of a request.
 pub fn check_headers(
     headers: &HeaderMap,
     method: &str,
@@ -58,7 +58,7 @@ pub fn check_headers(
     Ok(())
 }
 
-/// Compares the header of a notification with its body. It need not have one.
+/// Checks that the `Mcp-Method` header of a notification, if present, agrees with its body.
 pub fn check_notification(headers: &HeaderMap, method: &str) -> Result<(), ModernFault> {
     if headers.contains_key(METHOD) {
         compare(headers, &METHOD, "Mcp-Method", method)?;
@@ -76,22 +76,22 @@ fn compare(
     let fault = |reason: &str| Err(ModernFault::Header(format!("the header {shown} {reason}")));
     let Some(value) = values.next() else { return fault("is missing") };
     if values.next().is_some() {
-        return fault("stands twice");
+        return fault("occurs twice");
     }
     match said(value) {
         Some(said) if said == expected => Ok(()),
-        Some(_) => fault("says something else than the body"),
+        Some(_) => fault("does not match the body"),
         None => fault("cannot be read"),
     }
 }
 
 fn said(value: &HeaderValue) -> Option<Cow<'_, str>> {
-    // Only the marked form needs decoding; anything else is compared as it stands.
+    // Only values marked as base64 are decoded; others are compared as they are.
     let text = value.to_str().ok()?;
     if text.starts_with("=?") { decode_header(value).map(Cow::Owned) } else { Some(text.into()) }
 }
 
-/// Whether we speak the version that a request names.
+/// Checks that the requested protocol version is supported.
 pub fn check_version(version: &str) -> Result<(), ModernFault> {
     if version == MODERN_VERSION { Ok(()) } else { Err(ModernFault::Version(version.into())) }
 }
@@ -124,14 +124,14 @@ mod tests {
         check(&[method, name], Err("the header MCP-Protocol-Version is missing"));
         check(&[version, name], Err("the header Mcp-Method is missing"));
         check(&[version, method], Err("the header Mcp-Name is missing"));
-        check(&[version, method, name, name], Err("the header Mcp-Name stands twice"));
-        let wrong = "the header Mcp-Method says something else than the body";
+        check(&[version, method, name, name], Err("the header Mcp-Name occurs twice"));
+        let wrong = "the header Mcp-Method does not match the body";
         check(&[version, ("Mcp-Method", "Tools/Call"), name], Err(wrong));
         check(
             &[version, method, ("Mcp-Name", "=?base64?!?=")],
             Err("the header Mcp-Name cannot be read"),
         );
-        let wrong = "the header Mcp-Name says something else than the body";
+        let wrong = "the header Mcp-Name does not match the body";
         check(&[version, method, ("Mcp-Name", "other")], Err(wrong));
     }
 }

@@ -1,4 +1,4 @@
-//! Results as text: what kind they are, and the little that an era asks to be changed in them.
+//! Results as JSON text: their type, and the small edits that differ between the protocol eras.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,39 +7,39 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What kind of result it is.
+/// The `resultType` of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultKind {
     Complete,
-    /// The server wants more input before it answers.
+    /// The server needs more input before it can answer.
     InputRequired,
-    /// The server works on it, and is asked later what has become of it.
+    /// The server answered with a task that the client polls.
     Task,
-    /// An extension that we do not know.
+    /// A type of an unknown extension.
     Other(String),
 }
 
-/// What is looked at in a result of a tool.
+/// The members of a tool result that Switchboard inspects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultHead {
     pub kind: ResultKind,
-    /// Whether `resultType` is written.
+    /// Whether the result has a `resultType`.
     pub is_typed: bool,
     pub is_error: bool,
     pub content: ResultContent,
 }
 
-/// What a tool answered with.
+/// What a tool result contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultContent {
-    /// Nothing that a tool may answer with.
+    /// Neither `content` nor `structuredContent`.
     Missing,
     Present,
-    /// With a `structuredContent` that is no object, which older clients do not take.
+    /// `structuredContent` that is not an object, which clients of the session era reject.
     BareStructure,
 }
 
-/// Looks at a result without parsing what it holds.
+/// Reads the inspected members without parsing the content.
 pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -51,7 +51,7 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
         #[serde(borrow, default, deserialize_with = "written")]
         structured_content: Option<&'a RawValue>,
     }
-    /// A `null` is written too.
+    /// Keeps `null` as a value, where serde would make it `None`.
     fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
         <&RawValue>::deserialize(value).map(Some)
     }
@@ -74,8 +74,8 @@ pub fn read_result_head(json: &str) -> Result<ResultHead, serde_json::Error> {
     })
 }
 
-/// All members of an object, however many, also those of a key that stands twice. What is passed on is for its reader to
-/// make sense of; what is acted on is read as [`crate::Members`].
+/// All members of an object without a limit, duplicate keys included: the object is only forwarded. Objects that
+/// decisions depend on are parsed as [`crate::Members`].
 struct Passed<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Passed<'a> {
@@ -102,8 +102,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Passed<'a> {
     }
 }
 
-/// The object with `members` (text without braces) put before its own; those that it has already are not repeated. What is
-/// no object stays as it is.
+/// Adds `members` (key and JSON value) in front of the object's own; existing members are not replaced. Text that is
+/// not an object stays unchanged.
 pub fn with_members(object: &str, members: &[(&str, &str)]) -> String {
     let Ok(Passed(own)) = serde_json::from_str(object) else { return object.to_owned() };
     let has = |key: &str| own.iter().any(|(own, _)| own == key);
@@ -123,7 +123,7 @@ pub fn with_members(object: &str, members: &[(&str, &str)]) -> String {
     text
 }
 
-/// The object without one member. What is no object stays as it is.
+/// Removes one member of the object. Text that is not an object stays unchanged.
 pub fn without_member(object: &str, member: &str) -> String {
     let Ok(Passed(own)) = serde_json::from_str(object) else { return object.to_owned() };
     let kept = own.iter().filter(|(key, _)| key != member);

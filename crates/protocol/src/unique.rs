@@ -1,14 +1,14 @@
-//! JSON in which no object has a key twice.
+//! Parses JSON and rejects duplicate object keys.
 //!
-//! Parsers differ in which of two equal keys they take. What is checked here and passed on as text must mean the same
-//! to the server, so it may not have any.
+//! Parsers differ in which of two equal keys they use. Text that is checked here and then forwarded must mean the same
+//! to the receiver.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads a value; a key that stands twice is an error, at any depth.
+/// Parses a value; a duplicate key at any depth is an error.
 pub fn read_unique(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Unique>(text).map(|unique| unique.0)
 }
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(64).collect();
-                return Err(A::Error::custom(format!("the key \"{shown}\" stands twice")));
+                return Err(A::Error::custom(format!("the key \"{shown}\" occurs twice")));
             }
             let Unique(value) = members.next_value()?;
             object.insert(key, value);
@@ -88,7 +88,7 @@ mod tests {
     fn a_key_that_stands_twice_is_refused_at_any_depth() {
         for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"b":{"a":1,"a":1}}]"#] {
             let error = read_unique(text).unwrap_err().to_string();
-            assert!(error.contains("the key \"a\" stands twice"), "{text}: {error}");
+            assert!(error.contains("the key \"a\" occurs twice"), "{text}: {error}");
         }
     }
 

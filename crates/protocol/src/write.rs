@@ -1,11 +1,11 @@
-//! Messages as text.
+//! Serialises JSON-RPC messages as text.
 
-/// What an error says.
+/// The `error` of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorBody {
     pub code: i64,
     pub message: String,
-    /// JSON text.
+    /// JSON text of `data`.
     pub data: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub fn quoted(text: &str) -> String {
     json
 }
 
-/// Members as text without braces.
+/// Members as JSON text without braces, for `params`.
 pub fn params_text(members: &[(&str, &str)]) -> String {
     let lengths = members.iter().map(|(key, value)| key.len() + value.len() + 4);
     let mut text = String::with_capacity(lengths.sum());
@@ -55,7 +55,7 @@ pub fn params_text(members: &[(&str, &str)]) -> String {
     text
 }
 
-/// What stands before the result of a response; `}` stands after it.
+/// The text of a response before its result; `}` ends the response.
 pub fn response_frame(id: &str) -> String {
     let mut text = String::with_capacity(id.len() + 40);
     text.push_str(r#"{"jsonrpc":"2.0","id":"#);
@@ -64,9 +64,9 @@ pub fn response_frame(id: &str) -> String {
     text
 }
 
-/// A response with its result, both as text.
+/// A response; `id` and `result` are JSON text.
 pub fn response(id: &str, result: &str) -> String {
-    // As long as it will be and no longer: then it becomes a body without another allocation.
+    // Exact capacity: the string becomes a body without reallocation.
     let frame = [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#];
     let length = frame.iter().map(|part| part.len()).sum::<usize>() + result.len() + 1;
     let mut text = String::with_capacity(length);
@@ -76,7 +76,7 @@ pub fn response(id: &str, result: &str) -> String {
     text
 }
 
-/// A response with an error. Without an id it is `null`, as JSON-RPC has it for what could not be read.
+/// An error response. `None` is written as `null`, which JSON-RPC prescribes for a request whose id cannot be read.
 pub fn error_response(id: Option<&str>, error: &ErrorBody) -> String {
     let data = error.data.as_deref().map(|data| format!(",\"data\":{data}")).unwrap_or_default();
     format!(
@@ -93,7 +93,7 @@ pub fn notification(method: &str, params: Option<&str>) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":{}{params}}}"#, quoted(method))
 }
 
-/// A request of ours.
+/// A request; `id` and `params` are JSON text.
 pub fn request(id: &str, method: &str, params: Option<&str>) -> String {
     let params = params.map(|params| format!(",\"params\":{params}")).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}{params}}}"#, quoted(method))

@@ -1,26 +1,27 @@
-//! The way back: arguments as a model gives them to arguments as the server declared them.
+//! Maps arguments from the names shown to a model back to the names that the server declared.
 //!
-//! A provider that refuses a property key sees another one, and one that takes only texts in an `enum` sees texts. The
-//! new key is made from the old key alone, so it stays the same whatever else the tool declares, and no key that is shown
-//! unchanged can look like a new one (see [`shown_key`]).
+//! A provider that rejects a property key is shown another one, and one that accepts only strings in an `enum` is shown
+//! strings. The shown key is derived from the original key alone, so it does not depend on the rest of the tool, and it
+//! never equals a key that is shown unchanged (see [`shown_key`]).
 
 use serde_json::{Map, Value};
 
 use crate::text::is_hidden;
 
-/// What a provider takes as a property key.
+/// The property keys that a provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyRule {
     /// `[A-Za-z0-9_.-]{1,64}`
     Wide,
     /// `[A-Za-z_][A-Za-z0-9_]{0,63}`
     Narrow,
-    /// Anything that a person can see.
+    /// Any characters except invisible ones.
     Visible,
 }
 
 const MAX_KEY: usize = 64;
-/// Between the readable part of a changed key and its hash. A plain key that ends like one is changed too.
+/// Separates the readable part of a replaced key from its hash. An original key that ends in this form is replaced too,
+/// so that the two cannot be confused.
 const MARK: &str = "_x";
 const HASH_LENGTH: usize = 8;
 
@@ -40,7 +41,7 @@ impl KeyRule {
     }
 }
 
-/// The key that is shown in place of one that the rule refuses; `None` when it is shown as it is.
+/// The key that is shown in place of one that the rule rejects; `None` if the key is shown unchanged.
 pub(crate) fn shown_key(key: &str, rule: KeyRule) -> Option<String> {
     if rule.takes(key) && !looks_changed(key) {
         return None;
@@ -57,7 +58,7 @@ pub(crate) fn shown_key(key: &str, rule: KeyRule) -> Option<String> {
     Some(shown)
 }
 
-/// Whether a key ends as a changed one does.
+/// Whether a key ends in the form of a replaced one.
 fn looks_changed(key: &str) -> bool {
     let bytes = key.as_bytes();
     let Some(at) = bytes.len().checked_sub(HASH_LENGTH) else { return false };
@@ -66,37 +67,38 @@ fn looks_changed(key: &str) -> bool {
         && hash.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Turns arguments back into what the server declared.
+/// Maps the arguments of one tool between their shown and their original form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentMap(Shape);
 
 impl ArgumentMap {
-    /// `None` when there is nothing to turn back.
+    /// `None` if shown and original form are the same.
     pub(crate) fn new(shape: Shape) -> Option<Self> {
         (!shape.is_empty()).then_some(Self(shape))
     }
 
-    /// The arguments of a model as the server expects them. What was never renamed stays as it is.
+    /// Converts a model's arguments into the form that the server expects. Keys that were not renamed stay unchanged.
     pub fn restore(&self, arguments: Value) -> Value {
         self.0.turn(arguments, Way::Back)
     }
 
-    /// The arguments of a server as a model would give them: for calls of a history that are shown to a provider.
+    /// Converts original arguments into their shown form, for earlier calls in a conversation that is sent to a
+    /// provider.
     pub fn rename(&self, arguments: Value) -> Value {
         self.0.turn(arguments, Way::There)
     }
 }
 
-/// What differs at one place of the arguments, and below it. Only what differs is kept.
+/// The differences between shown and original form of one schema and of the schemas below it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Shape {
     /// Shown and original keys of an object.
     keys: Vec<(Box<str>, Box<str>)>,
-    /// Below the properties of an object, by original key.
+    /// Differences below properties, by original key.
     properties: Vec<(Box<str>, Shape)>,
-    /// Below the other properties of an object.
+    /// Differences below additional properties.
     others: Option<Box<Shape>>,
-    /// Below every element of an array.
+    /// Differences below the elements of an array.
     items: Option<Box<Shape>>,
     /// Shown and original values.
     values: Vec<(Box<str>, Value)>,
@@ -147,8 +149,8 @@ impl Shape {
         absorb(&mut self.items, below);
     }
 
-    /// Joins what another schema says of the same place, as a branch of `anyOf` does. A new key belongs to one old key
-    /// everywhere, so branches cannot contradict each other.
+    /// Adds the differences of another schema for the same value, such as a branch of `anyOf`. Shown keys are derived
+    /// from the original ones, so branches cannot contradict each other.
     pub(crate) fn absorb(&mut self, other: Shape) {
         for (shown, original) in other.keys {
             self.renamed(&shown, &original);
@@ -167,7 +169,7 @@ impl Shape {
         }
     }
 
-    /// Values are not turned back where the same text is also a text that the server takes.
+    /// Drops the mapping of values, for enums in which a shown string is also an original value.
     pub(crate) fn forget_values(&mut self) {
         self.values.clear();
     }

@@ -1,12 +1,12 @@
-//! A server's JSON Schema, of any draft, as a provider takes it.
+//! Converts a server's JSON Schema of any draft into one that a provider accepts.
 //!
-//! The result accepts at least what the original accepts, because the board checks the arguments against the original
-//! anyway: a keyword that a provider does not know is dropped, never guessed. Exceptions are those that models need to
-//! make sense of a schema at all: variants are merged into one object that names the parameters of all of them, and
-//! positions of a tuple become one union.
+//! The result accepts at least what the original accepts, because the arguments are validated against the original
+//! before a call: a keyword that a provider does not know is dropped, never guessed. There are two exceptions that
+//! models need: variants are merged into one object with the parameters of all of them, and the positions of a tuple
+//! become one union.
 //!
-//! A schema may be hostile. References are followed inside of the document only, cycles are cut, and everything is paid
-//! from a [`Budget`]: when it runs out, the walk is done again with less depth, and at last the tool is refused.
+//! A schema may be hostile. References are resolved within the document only, cycles are cut, and all work is limited
+//! by a [`Budget`]: if it is exceeded, the conversion is repeated with less depth, and finally the tool is quarantined.
 
 mod budget;
 mod gemini_schema;
@@ -28,12 +28,12 @@ use budget::{Budget, ConversionEffort, EFFORTS};
 
 pub(crate) use vocabulary::Vocabulary;
 
-/// A larger schema is not even read.
+/// Maximum size of a server's schema; a larger one is not parsed.
 pub(crate) const MAX_SCHEMA_BYTES: usize = 1 << 20;
-/// A larger declaration is simplified: every request of every turn would carry it.
+/// Maximum size of a converted schema; a larger one is simplified, because every request carries it.
 pub(crate) const MAX_DECLARED_BYTES: usize = 64 << 10;
 
-/// What a provider wants of a schema.
+/// The schema rules of a provider.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) vocabulary: Vocabulary,
@@ -41,39 +41,39 @@ pub(crate) struct Rules {
     pub(crate) keys_apply: KeysApply,
 }
 
-/// Where the rule of keys holds.
+/// Which property keys the key rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeysApply {
     ToParameters,
     Everywhere,
 }
 
-/// A schema as the provider takes it.
+/// A converted schema.
 #[derive(Debug)]
 pub(crate) struct Converted {
     pub(crate) schema: Map<String, Value>,
     pub(crate) text: String,
     pub(crate) shape: Shape,
     pub(crate) journal: Journal,
-    /// Sentences that the schema can no longer say, for the description.
+    /// Constraints that the converted schema cannot express, as sentences for the description.
     pub(crate) notes: Vec<String>,
 }
 
-/// Whether a schema is about the arguments themselves or about something in them.
+/// Whether a schema describes the arguments object itself or a value within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaLevel {
     Root,
     Below,
 }
 
-/// One schema on its way: what is left of it, and what its arguments need on their way back.
+/// A schema during conversion, with the argument mapping collected so far.
 #[derive(Debug, Default)]
 struct Made {
     map: Map<String, Value>,
     shape: Shape,
 }
 
-/// Where the walk is.
+/// The position of the conversion in the schema.
 #[derive(Debug, Clone, Copy)]
 struct SchemaPosition<'a> {
     at: SchemaPath<'a>,
@@ -81,12 +81,12 @@ struct SchemaPosition<'a> {
     level: SchemaLevel,
 }
 
-/// The walk through one schema.
+/// The state of converting one schema.
 #[derive(Debug)]
 struct Walk<'s> {
     rules: Rules,
     effort: ConversionEffort,
-    /// The whole document, for references.
+    /// The whole document, for resolving references.
     source: &'s Value,
     active: Vec<references::Entered>,
     budget: Budget,
@@ -94,7 +94,7 @@ struct Walk<'s> {
     notes: Vec<String>,
 }
 
-/// Makes a provider's schema of a server's, or says why there is none.
+/// Converts a server's schema for a provider, or returns why the tool cannot be declared.
 pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quarantine> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(Quarantine::new(format!(
@@ -115,7 +115,7 @@ pub(crate) fn convert_schema(text: &str, rules: Rules) -> Result<Converted, Quar
     )))
 }
 
-/// `None` when the budget of this effort does not suffice.
+/// One conversion attempt; `None` if its budget is exceeded.
 fn attempt(
     text: &str,
     rules: Rules,
@@ -177,7 +177,7 @@ pub(crate) fn read_root(text: &str) -> Result<Map<String, Value>, Quarantine> {
 }
 
 impl Walk<'_> {
-    /// The schema of the arguments: always an object, without variants.
+    /// Converts the schema of the arguments: always an object, without variants.
     fn root(&mut self, map: Map<String, Value>) -> Result<Made, Quarantine> {
         let at = SchemaPath::ROOT;
         let (mut map, moved) =
@@ -249,7 +249,7 @@ impl Walk<'_> {
         self.finish(made, place)
     }
 
-    /// The last step of every schema, when all below it is done.
+    /// The last conversion step of a schema, after the schemas below it.
     fn finish(&mut self, made: Made, place: SchemaPosition<'_>) -> Made {
         match self.rules.vocabulary {
             Vocabulary::Full | Vocabulary::Portable => made,
@@ -258,7 +258,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a schema has only words that need no second look, as most have. The others ask for a dozen of searches.
+/// Whether a schema has only keywords that need no merging or rewriting, as most have. This saves a dozen lookups.
 fn is_plain(map: &Map<String, Value>) -> bool {
     map.iter().all(|(keyword, value)| match keyword.as_str() {
         "type"

@@ -1,7 +1,7 @@
-//! What changed between two renderings, in the provider's own words where it has some.
+//! The difference between two renderings, in the provider's own format if it has one.
 //!
-//! A list that is sent again costs the prompt cache, and on some models earlier reasoning with it. OpenAI and Anthropic
-//! therefore take changes as items of the conversation. Those stay in the history for good.
+//! Sending a changed list invalidates the prompt cache and, on some models, earlier thinking. OpenAI and Anthropic
+//! therefore accept changes as items of the conversation, which stay in its history.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 
 use crate::{Provider, RenderedTool, Rendering};
 
-/// The change from one rendering to the next. Serialises for the API.
+/// The difference between two renderings. Serialises as the API's response.
 #[derive(Debug, Clone, Serialize)]
 pub struct Delta {
     pub provider: &'static str,
     pub added: Vec<Box<str>>,
     pub removed: Vec<Box<str>>,
-    /// Tools of the same name that are declared differently now.
+    /// Tools with the same name and a different declaration.
     pub changed: Vec<Box<str>>,
     #[serde(flatten)]
     pub apply: ApplyDelta,
 }
 
-/// How a conversation that goes on learns of the change.
+/// How the change is applied to a running conversation.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "apply", rename_all = "snake_case")]
 pub enum ApplyDelta {
-    /// There is nothing to do.
+    /// The renderings are equal.
     Nothing,
-    /// Append these to the conversation and leave `tools` as it was.
+    /// Append these items to the conversation and leave `tools` unchanged.
     Append {
         items: Vec<Box<RawValue>>,
-        /// Values of the `anthropic-beta` header that this needs.
+        /// Values of the `anthropic-beta` header that are required.
         betas: Vec<&'static str>,
-        /// Where they may stand.
+        /// Where the items may be placed.
         place: &'static str,
-        /// What this cannot say: these stay declared, and a call of one is answered with an error.
+        /// Changes that the items cannot express: these tools stay declared, and their calls get an error result.
         #[serde(skip_serializing_if = "Option::is_none")]
         remains: Option<Remains>,
     },
@@ -45,7 +45,7 @@ pub enum ApplyDelta {
     Resend { reason: &'static str },
 }
 
-/// What an appended item leaves undone.
+/// Tools whose change an appended item cannot express.
 #[derive(Debug, Clone, Serialize)]
 pub struct Remains {
     pub tools: Vec<Box<str>>,
@@ -56,13 +56,14 @@ const TOOL_CHANGES: &str = "mid-conversation-tool-changes-2026-07-01";
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 
 impl Delta {
-    /// What changed from `before` to `after`, which are renderings for the same provider.
+    /// The difference between two renderings for the same provider.
     pub fn between(before: &Rendering, after: &Rendering) -> Self {
         Self::since(before, after, &HashMap::new())
     }
 
-    /// The same in a conversation that has declared these tools before, whether they are there now or not. A name is
-    /// declared once: what comes back is only referred to, and what comes back as something else needs a new list.
+    /// The difference for a conversation in which the tools of `declared` have been declared before. A name can be
+    /// declared once per conversation: a tool that returns is only referenced, and one that returns with another
+    /// declaration requires a new list.
     pub fn since(
         before: &Rendering,
         after: &Rendering,
@@ -113,7 +114,7 @@ impl Delta {
     }
 }
 
-/// `additional_tools` adds, and nothing takes away.
+/// `additional_tools` adds tools; OpenAI has no item that removes one.
 fn openai(
     added: &[&Arc<RenderedTool>],
     changed: &[&Arc<RenderedTool>],
@@ -146,7 +147,7 @@ fn openai(
     }
 }
 
-/// One system message. What changed is removed and added again.
+/// One system message. A changed tool is removed and added again.
 fn anthropic(
     added: &[&Arc<RenderedTool>],
     changed: &[&Arc<RenderedTool>],

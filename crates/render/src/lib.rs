@@ -1,12 +1,11 @@
-//! Tools as each provider declares them: the name that a view gives them and what their server says of them, in the shape
-//! that OpenAI, Anthropic, Gemini, MCP clients, LangChain or Semantic Kernel take.
+//! Tool declarations for each provider: OpenAI, Anthropic, Gemini, MCP clients, LangChain and Semantic Kernel.
 //!
-//! [`render_tool`] makes one entry, [`Rendering`] a whole list, [`Delta`] the way from one list to the next. All are pure:
-//! the same tools give the same bytes, and a tool at the end of the list changes no byte before it.
+//! [`render_tool`] renders one entry, [`Rendering`] a whole list, [`Delta`] the difference between two lists. All are
+//! pure: equal tools give equal bytes, and appending a tool does not change the bytes before it.
 //!
-//! Whatever a server says, a rendering is valid: what a provider does not take is rewritten ([`Rewrite`] says what and
-//! why), arguments find their way back ([`ArgumentMap`]), and a tool that cannot be declared costs itself only
-//! ([`Quarantine`]).
+//! A rendering is valid whatever a server declares: what a provider does not accept is rewritten ([`Rewrite`] says what
+//! and why), renamed arguments are mapped back ([`ArgumentMap`]), and a tool that cannot be declared is left out
+//! without affecting the others ([`Quarantine`]).
 //!
 //! # Shapes
 //!
@@ -31,9 +30,9 @@
 //!
 //! # Schemas
 //!
-//! Anthropic takes JSON Schema 2020-12 but for variants at the root, so all else is kept. OpenAI, Gemini and the
-//! frameworks get a portable form: no references, no `allOf`, `const`, tuples, conditions or patterns of keys. The older
-//! `parameters` of Gemini gets the subset that it knows. Property keys that a provider refuses are shown under others.
+//! Anthropic accepts JSON Schema 2020-12 except for variants at the root, so everything else is kept. OpenAI, Gemini
+//! and the frameworks get a portable form: no references, no `allOf`, `const`, tuples, conditions or patterns of keys.
+//! Gemini's older `parameters` gets the subset that it supports. Property keys that a provider rejects are replaced.
 
 mod arguments;
 mod convert;

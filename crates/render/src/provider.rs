@@ -1,30 +1,30 @@
-//! For whom tools are rendered.
+//! The targets of renderings.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A shape in which tools are declared.
+/// A format in which tools are declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provider {
     /// `tools` of an MCP `tools/list`.
     Mcp,
     /// `tools` of the OpenAI Responses API.
     OpenAi,
-    /// `tools` of the OpenAI Chat Completions API and of the many servers that speak it.
+    /// `tools` of the OpenAI Chat Completions API and of compatible servers.
     OpenAiChat,
     /// `tools` of the Anthropic Messages API.
     Anthropic,
     /// `tools` of Gemini, with `parametersJsonSchema`.
     Gemini,
-    /// `tools` of Gemini, with the older `parameters`: for models that refuse the other.
+    /// `tools` of Gemini, with the older `parameters`, for models that do not accept `parametersJsonSchema`.
     GeminiParameters,
-    /// A list of what LangChain's `StructuredTool` is made from.
+    /// A list with the arguments of LangChain's `StructuredTool`.
     LangChain,
     /// A list of Semantic Kernel function metadata.
     SemanticKernel,
 }
 
-/// A name that no provider has.
+/// The error for an unknown provider name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider `{name}`; known are {}", known())]
 pub struct UnknownRenderTarget {
@@ -60,7 +60,7 @@ impl Provider {
         }
     }
 
-    /// How many tools one request may declare. More make the provider refuse the whole request.
+    /// Maximum number of tools in one request. With more, the provider rejects the whole request.
     pub fn max_tools(self) -> Option<usize> {
         match self {
             Self::OpenAi | Self::OpenAiChat => Some(128),
@@ -69,7 +69,7 @@ impl Provider {
         }
     }
 
-    /// What stands before the first tool and after the last one.
+    /// The text before the first entry and after the last one.
     pub(crate) fn frame(self) -> (&'static str, &'static str) {
         match self {
             Self::Gemini | Self::GeminiParameters => (r#"[{"functionDeclarations":["#, "]}]"),

@@ -1,4 +1,4 @@
-//! All tools of a view as the value of a provider's `tools`.
+//! The tools of a view as the value of a provider's `tools`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use bytes::Bytes;
 
 use crate::{NamedTool, Provider, Quarantine, RenderedTool, render_tool};
 
-/// The `tools` of one provider. Immutable: whoever shows it again copies a pointer.
+/// The `tools` of one provider. Immutable: reusing it copies a pointer.
 #[derive(Debug, Clone)]
 pub struct Rendering {
     pub provider: Provider,
-    /// What is shown, in the order of the view.
+    /// The declared tools, in the order of the view.
     pub tools: Vec<Arc<RenderedTool>>,
-    /// What is not shown because the provider would refuse it, and everything with it.
+    /// Tools that are not declared because the provider would reject the whole list with them.
     pub quarantined: Vec<NotShown>,
-    /// What is not shown because the provider takes no more.
+    /// Tools that are not declared because the provider's maximum is reached.
     pub left_out: Vec<NotShown>,
     json: Bytes,
 }
 
-/// A tool that a provider does not see.
+/// A tool that is not declared, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotShown {
     pub name: Box<str>,
@@ -28,7 +28,7 @@ pub struct NotShown {
 }
 
 impl Rendering {
-    /// Renders tools in the order in which they are given.
+    /// Renders tools in the given order.
     pub fn new<'a>(provider: Provider, tools: impl IntoIterator<Item = NamedTool<'a>>) -> Self {
         Self::assemble(
             provider,
@@ -36,8 +36,8 @@ impl Rendering {
         )
     }
 
-    /// Puts tools together that have been rendered for this provider before. A tool at the end never changes the bytes of
-    /// those before it, which is what keeps a provider's prompt cache warm.
+    /// Assembles tools that are already rendered for this provider. A tool at the end never changes the bytes before
+    /// it, which keeps the provider's prompt cache valid.
     pub fn assemble<'a>(
         provider: Provider,
         tools: impl IntoIterator<Item = (&'a str, Result<Arc<RenderedTool>, Quarantine>)>,
@@ -73,12 +73,12 @@ impl Rendering {
         Self { provider, tools: shown, quarantined, left_out, json }
     }
 
-    /// The value of `tools`, as JSON. A list without tools is `[]`.
+    /// The value of `tools`, as JSON. Without tools it is `[]`.
     pub fn json(&self) -> Bytes {
         self.json.clone()
     }
 
-    /// A tool that is shown, to turn back the arguments that a model gives it.
+    /// A declared tool by name, for mapping the arguments of its calls back.
     pub fn tool(&self, name: &str) -> Option<&Arc<RenderedTool>> {
         self.tools.iter().find(|tool| &*tool.name == name)
     }
@@ -86,7 +86,7 @@ impl Rendering {
 
 fn joined(provider: Provider, tools: &[Arc<RenderedTool>]) -> Bytes {
     if tools.is_empty() {
-        // Gemini refuses a list of declarations that is empty.
+        // Gemini rejects an empty list of declarations.
         return Bytes::from_static(b"[]");
     }
     let (before, after) = provider.frame();

@@ -1,22 +1,22 @@
-//! What was changed on the way from a server's definition to a provider's, for people who ask why.
+//! Records the changes between a server's definition and a provider's, for `render --explain`.
 
 use std::fmt;
 
-/// One change that was made to a schema or a description.
+/// One change of a schema or a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Where: a JSON pointer in the server's schema. Empty for the whole.
+    /// A JSON pointer into the server's schema; empty for the root.
     pub path: String,
-    /// What was done.
+    /// What was changed.
     pub what: String,
-    /// Why it had to be.
+    /// Why it was changed.
     pub reason: &'static str,
 }
 
-/// More are counted and not kept: nobody reads them, and a hostile schema must not make them cost.
+/// Maximum number of recorded changes; more are only counted, so that a hostile schema cannot use up memory.
 const MAX_REWRITES: usize = 200;
 
-/// The rewrites of one tool.
+/// The changes of one tool.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     rewrites: Vec<Rewrite>,
@@ -25,12 +25,12 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// How often the meaning changed so far.
+    /// The number of changes so far after which the schema may accept more than before.
     pub(crate) fn losses(&self) -> usize {
         self.losses
     }
 
-    /// A rewrite after which the schema may take more than before.
+    /// Records a change after which the schema may accept more than before.
     pub(crate) fn note(
         &mut self,
         at: &SchemaPath<'_>,
@@ -41,7 +41,7 @@ impl Journal {
         self.mention(at, what, reason);
     }
 
-    /// A rewrite that says the same in other words.
+    /// Records a change that keeps the meaning.
     pub(crate) fn mention(
         &mut self,
         at: &SchemaPath<'_>,
@@ -67,10 +67,10 @@ impl Journal {
     }
 }
 
-/// A place in the server's schema. A list of steps on the stack, because most places are never written down.
+/// A path in the server's schema, as a linked list on the stack, because most paths are never written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SchemaPath<'a> {
-    /// A JSON pointer; the root is the empty one.
+    /// A JSON pointer; empty for the root.
     At(&'a str),
     Key(&'a SchemaPath<'a>, &'a str),
     Index(&'a SchemaPath<'a>, usize),

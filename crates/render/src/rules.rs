@@ -1,7 +1,7 @@
-//! The rules of the providers, checked on what is about to be declared.
+//! Validates converted declarations against the rules of the providers.
 //!
-//! The conversion keeps them by the way it works. This is the second pair of eyes: a declaration that breaks a rule costs
-//! its tool, and never the request of all the others.
+//! The conversion already follows these rules. This is an independent second check: a declaration that breaks a rule
+//! removes its tool only, where sending it would make the provider reject all tools.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::arguments::KeyRule;
 
 type Schema = Map<String, Value>;
 
-/// The first rule that a schema breaks, as half a sentence with the place in it.
+/// The first rule that a schema breaks, as half a sentence that contains the path.
 pub(crate) fn broken_rule(provider: Provider, schema: &Schema) -> Option<String> {
     let rules = match provider {
         Provider::Mcp => return None,
@@ -39,7 +39,7 @@ enum Dialect {
 struct Check {
     dialect: Dialect,
     keys: KeyRule,
-    /// Whether the rule of keys holds below the parameters.
+    /// Whether the key rule also applies below the parameters.
     deep: bool,
 }
 
@@ -141,7 +141,7 @@ impl Check {
     }
 }
 
-/// Only words that every provider of JSON Schema takes.
+/// Only keywords that every JSON Schema provider accepts.
 fn portable(schema: &Schema, at: &str) -> Result<(), String> {
     const TAKEN: [&str; 28] = [
         "type",
@@ -179,7 +179,7 @@ fn portable(schema: &Schema, at: &str) -> Result<(), String> {
     }
 }
 
-/// The `Schema` of Gemini.
+/// The rules of Gemini's `Schema`.
 fn subset(schema: &Schema, at: &str) -> Result<(), String> {
     const TAKEN: [&str; 19] = [
         "type",

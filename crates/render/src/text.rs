@@ -1,19 +1,19 @@
-//! Texts that a model reads: without what a person cannot see.
+//! Removes invisible characters from texts that a model reads.
 
 use std::borrow::Cow;
 
-/// A longer text is cut. Longer ones are documents, and every request pays for them.
+/// Maximum length of a text in characters; the rest is cut, because every request carries it.
 pub(crate) const MAX_TEXT_CHARS: usize = 16_384;
 
-/// What was done to a text.
+/// The result of cleaning a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cleaned {
     AsItWas,
     Changed { text: String, what: &'static str },
 }
 
-/// `text` without control characters, without characters that turn the direction of writing or hide, and not longer than
-/// [`MAX_TEXT_CHARS`]. What a person reads in `render --explain` is then what the model reads.
+/// Removes control characters, bidirectional controls and hidden characters, and cuts the text to [`MAX_TEXT_CHARS`],
+/// so that `render --explain` shows to a person exactly what the model reads.
 pub(crate) fn clean(text: &str) -> Cleaned {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let is_short = text.len() <= MAX_TEXT_CHARS;

@@ -1,8 +1,8 @@
-//! What declarations cost in tokens.
+//! Estimates the tokens of declarations.
 //!
-//! Only OpenAI publishes the tokenizer of its models (`o200k_base`), and no provider publishes the text that it makes of
-//! declarations before it counts. So every number is an estimate; [`basis`](Provider::basis) says of which kind. What
-//! numbers are good for is to compare tools with each other and views over time.
+//! Only OpenAI publishes the tokenizer of its models (`o200k_base`), and no provider publishes the text that it builds
+//! from declarations before it counts. So every number is an estimate; [`basis`](Provider::basis) says of which kind.
+//! Use the numbers to compare tools with each other and views over time.
 
 use std::sync::LazyLock;
 
@@ -11,42 +11,43 @@ use tiktoken::CoreBpe;
 
 use crate::{Provider, RenderedTool, Rendering};
 
-/// Where a number of tokens comes from.
+/// How a number of tokens is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Basis {
     pub tokenizer: &'static str,
     pub precision: Precision,
-    /// The same in a sentence.
+    /// The same as a sentence.
     pub note: &'static str,
 }
 
-/// How far to trust a number of tokens.
+/// The accuracy of a number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// The tokenizer of the provider's models, on the JSON that is sent. What the provider makes of it is not published.
+    /// Counted with the tokenizer of the provider's models on the JSON that is sent. The text that the provider builds
+    /// from it is not published.
     ExactForTheText,
-    /// Another provider's tokenizer.
+    /// Counted with another provider's tokenizer.
     Estimate,
 }
 
-/// What the tools of a rendering cost.
+/// The tokens of a rendering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// In the order of the rendering.
+    /// Tokens of each tool, in the order of the rendering.
     pub tools: Vec<usize>,
-    /// All of them, and what joins them.
+    /// Tokens of the whole value, brackets included.
     pub total: usize,
 }
 
-/// Longer texts are not counted but guessed: counting takes time that nobody gets back.
+/// Longer texts are estimated by their length, because counting takes too long.
 const MAX_COUNTED_BYTES: usize = 256 << 10;
-/// What a token of JSON has, about.
+/// Average number of bytes in a token of JSON.
 const BYTES_PER_TOKEN: usize = 4;
 const TOKENIZER: &str = "o200k_base";
 
 impl Provider {
-    /// Which tokenizer the numbers for this provider come from, and whether it is the provider's own.
+    /// The tokenizer that is used for this provider, and whether it is the provider's own.
     pub fn basis(self) -> Basis {
         let (precision, note) = match self {
             Self::OpenAi | Self::OpenAiChat => (
@@ -78,12 +79,12 @@ impl RenderedTool {
 }
 
 impl Rendering {
-    /// Tokens of every tool and of the whole.
+    /// The tokens of every tool and of the whole list.
     pub fn cost(&self) -> Cost {
         let tools: Vec<usize> = self.tools.iter().map(|tool| tool.tokens()).collect();
         let (before, after) = self.provider.frame();
         let frame = if tools.is_empty() { 1 } else { count(before) + count(after) };
-        // A comma between two entries mostly joins the brackets around it: it costs nothing of its own.
+        // The comma between two entries usually shares a token with the brackets around it.
         let total = frame + tools.iter().sum::<usize>();
         Cost { tools, total }
     }

@@ -1,4 +1,4 @@
-//! One tool as one provider declares it.
+//! Renders one tool for one provider.
 
 use serde_json::{Map, Value, json};
 use switchboard_model::ToolDescriptor;
@@ -10,26 +10,26 @@ use crate::rewrite::{Journal, SchemaPath};
 use crate::text::{Cleaned, clean};
 use crate::{Provider, Rewrite, rules};
 
-/// A tool and the name under which a model sees it.
+/// A tool and its exposed name.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedTool<'a> {
     pub name: &'a str,
     pub descriptor: &'a ToolDescriptor,
 }
 
-/// A tool as a provider takes it.
+/// A tool as declared to a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedTool {
     pub name: Box<str>,
-    /// The one entry of the list.
+    /// The entry of the tool in the list, as JSON.
     pub json: Box<str>,
     /// What was changed, and why.
     pub rewrites: Vec<Rewrite>,
-    /// How arguments are turned back, where they must be.
+    /// The mapping of arguments, if some were renamed.
     pub arguments: Option<ArgumentMap>,
 }
 
-/// Why a tool is not shown to a provider. One bad declaration would make it refuse all of them.
+/// Why a tool is not declared to a provider. One invalid declaration would make the provider reject all of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Quarantine {
@@ -42,12 +42,12 @@ impl Quarantine {
     }
 }
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 const MAX_NAME: usize = 64;
-/// The plugin that Semantic Kernel sees the tools in. It shows a model `plugin-function`.
+/// The plugin name of the tools in Semantic Kernel, which shows `plugin-function` to a model.
 const PLUGIN: &str = "mcp";
 
-/// Declares one tool, or says why it cannot be.
+/// Renders one tool, or returns why it cannot be declared.
 pub fn render_tool(provider: Provider, tool: &NamedTool<'_>) -> Result<RenderedTool, Quarantine> {
     check_name(tool.name)?;
     let (json, rewrites, arguments) = match rules_of(provider) {
@@ -57,7 +57,7 @@ pub fn render_tool(provider: Provider, tool: &NamedTool<'_>) -> Result<RenderedT
     Ok(RenderedTool { name: tool.name.into(), json: json.into(), rewrites, arguments })
 }
 
-/// What a provider wants of schemas; `None` where they are passed on as they are.
+/// The schema rules of a provider; `None` if schemas are passed on unchanged.
 fn rules_of(provider: Provider) -> Option<Rules> {
     let (vocabulary, keys, keys_apply) = match provider {
         Provider::Mcp => return None,
@@ -87,13 +87,13 @@ fn check_name(name: &str) -> Result<(), Quarantine> {
 
 type ToolRendering = (String, Vec<Rewrite>, Option<ArgumentMap>);
 
-/// The definition as the server gave it, under its new name. Clients of MCP refuse a whole list for one schema that is not
-/// of an object, so that much is seen to.
+/// The server's definition under its exposed name. MCP clients reject a whole list because of one schema that is not an
+/// object's, so that is checked.
 fn as_it_is(tool: &NamedTool<'_>) -> Result<ToolRendering, Quarantine> {
     let descriptor = tool.descriptor;
     let schema = descriptor.input_schema.as_str();
     if is_too_deep(schema.as_bytes()) {
-        // Says how deep it may be.
+        // Fails if the schema is nested too deep.
         read_root(schema)?;
     }
     let mut journal = Journal::default();
@@ -154,7 +154,7 @@ fn converted(
     Ok((json, schema.journal.into_rewrites(), ArgumentMap::new(schema.shape)))
 }
 
-/// What the server says of the tool, and what its schema can no longer say.
+/// The server's description, followed by the sentences about what the converted schema cannot express.
 fn description(tool: &NamedTool<'_>, schema: &mut Converted) -> Option<String> {
     let given = [&tool.descriptor.description, &tool.descriptor.title];
     let given = given.into_iter().flatten().find(|text| !text.trim().is_empty());
@@ -215,7 +215,7 @@ fn entry(provider: Provider, name: &str, text: Option<&str>, schema: &mut Conver
             declare(&mut json, text.or(Some(name)), "parameters");
             json.push('}');
         }
-        // A function without parameters leaves them out: an object without properties is refused.
+        // A function without parameters has no `parameters`: Gemini rejects an object without properties.
         Provider::GeminiParameters => {
             json = json!({"name": name, "description": text.unwrap_or(name)}).to_string();
         }
@@ -231,7 +231,7 @@ fn entry(provider: Provider, name: &str, text: Option<&str>, schema: &mut Conver
     json
 }
 
-/// The metadata of a function, as Semantic Kernel builds it from an MCP tool.
+/// The metadata of a function, in the form that Semantic Kernel builds from an MCP tool.
 fn kernel_function(name: &str, text: Option<&str>, mut schema: Map<String, Value>) -> Value {
     let required = schema.shift_remove("required").unwrap_or_default();
     let is_required = |name: &str| {
@@ -255,7 +255,7 @@ fn kernel_function(name: &str, text: Option<&str>, mut schema: Map<String, Value
         Value::Object(parameter)
     });
     let parameters: Vec<Value> = parameters.collect();
-    // Both halves together are what a model sees, and no model takes more than 64 characters.
+    // A model sees both parts as one name, which may have 64 characters.
     let plugin = (name.len() + PLUGIN.len() < MAX_NAME).then_some(PLUGIN);
     json!({
         "name": name,

@@ -1,18 +1,18 @@
-//! A tool as `tools/list` shows it.
+//! Serialises a tool definition for `tools/list`.
 
 use switchboard_model::ToolDescriptor;
 use switchboard_protocol::{Members, push_string};
 
-/// For whom a list is written.
+/// The protocol era that a list is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEra {
-    /// 2025-11-25 and older, where a client has a session.
+    /// 2025-11-25 and older: the client has a session.
     Session,
-    /// 2026-07-28, where each request stands alone.
+    /// 2026-07-28: every request stands alone.
     Stateless,
 }
 
-/// Appends the definition of a tool. What strict clients take is passed on byte for byte.
+/// Appends the definition of a tool under its exposed name. Members that strict clients accept keep their bytes.
 pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: ListEra) {
     json.push_str("{\"name\":");
     push_string(json, name);
@@ -26,7 +26,7 @@ pub fn render_tool(json: &mut String, name: &str, tool: &ToolDescriptor, era: Li
     push_key(json, "inputSchema");
     json.push_str(tool.shown_schema().as_str());
     let output = tool.output_schema.as_ref().map(switchboard_model::JsonText::as_str);
-    // Older clients take an output schema only for objects, and check every result against it.
+    // Clients of the session era accept only output schemas of objects, and validate every result against them.
     if let Some(schema) = output.filter(|schema| era == ListEra::Stateless || is_of_object(schema))
     {
         push_key(json, "outputSchema");

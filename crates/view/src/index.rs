@@ -1,4 +1,4 @@
-//! One catalog with its names and toolsets.
+//! A catalog revision with exposed names, toolsets and policy applied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -16,15 +16,15 @@ use crate::search::{Hit, Search};
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub tool: Arc<CatalogTool>,
-    /// `None` for a tool that policy hides: nobody calls it anything. With bare names several tools may have one name;
-    /// a view shows the last of those that it reaches.
+    /// The exposed name; `None` if policy hides the tool. With `naming: bare`, several tools can share a name; a view
+    /// shows the last one that it can reach.
     pub name: Option<Arc<str>>,
-    /// The server's hint that it changes nothing. Only ever used to show less.
+    /// The server's `readOnlyHint`. It is a claim of the server, so it is only used to hide tools, never to permit one.
     pub is_read_only: bool,
 }
 
 impl Entry {
-    /// `server.tool` as people write it. A server that a session brought is named as the session names it.
+    /// `server.tool` for display. For a server that a session attached, the session's own name for it.
     pub fn shown_name(&self) -> CanonicalName {
         match &self.tool.alias {
             Some(alias) => CanonicalName::new(alias, self.tool.name.tool()),
@@ -32,7 +32,7 @@ impl Entry {
         }
     }
 
-    /// Whether a session brought it.
+    /// Whether the tool belongs to a server that a session attached.
     pub(crate) fn is_owned(&self) -> bool {
         self.tool.owner.is_some()
     }
@@ -44,26 +44,26 @@ pub struct Toolset {
     pub name: String,
     pub description: String,
     pub when_to_use: Option<String>,
-    /// The servers that it has as a whole.
+    /// The servers whose tools are all members.
     pub servers: Vec<ServerName>,
-    /// Places in the index, ascending.
+    /// Positions in the index, ascending.
     pub members: Vec<usize>,
 }
 
-/// A catalog, made ready to be looked at.
+/// A catalog with its names and toolsets, ready for lookups. Immutable.
 #[derive(Debug)]
 pub struct Index {
     revision: u64,
     entries: Vec<Entry>,
-    /// The last tool of each name.
+    /// Position of the last tool of each exposed name.
     by_name: HashMap<Arc<str>, usize>,
-    /// All tools of each name that several have, ascending, by the last of them.
+    /// For names that several tools share: the positions of all of them, ascending, keyed by the last one.
     rivals: HashMap<usize, Vec<usize>>,
     by_canonical: HashMap<Arc<str>, usize>,
     toolsets: Vec<Toolset>,
-    /// Sets that policy denies, or does not allow: nobody hears of them.
+    /// Toolsets that policy denies or does not allow. They are treated as if they did not exist.
     hidden_sets: HashSet<String>,
-    /// Whether policy lets the tool be seen at all.
+    /// Whether policy permits the tool, by position.
     is_permitted: Vec<bool>,
     naming: Naming,
     max_active_toolsets: Option<usize>,
@@ -73,12 +73,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// Joins a catalog with what the plan says about toolsets and names.
+    /// Combines a catalog with the toolsets, the policy and the naming of the plan.
     pub fn new(catalog: &Catalog, plan: &Plan) -> Self {
         let tools = catalog.tools();
         let toolsets = toolsets(tools, plan);
         let is_permitted = permitted(tools.len(), &toolsets, plan);
-        // Names are given among the tools that may be seen: one that nobody sees takes none away.
+        // Names are assigned among permitted tools only, so a hidden tool never takes a name from a visible one.
         let seen = || tools.iter().zip(&is_permitted).filter(|(_, is_permitted)| **is_permitted);
         let named: Vec<_> = seen()
             .map(|(tool, _)| Named { name: &tool.name, expose_as: tool.expose_as.as_deref() })
@@ -116,7 +116,7 @@ impl Index {
         }
     }
 
-    /// The same for a session that brought servers of its own. Whatever they have, nobody else's names move.
+    /// The index for a session with attached servers of its own. The names of all other tools stay the same.
     #[must_use]
     pub fn with_owned(&self, owned: &[Arc<CatalogTool>]) -> Self {
         let shown: Vec<_> = owned
@@ -158,42 +158,42 @@ impl Index {
         self.revision
     }
 
-    /// All tools, in the order of their registration.
+    /// All tools, in the order of registration.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether a server has any tool, seen or not.
+    /// Whether a server has any tool, permitted or not.
     pub fn has_server(&self, server: &ServerName) -> bool {
         self.servers.contains(server)
     }
 
-    /// What people should know about the names.
+    /// Warnings about exposed names, for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The toolsets that policy lets be seen.
+    /// The toolsets that policy permits.
     pub fn toolsets(&self) -> impl Iterator<Item = &Toolset> {
         self.toolsets.iter().filter(|set| !self.hidden_sets.contains(&set.name))
     }
 
-    /// One of [`Index::toolsets`].
+    /// A toolset that policy permits, by name.
     pub fn toolset(&self, name: &str) -> Option<&Toolset> {
         self.toolsets().find(|set| set.name == name)
     }
 
-    /// Whether policy lets clients reach the tool of this canonical name.
+    /// Whether policy permits the tool with this canonical name.
     pub fn permits(&self, name: &str) -> bool {
         self.canonical(name).is_some_and(|at| self.is_permitted(at))
     }
 
-    /// Whether a client can see the tool at this place, in some view.
+    /// Whether policy permits the tool at this position, so that some view can show it.
     pub fn is_reachable(&self, at: usize) -> bool {
         self.is_permitted(at)
     }
 
-    /// How tools are named for clients.
+    /// How exposed names are formed.
     pub fn naming(&self) -> Naming {
         self.naming
     }
@@ -206,22 +206,22 @@ impl Index {
         self.is_permitted.get(at).copied().unwrap_or_default()
     }
 
-    /// The tool that clients see under this name; where several have it, the last.
+    /// Position of the tool with this exposed name; the last one if several share it.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// All tools that have the name of this one, which is the last of them; none where it alone has it.
+    /// Positions of all tools that share the name of `last`, which is the last of them; empty if the name is unique.
     pub(crate) fn rivals_of(&self, last: usize) -> &[usize] {
         self.rivals.get(&last).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The tools of each name that several have, ascending.
+    /// The positions of the tools of each shared name, ascending.
     pub(crate) fn rivals(&self) -> impl Iterator<Item = &[usize]> {
         self.rivals.values().map(Vec::as_slice)
     }
 
-    /// The tool of this canonical name.
+    /// Position of the tool with this canonical name.
     pub(crate) fn canonical(&self, name: &str) -> Option<usize> {
         self.by_canonical.get(name).copied()
     }
@@ -244,7 +244,7 @@ fn read_only(tool: &CatalogTool) -> bool {
 
 type Rivals = HashMap<usize, Vec<usize>>;
 
-/// The last tool of each name, and all of them where there are several.
+/// The last tool of each name, and all tools of the names that several share.
 fn by_name(entries: &[Entry]) -> (HashMap<Arc<str>, usize>, Rivals) {
     let (mut last, mut rivals) = (HashMap::new(), Rivals::new());
     for (at, entry) in entries.iter().enumerate() {
@@ -258,7 +258,7 @@ fn by_name(entries: &[Entry]) -> (HashMap<Arc<str>, usize>, Rivals) {
     (last, rivals)
 }
 
-/// What is seen nowhere but where a connection or a choice leaves out the tool that wins.
+/// Warnings about tools that are hidden behind a later tool of the same name.
 fn shadowed(entries: &[Entry], rivals: &Rivals) -> Vec<String> {
     let mut hidden: Vec<(usize, usize)> = rivals
         .iter()
@@ -275,7 +275,7 @@ fn shadowed(entries: &[Entry], rivals: &Rivals) -> Vec<String> {
     told.collect()
 }
 
-/// Tools that do not have the name that the configuration gives them.
+/// Warnings about tools whose `expose_as` is taken, so that they have another name.
 fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
     let wanted = |entry: &Entry| match (&entry.tool.expose_as, &entry.name) {
         (Some(wish), Some(name)) if **name != **wish => Some((wish.clone(), name.clone())),
@@ -298,12 +298,13 @@ fn renamed(entries: &[Entry]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether a pattern of a toolset means the tool, by its own name or with its server.
+/// Whether a toolset's pattern matches the tool, by its bare name or as `server.tool`.
 pub(crate) fn matches(pattern: &WildMatch, tool: &CatalogTool) -> bool {
     pattern.matches(tool.name.tool()) || pattern.matches(tool.name.as_str())
 }
 
-/// The configured sets, then one for every server (or for the `toolset` that it names) that they do not redefine.
+/// The configured toolsets, then one for each server (or for the `toolset` that it names) that the configuration does
+/// not define itself.
 fn toolsets(tools: &[Arc<CatalogTool>], plan: &Plan) -> Vec<Toolset> {
     let servers = || plan.servers.iter().map(|server| &server.spec.name);
     let mut sets: Vec<Toolset> = plan
@@ -362,7 +363,8 @@ fn places(tools: &[Arc<CatalogTool>], is_member: impl Fn(&CatalogTool) -> bool) 
     tools.filter(|(_, tool)| is_member(tool)).map(|(at, _)| at).collect()
 }
 
-/// The sets that nobody is to know of: also those of servers that policy hides, which are called like them.
+/// The toolsets that clients must not learn of: those that policy denies or does not allow, and the default toolsets of
+/// servers that policy hides.
 fn hidden_sets(toolsets: &[Toolset], plan: &Plan) -> HashSet<String> {
     let gateway = &plan.gateway;
     let servers = plan.servers.iter().map(|server| &server.spec.name);
@@ -388,7 +390,7 @@ fn hidden_sets(toolsets: &[Toolset], plan: &Plan) -> HashSet<String> {
     toolsets.iter().map(|set| &set.name).filter(|name| is_hidden(name)).cloned().collect()
 }
 
-/// A tool of a denied set is denied, whatever other sets it is in.
+/// Whether policy permits each tool. A tool in a denied toolset is denied, whatever other toolsets it is in.
 fn permitted(count: usize, toolsets: &[Toolset], plan: &Plan) -> Vec<bool> {
     let gateway = &plan.gateway;
     let mut is_permitted = vec![gateway.allow_toolsets.is_none(); count];

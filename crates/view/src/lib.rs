@@ -1,7 +1,8 @@
-//! Catalog and session to the tools that a client sees: toolsets, names, search, lists as bytes.
+//! Computes the tools that a client sees from the catalog, the policy and the session: toolsets, names, search and
+//! `tools/list` results as bytes.
 //!
-//! An [`Index`] is made once per catalog revision; a [`View`] is what one [`Scope`] and one choice of enabled toolsets
-//! see of it. Both are immutable and shared: clients that see the same share the same bytes.
+//! An [`Index`] is built once per catalog revision. A [`View`] is what one [`Scope`] and one [`Selection`] see of it.
+//! Both are immutable and shared, so clients that see the same tools share the same bytes.
 
 mod definition;
 mod index;

@@ -1,4 +1,4 @@
-//! The tools about tools: what they say about themselves, and what they answer.
+//! The meta-tools of the dynamic exposure mode: their definitions and results.
 
 use serde_json::{Map, Value, json};
 use switchboard_model::{ExposureMode, JsonText, ToolDescriptor};
@@ -9,17 +9,17 @@ use crate::index::{Entry, Toolset};
 use crate::selection::Selection;
 use crate::view::{View, push_names};
 
-/// How many matches `search_tools` gives when nobody says.
+/// Number of matches that `search_tools` returns by default.
 const DEFAULT_MATCHES: u64 = 8;
 const MAX_MATCHES: u64 = 50;
-/// What is looked for, in characters; the rest is left out.
+/// Maximum length of a query in characters; the rest is ignored.
 const MAX_QUERY: usize = 1_000;
-/// The member that marks a tool that somebody switched off in the session.
+/// The member that marks a tool as switched off in the session.
 const SWITCHED_OFF: &str = "switchedOff";
-/// How much of a description a catalogue line shows.
+/// Maximum characters of a description in the list of toolsets.
 const LINE: usize = 200;
 
-/// One of the tools about tools.
+/// A meta-tool: it lists, describes, switches or calls the other tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaTool {
     EnableToolset,
@@ -31,12 +31,12 @@ pub enum MetaTool {
     CallTool,
 }
 
-/// What switching toolsets leads to.
+/// The effect of switching a toolset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switched {
     pub selection: Selection,
     pub message: String,
-    /// Tools that come or go with it.
+    /// Exposed names of the tools that are added or removed.
     pub tools: Vec<String>,
 }
 
@@ -63,12 +63,12 @@ impl MetaTool {
         }
     }
 
-    /// The tool of this name.
+    /// The meta-tool with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Appends the definition.
+    /// Appends the definition for `tools/list`.
     pub(crate) fn render(self, text: &mut String, view: &View) {
         let ((title, _), description) = (self.about(), self.description(view));
         text.push_str("{\"name\":");
@@ -89,7 +89,7 @@ impl MetaTool {
         text.push('}');
     }
 
-    /// The definition, for who declares it in another shape.
+    /// The definition as a descriptor, for provider renderings.
     fn descriptor(self, view: &View) -> ToolDescriptor {
         let (title, _) = self.about();
         ToolDescriptor {
@@ -167,7 +167,7 @@ impl MetaTool {
     }
 }
 
-/// One line for each set, for a model that has to choose.
+/// One line per toolset, from which a model chooses.
 fn catalogue(view: &View) -> String {
     let lines = view.set_names().iter().filter_map(|name| view.toolset(name)).map(|set| {
         let when = set.when_to_use.as_deref().map(|when| format!(" Use it: {when}"));
@@ -178,7 +178,7 @@ fn catalogue(view: &View) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The argument that names a toolset. Other gateways call it `name` or `toolset`.
+/// The argument that names a toolset. Some gateways call it `name` or `toolset`; both are accepted.
 fn set_argument(arguments: &Map<String, Value>) -> Option<&str> {
     let keys = ["toolsetName", "name", "toolset"];
     let given = keys.into_iter().find_map(|key| arguments.get(key))?;
@@ -186,7 +186,7 @@ fn set_argument(arguments: &Map<String, Value>) -> Option<&str> {
 }
 
 impl View {
-    /// The tools about tools that stand before all others here.
+    /// The definitions of the meta-tools, which precede all other tools; empty outside of the dynamic mode.
     pub fn meta_tools(&self) -> Vec<ToolDescriptor> {
         match self.mode() {
             ExposureMode::Dynamic => MetaTool::ALL.map(|meta| meta.descriptor(self)).into(),
@@ -205,17 +205,17 @@ impl View {
         self.toolset(name).ok_or_else(|| format!("there is no toolset '{name}' here; {}", known()))
     }
 
-    /// What `enable_toolset` leads to, or why it is refused.
+    /// The effect of `enable_toolset`, or the reason for refusing it. Changes nothing itself.
     pub fn enable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
         self.enable_set(self.set_named(arguments)?)
     }
 
-    /// What switching this set on leads to, or why it is refused.
+    /// The effect of enabling this toolset, or the reason for refusing it.
     pub fn enable_set(&self, set: &Toolset) -> Result<Switched, String> {
         if self.is_on(&set.name) {
             return Err(format!("toolset '{}' is already enabled", set.name));
         }
-        // A set that a reload took away cannot be disabled, so it takes no place.
+        // A toolset that a reload removed can no longer be disabled, so it does not count towards the limit.
         let active: Vec<_> = self
             .selection()
             .switched_on()
@@ -239,12 +239,12 @@ impl View {
         Ok(Switched { selection, message, tools })
     }
 
-    /// What `disable_toolset` leads to, or why it is refused.
+    /// The effect of `disable_toolset`, or the reason for refusing it. Changes nothing itself.
     pub fn disable(&self, arguments: &Map<String, Value>) -> Result<Switched, String> {
         self.disable_set(self.set_named(arguments)?)
     }
 
-    /// What switching this set off leads to, or why it is refused.
+    /// The effect of disabling this toolset, or the reason for refusing it.
     pub fn disable_set(&self, set: &Toolset) -> Result<Switched, String> {
         let mut selection = Selection::clone(self.selection());
         if !self.is_on(&set.name) {
@@ -277,13 +277,14 @@ impl View {
         Ok(Switched { selection, message, tools: gone })
     }
 
-    /// The tools that come and go with a set. One that somebody switched off does neither.
+    /// The tools that switching a toolset adds or removes. A tool that is switched off in the session is not among
+    /// them.
     fn names_of(&self, set: &Toolset) -> Vec<String> {
         let switched = self.members(set).filter(|entry| !self.is_switched_off(entry));
         switched.filter_map(|entry| entry.name.as_deref().map(str::to_owned)).collect()
     }
 
-    /// The answer of `list_toolsets`, as JSON text.
+    /// The result of `list_toolsets`, as JSON text.
     pub fn toolsets_text(&self) -> String {
         let sets = self.set_names().iter().filter_map(|name| self.toolset(name)).map(|set| {
             json!({
@@ -297,7 +298,7 @@ impl View {
         json!({"toolsets": sets.collect::<Vec<_>>()}).to_string()
     }
 
-    /// The answer of `describe_toolset`.
+    /// The result of `describe_toolset`, as JSON text.
     pub fn toolset_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let set = self.set_named(arguments)?;
         let tools = self.members(set).map(|entry| {
@@ -315,7 +316,7 @@ impl View {
         .to_string())
     }
 
-    /// The answer of `search_tools`.
+    /// The result of `search_tools`, as JSON text.
     pub fn search_text(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let query = arguments.get("query").and_then(Value::as_str).map(str::trim);
         let Some(query) = query.filter(|query| !query.is_empty()) else {
@@ -345,7 +346,7 @@ impl View {
         Ok(json!({"matches": matches.collect::<Vec<_>>()}).to_string())
     }
 
-    /// Says of a tool that somebody switched off that it is. Neither a toolset nor `call_tool` helps then.
+    /// Marks a tool that is switched off in the session, which neither `enable_toolset` nor `call_tool` overrides.
     fn marked(&self, entry: &Entry, mut about: Value) -> Value {
         if let Some(about) = about.as_object_mut().filter(|_| self.is_switched_off(entry)) {
             about.insert(SWITCHED_OFF.into(), true.into());
@@ -359,7 +360,7 @@ impl View {
         sets.map(String::as_str).collect()
     }
 
-    /// The answer of `describe_tool`.
+    /// The result of `describe_tool`, as JSON text.
     pub fn tool_text(
         &self,
         arguments: &Map<String, Value>,
@@ -376,7 +377,7 @@ impl View {
         Ok(text)
     }
 
-    /// The tool that `call_tool` runs, or why there is none.
+    /// The tool that `call_tool` runs, or the reason why it cannot be called.
     pub fn callable(&self, name: &str) -> Result<&Entry, String> {
         let entry = self.reach(name).map_err(|nearest| unknown_tool(name, &nearest))?;
         if self.is_switched_off(entry) {
@@ -385,7 +386,7 @@ impl View {
         Ok(entry)
     }
 
-    /// The definition of one tool, as it would be listed.
+    /// The definition of one tool, as in `tools/list`.
     pub fn definition(&self, entry: &Entry, era: ListEra) -> String {
         let mut text = String::new();
         render_tool(
@@ -397,7 +398,8 @@ impl View {
         text
     }
 
-    /// What `enable_toolset` and `disable_toolset` answer. Who cannot see the list change gets the definitions.
+    /// The result of `enable_toolset` and `disable_toolset`. It includes definitions for clients that cannot see the
+    /// tool list change.
     pub fn switched_text(&self, switched: &Switched, with_definitions: Option<ListEra>) -> String {
         let mut text = String::from("{\"success\":true,\"message\":");
         push_string(&mut text, &switched.message);
@@ -418,7 +420,7 @@ impl View {
     }
 }
 
-/// Says that somebody switched a tool off, and what switches it on.
+/// Error text for a tool that is switched off in the session, with the command that switches it on.
 pub fn switched_off(entry: &Entry) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
     format!(
@@ -426,7 +428,7 @@ pub fn switched_off(entry: &Entry) -> String {
     )
 }
 
-/// Says that there is no such tool, and what may have been meant.
+/// Error text for an unknown tool, with similar names.
 pub fn unknown_tool(name: &str, nearest: &[&str]) -> String {
     let shown: String = name.chars().take(128).collect();
     match nearest {
@@ -437,7 +439,7 @@ pub fn unknown_tool(name: &str, nearest: &[&str]) -> String {
     }
 }
 
-/// Says why a tool that is known cannot be called, and how that can be changed.
+/// Error text for a tool whose toolsets are not enabled, with the way to enable one.
 pub fn not_enabled(view: &View, entry: &Entry, sets: &[&str], has_session: bool) -> String {
     let name = entry.name.as_deref().unwrap_or_default();
     if view.is_switched_off(entry) || sets.is_empty() {

@@ -1,4 +1,4 @@
-//! What the meta-tools of a dynamic view switch, find and say.
+//! Tests of the meta-tools in a dynamic view: switching, searching, describing.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ fn a_set_that_is_gone_takes_no_place() {
     assert!(full.unwrap_err().contains("and company are: disable one first"));
 }
 
-/// No way leads to a tool that policy hides.
+/// No lookup finds a tool that policy hides.
 #[test]
 fn a_tool_that_is_switched_off_names_its_sets() {
     let view = dynamic(&index(|_| {}), &["company"]);
@@ -123,7 +123,7 @@ fn a_tool_that_is_switched_off_names_its_sets() {
     assert!(matches!(view.find("market.getCompanyProfile"), Found::Unknown { .. }));
     let Found::Unknown { nearest } = view.find("market__getCompanyProfil") else { panic!() };
     assert_eq!(nearest, ["market__getCompanyProfile"]);
-    // Megabytes would be compared with every tool.
+    // Long names are not compared with every tool.
     let long = format!("market__getCompanyProfile{}", "e".repeat(300));
     let Found::Unknown { nearest } = view.find(&long) else { panic!() };
     assert_eq!(nearest, [""; 0]);
@@ -150,7 +150,7 @@ fn a_tool_that_somebody_switched_off_is_shown_as_such_and_not_run() {
         let described: Value = serde_json::from_str(&described.unwrap()).unwrap();
         assert_eq!(described["switchedOff"], true, "{described}");
     }
-    // A set that is off is no such switch.
+    // A disabled toolset does not prevent `call_tool`.
     assert!(view.callable("market__getQuote").is_ok());
     let other = view.tool_text(&arguments(&json!({"name": "market.getQuote"})), ListEra::Stateless);
     assert!(!other.unwrap().contains("switchedOff"));
@@ -164,7 +164,7 @@ fn a_tool_that_somebody_switched_off_is_shown_as_such_and_not_run() {
     assert_eq!(mark("market__listDividends"), None);
     let set: Value = serde_json::from_str(&view.toolset_text(&named("calendar")).unwrap()).unwrap();
     assert_eq!(set["tools"][1]["switchedOff"], true, "{set}");
-    // It neither goes with its set nor comes back with it.
+    // Switching its toolset neither removes it nor brings it back.
     let gone = view.disable(&named("calendar")).unwrap();
     assert_eq!(gone.tools, ["market__listDividends"]);
     let selection = Arc::new(gone.selection);

@@ -1,27 +1,27 @@
-//! The names under which models see tools.
+//! The exposed names of tools.
 //!
-//! A name is never parsed back: it is looked up. So the only duties are that two tools never share one, that a name does
-//! not depend on the order of lists, and that every provider takes it.
+//! Exposed names are looked up and never parsed. Names are unique (except with `naming: bare`), do not depend on the
+//! order of lists, and are valid for every provider.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use switchboard_model::{CanonicalName, META_TOOLS, Naming};
 
-/// What every provider takes: `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`.
+/// Maximum length of a name. Every provider accepts `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`.
 const MAX_LENGTH: usize = 64;
-/// Characters of the hash that tells cut or clashing names apart.
+/// Length of the hash that makes shortened or clashing names unique.
 const HASH_LENGTH: usize = 8;
 
-/// A tool and the name that the configuration gives it, if it does.
+/// A tool and its `expose_as`, if the configuration has one.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
     pub name: &'a CanonicalName,
     pub expose_as: Option<&'a str>,
 }
 
-/// The exposed name of each tool, in the same order. With [`Naming::Bare`] several tools may have one name: whoever looks
-/// at them sees the last of those that there are for him.
+/// The exposed name of each tool, in the order of `tools`. With [`Naming::Bare`], several tools can have the same name;
+/// a view shows the last one that it can reach.
 pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Arc<str>> {
     match naming {
         Naming::Prefixed => unique(tools),
@@ -29,7 +29,8 @@ pub fn expose_names(tools: &[Named<'_>], naming: Naming) -> Vec<Arc<str>> {
     }
 }
 
-/// Exposed names for tools that come beside others, whose names are taken and do not move.
+/// Exposed names for additional tools (those of a session's attached servers); names that are taken stay with their
+/// tools.
 pub(crate) fn expose_among(
     tools: &[CanonicalName],
     is_taken: impl Fn(&str) -> bool,
@@ -47,7 +48,7 @@ pub(crate) fn expose_among(
     names
 }
 
-/// `text` with every character that a provider refuses replaced.
+/// Replaces every character that some provider rejects, and cuts the text to the maximum length.
 pub fn sanitized(text: &str) -> String {
     let mut name: String =
         text.chars().map(|c| if is_plain(c) { c } else { '_' }).take(MAX_LENGTH).collect();
@@ -62,15 +63,15 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// What a tool would like to be called, and whether that is exactly its name.
+/// The preferred name of a tool, and whether it can be used without a hash.
 fn wish(tool: &Named<'_>) -> (String, bool) {
     if let Some(name) = tool.expose_as {
         return (name.to_owned(), true);
     }
     let whole = format!("{}__{}", tool.name.server(), tool.name.tool());
     let name = sanitized(&whole);
-    // `a` + `b__c` and `a__b` + `c` would look alike. A name stands for one tool for good, also when the other one is
-    // not there, so one of them never gets it: then the first `__` of a plain name always ends the server's half.
+    // Server `a` with tool `b__c` and server `a__b` with tool `c` would get the same name. A name must not change its
+    // meaning when one of the two goes away, so a server name that contains `__` or ends with `_` always gets a hash.
     let server = tool.name.server().as_str();
     let is_ambiguous = server.contains("__") || server.ends_with('_');
     let is_exact = name == whole && !is_ambiguous;
@@ -79,7 +80,7 @@ fn wish(tool: &Named<'_>) -> (String, bool) {
 
 fn unique(tools: &[Named<'_>]) -> Vec<Arc<str>> {
     let wishes: Vec<_> = tools.iter().map(wish).collect();
-    // A changed name always carries its hash, so it does not move when a tool that would clash with it comes or goes.
+    // A changed name always has a hash, so it does not depend on the presence of a tool with the same preferred name.
     let mut names: Vec<String> = tools
         .iter()
         .zip(&wishes)
@@ -88,8 +89,7 @@ fn unique(tools: &[Named<'_>]) -> Vec<Arc<str>> {
             if *is_exact && !is_reserved { wish.clone() } else { hashed(wish, tool.name, 0) }
         })
         .collect();
-    // What still clashes, such as two names from the configuration, gets a hash on every side: no order decides who
-    // keeps it.
+    // Names that still clash, such as two equal `expose_as`, all get a hash, so the order of tools does not matter.
     for round in 1..=4 {
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for name in &names {
@@ -119,7 +119,7 @@ fn hashed(wish: &str, name: &CanonicalName, round: usize) -> String {
     format!("{kept}_{hash}")
 }
 
-/// The servers' own names, for one server behind the gateway: it then looks as if it were asked directly.
+/// The servers' own tool names (`naming: bare`), so that the gateway looks like the server itself.
 fn bare(tools: &[Named<'_>]) -> Vec<Arc<str>> {
     let wish = |tool: &Named<'_>| -> Arc<str> {
         let name = tool.expose_as.unwrap_or(tool.name.tool());

@@ -1,7 +1,7 @@
-//! What a session has been shown so far.
+//! The tools that a session has declared so far.
 //!
-//! Providers cache the beginning of a prompt, and the tools stand there. So a tool that was declared once keeps its
-//! place for as long as it is there, and what comes later is put behind it, whatever the order of the catalog is.
+//! Providers cache the beginning of a prompt, which contains the tools. So a tool keeps its position while it is
+//! listed, and new tools are appended, whatever the order of the catalog is.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use switchboard_model::CanonicalName;
 
-/// Names of tools that are gone are kept up to this many, the newest.
+/// Maximum number of retired names that are kept; the oldest are dropped.
 const MAX_RETIRED: usize = 1024;
 
-/// A name under which a tool was declared.
+/// A tool and the name under which it was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredTool {
     pub name: Arc<str>,
     pub tool: CanonicalName,
 }
 
-/// The tools that were declared last, in their order, and earlier names. Immutable and shared.
+/// The tools declared last, in their order, and the names that were declared earlier. Immutable and shared.
 #[derive(Debug, Default)]
 pub struct Past {
     declared: Vec<DeclaredTool>,
@@ -28,7 +28,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Tools that were declared in this order, and names that stood for a tool before that.
+    /// Creates a history from the tools declared last, in their order, and the names declared earlier.
     pub fn new(declared: Vec<DeclaredTool>, retired: Vec<DeclaredTool>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for (mark, declared) in [(b"d", &declared), (b"r", &retired)] {
@@ -43,23 +43,23 @@ impl Past {
         Self { declared, retired, digest: *hasher.finalize().as_bytes() }
     }
 
-    /// What was declared last, in its order.
+    /// The tools declared last, in their order.
     pub fn declared(&self) -> &[DeclaredTool] {
         &self.declared
     }
 
-    /// Names that were declared before that and are no longer.
+    /// Names that were declared earlier and are no longer, oldest first.
     pub fn retired(&self) -> &[DeclaredTool] {
         &self.retired
     }
 
-    /// The tool that this name once stood for.
+    /// The tool that a current or earlier name was declared for; the most recent one first.
     pub(crate) fn named(&self, name: &str) -> Option<&CanonicalName> {
         let all = self.declared.iter().chain(self.retired.iter().rev());
         all.into_iter().find(|one| *one.name == *name).map(|one| &one.tool)
     }
 
-    /// The past of who sees these tools after this past.
+    /// The history after the tools `now` have been declared.
     pub(crate) fn followed_by(&self, now: Vec<DeclaredTool>) -> Self {
         let names: HashSet<&str> = now.iter().map(|one| &*one.name).collect();
         let gone = self.retired.iter().chain(&self.declared);
@@ -70,7 +70,7 @@ impl Past {
     }
 }
 
-// Two pasts of the same content are the same; the content may be thousands of names.
+// Compared by digest: the content may be thousands of names.
 impl PartialEq for Past {
     fn eq(&self, other: &Self) -> bool {
         self.digest == other.digest

@@ -1,4 +1,4 @@
-//! What a connection asks to see. It can only narrow what the configuration shows.
+//! The restrictions of a connection or request. They only ever hide tools that the configuration exposes.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,26 @@ use switchboard_model::{Exposure, ExposureMode};
 
 use crate::Index;
 
-/// The narrowing of one connection or request. Everything that is `None` or empty narrows nothing.
+/// The restrictions of one connection or request. A field that is `None`, empty or `false` restricts nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Scope {
     /// Only this server.
     pub server: Option<String>,
-    /// Only tools of these sets; where several places name sets, each of them must hold.
+    /// Only tools of these toolsets. Each inner list comes from one source (such as URL or header), and a tool must
+    /// satisfy all of them.
     pub toolsets: Vec<Vec<String>>,
-    /// Only these tools, by exposed or canonical name; where several places name tools, each of them must. A place that
-    /// names none leaves none.
+    /// Only these tools, by exposed or canonical name. Each inner list comes from one source, and a tool must be in all
+    /// of them; an empty inner list hides every tool.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lists_of_tools")]
     pub tools: Vec<Vec<String>>,
-    /// Only tools that say that they change nothing.
+    /// Only tools with a `readOnlyHint`.
     pub read_only: bool,
-    /// Begin with the meta-tools.
+    /// Use the dynamic exposure mode: start with the meta-tools.
     pub dynamic: bool,
 }
 
-/// Why a scope cannot be served.
+/// Why a scope is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScopeFault {
     UnknownServer(String),
@@ -33,7 +34,7 @@ pub enum ScopeFault {
         name: String,
         known: Vec<String>,
     },
-    /// It would begin with more toolsets than may be active.
+    /// The connection would start with more toolsets than `max_active_toolsets`.
     TooManyToolsets {
         max: usize,
         named: Vec<String>,
@@ -59,7 +60,7 @@ impl std::fmt::Display for ScopeFault {
 }
 
 impl Scope {
-    /// Whether everything that is named exists, as far as the configuration lets it be seen.
+    /// Checks that the named server and toolsets exist and that the configuration exposes them.
     pub fn check(
         &self,
         index: &Index,
@@ -86,8 +87,8 @@ impl Scope {
         Ok(())
     }
 
-    /// Whether a connection may begin with the sets that it names. Those of the configuration were counted when it was
-    /// read.
+    /// Checks that a connection does not start with more toolsets than `max_active_toolsets`. The toolsets of the
+    /// configuration are checked when it is loaded.
     pub fn check_first_sets(&self, index: &Index, exposure: &Exposure) -> Result<(), ScopeFault> {
         let Some(max) = index.max_active_toolsets() else { return Ok(()) };
         if self.toolsets.is_empty() || self.mode(exposure) != ExposureMode::Dynamic {
@@ -101,7 +102,7 @@ impl Scope {
         Ok(())
     }
 
-    /// The mode that a connection of this scope has.
+    /// The exposure mode of a connection with this scope.
     pub fn mode(&self, exposure: &Exposure) -> ExposureMode {
         match exposure.mode {
             ExposureMode::Dynamic => ExposureMode::Dynamic,
@@ -111,14 +112,16 @@ impl Scope {
         }
     }
 
-    /// The sets that a dynamic connection begins with: those that it names, else those of the configuration.
+    /// The toolsets that are enabled when a dynamic connection starts: those that it names, else those of the
+    /// configuration.
     pub fn first_sets(&self, exposure: &Exposure) -> Vec<String> {
         match self.toolsets.iter().min_by_key(|sets| sets.len()) {
             Some(fewest) => {
                 let is_common =
                     |name: &&String| self.toolsets.iter().all(|sets| sets.contains(name));
                 let common: Vec<String> = fewest.iter().filter(is_common).cloned().collect();
-                // Where no set is named by all of them, a tool may still be in one of each: those of one place show it.
+                // Without a common toolset, a tool can still be in one toolset of each list; the shortest list shows
+                // it.
                 if common.is_empty() { fewest.clone() } else { common }
             }
             None if exposure.mode == ExposureMode::Dynamic => exposure.tool_sets.clone(),
@@ -127,8 +130,8 @@ impl Scope {
     }
 }
 
-/// Reads lists of tools, also the single one that earlier versions kept: `[]` was a list that names none, and `null` was
-/// no list.
+/// Deserialises lists of tools. Earlier versions stored a single list: `[]` allowed no tool, and `null` meant no
+/// restriction.
 fn lists_of_tools<'de, D: Deserializer<'de>>(kept: D) -> Result<Vec<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use crate::index::Entry;
 
-/// A tool that was found.
+/// A search result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Its place in the index.
+    /// Position in the index.
     pub tool: usize,
     pub score: f32,
 }
 
-/// Words of tool names and of the sentences about them: `getHTTPQuote_by-id` is get, http, quote, by, id.
+/// Splits tool names and descriptions into words: `getHTTPQuote_by-id` becomes get, http, quote, by, id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WordTokenizer;
 
@@ -47,7 +47,7 @@ fn split_run(run: &str, words: &mut Vec<String>) {
     }
 }
 
-/// Plural and singular find each other; more than that would need to know the language.
+/// Removes a plural ending. Further stemming would depend on the language.
 fn stem(word: String) -> String {
     if let Some(root) = word.strip_suffix("ies").filter(|root| root.len() > 1) {
         return format!("{root}y");
@@ -71,7 +71,7 @@ impl Search {
         Self(SearchEngineBuilder::with_tokenizer_and_documents(WordTokenizer, documents).build())
     }
 
-    /// The best of those that `is_visible`, best first.
+    /// The best matches among the tools for which `is_visible` holds, best first.
     pub(crate) fn find(
         &self,
         query: &str,
@@ -91,7 +91,7 @@ impl Search {
     }
 }
 
-/// The name counts three times: who names a tool means it.
+/// The searched text of a tool. The name occurs three times, so that it has more weight than the description.
 fn words_of(entry: &Entry) -> String {
     let tool = &entry.tool.descriptor;
     let mut text = format!("{0} {0} {0} {1} ", tool.name, entry.tool.name.server());

@@ -1,7 +1,7 @@
-//! Which toolsets have a server as a whole, and what policy leaves of it.
+//! Which toolsets contain a server as a whole, and whether policy permits it.
 //!
-//! Where a server has tools, its tools decide who sees its prompts and resources. This decides where it has none, by the
-//! same rules, and which servers may be named at all.
+//! The prompts and resources of a server are visible where its tools are. This module decides for servers without
+//! tools, by the same rules, and decides which servers may be named to clients.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,12 @@ use switchboard_model::{
     Exposure, ExposureMode, GatewayPlan, NO_TOOLSET, Plan, ServerName, ServerPlan,
 };
 
-/// What policy leaves of a server.
+/// The decision of the policy about a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Permitted,
-    /// Nothing of the server itself, but an allowed set has patterns, and it may come to have a tool that fits.
+    /// The server itself is not permitted, but an allowed toolset has patterns that a later tool of the server could
+    /// match.
     ByPattern,
     Denied,
 }
@@ -23,7 +24,7 @@ enum Policy {
 /// One server.
 #[derive(Debug, PartialEq, Eq)]
 struct ServerPolicy {
-    /// The sets that have it and that may be seen.
+    /// The permitted toolsets that contain the server.
     sets: Vec<String>,
     policy: Policy,
 }
@@ -41,12 +42,14 @@ impl ServerToolsets {
         Self(standings.collect())
     }
 
-    /// Whether a server without tools may be named: whether anything of it can be seen, now or later.
+    /// Whether clients may learn that a server without tools exists: whether something of it is visible now or can
+    /// become so.
     pub fn may_be_named(&self, server: &ServerName) -> bool {
         self.0.get(server).is_some_and(|standing| standing.policy != Policy::Denied)
     }
 
-    /// Whether a server without tools belongs to a view: whether it would show a tool that is in no other sets.
+    /// Whether a server without tools belongs to a view: whether the view would show a tool that is in exactly the
+    /// server's toolsets.
     pub fn shows(
         &self,
         server: &ServerName,
@@ -62,7 +65,7 @@ impl ServerToolsets {
         let selection = view.selection();
         let switched =
             |is_on: bool| sets.iter().any(|set| selection.toolsets.get(set) == Some(&is_on));
-        // Who names tools, or wants those that change nothing, wants none of what has no tool.
+        // Restrictions to named tools or to read-only tools exclude a server without tools.
         scope.tools.is_empty()
             && !scope.read_only
             && scope.server.as_deref().is_none_or(|only| only == server.as_str())
@@ -95,7 +98,7 @@ impl ServerPolicy {
     }
 }
 
-/// Its own set, those that name it, and those that have a pattern for whatever it may offer.
+/// The server's own toolset, those that name it, and those with a pattern that matches all its tools.
 fn sets_of(server: &ServerPlan, plan: &Plan) -> Vec<String> {
     let name = &server.spec.name;
     let own = server.toolset.clone().unwrap_or_else(|| name.to_string());

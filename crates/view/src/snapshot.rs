@@ -1,4 +1,4 @@
-//! A view as a session keeps it: enough to know its tools again, and what each provider calls them.
+//! The stored form of a view: the identity of its tools and their names.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use crate::index::Entry;
 use crate::past::DeclaredTool;
 use crate::view::View;
 
-/// The tools of a view, in their order. All providers see one name: what each of them takes, all of them take.
+/// The tools of a view, in their order. One name serves all providers, because exposed names are valid for each of
+/// them.
 pub fn snapshot_tools(view: &View) -> Value {
     view.tools().filter_map(one).collect()
 }
@@ -30,15 +31,15 @@ fn one(entry: &Entry) -> Option<Value> {
     Some(one)
 }
 
-/// An id that is the same on every machine, in the shape that tools which read snapshots expect.
+/// A UUID derived from the server name, so that it is the same on every machine.
 fn connector_id(server: &ServerName) -> String {
     let hash = blake3::hash(format!("switchboard server {server}").as_bytes()).to_hex();
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
-    // Version 8 of a UUID is what an application makes in its own way.
+    // UUID version 8: the content is defined by the application.
     format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 
-/// The tools that a kept snapshot declares; entries of another kind are left out.
+/// The tools of a stored snapshot; unknown entries are skipped.
 pub fn read_declared(tools: &Value) -> Vec<DeclaredTool> {
     #[derive(Deserialize)]
     struct Kept {

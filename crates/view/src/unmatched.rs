@@ -1,4 +1,4 @@
-//! Patterns of toolsets that match no tool.
+//! Finds toolset patterns that match no tool.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use wildmatch::WildMatch;
 
 use crate::index::matches;
 
-/// Names that are less alike than this are no suggestion.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.8;
 
 /// A pattern of a toolset that matches no tool of the catalog.
@@ -16,9 +16,9 @@ const ALIKE: f64 = 0.8;
 pub struct UnmatchedPattern {
     pub toolset: String,
     pub pattern: String,
-    /// Where the configuration has it, such as `toolsets[0].tools[1]`.
+    /// Path in the configuration, such as `toolsets[0].tools[1]`.
     pub path: String,
-    /// The name of a tool that may be meant.
+    /// A similar tool name, as a suggestion.
     pub nearest: Option<String>,
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for UnmatchedPattern {
     }
 }
 
-/// The patterns of toolsets that match nothing. The tools of a server that has not been heard are unknown: patterns that
-/// could mean them are not judged.
+/// The toolset patterns that match no tool. The tools of a server that has not connected yet are unknown, so patterns
+/// that could match them are not reported.
 pub fn unmatched_patterns(
     catalog: &Catalog,
     plan: &Plan,
@@ -59,12 +59,12 @@ pub fn unmatched_patterns(
     unmatched
 }
 
-/// What stands behind `server.` in a pattern.
+/// The part of a pattern after `server.`.
 fn below<'a>(pattern: &'a str, server: &ServerName) -> Option<&'a str> {
     pattern.strip_prefix(server.as_str())?.strip_prefix('.')
 }
 
-/// The tool whose name is most like a pattern without wildcards.
+/// The tool whose name is most similar to a pattern without wildcards.
 fn nearest(pattern: &str, catalog: &Catalog, plan: &Plan) -> Option<String> {
     if pattern.contains(['*', '?']) {
         return None;

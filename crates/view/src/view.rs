@@ -1,4 +1,4 @@
-//! What one scope and one choice of enabled toolsets see.
+//! The tools that one scope and one selection see.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -15,31 +15,32 @@ use crate::past::{DeclaredTool, Past};
 use crate::scope::Scope;
 use crate::selection::Selection;
 
-/// The longest name for which similar ones are looked for.
+/// Names longer than this get no suggestions.
 const MAX_COMPARED: usize = 256;
 
-/// What decides about a view.
+/// Everything that a view depends on besides the index and the exposure.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ViewKey {
     pub scope: Arc<Scope>,
     pub selection: Arc<Selection>,
-    /// What was shown before, which keeps its order.
+    /// The tools declared earlier, which keep their order.
     pub past: Arc<Past>,
 }
 
-/// The tools that a client sees. Immutable; clients that see the same share it.
+/// The tools that a client sees. Immutable; clients that see the same tools share it.
 #[derive(Debug)]
 pub struct View {
     index: Arc<Index>,
     mode: ExposureMode,
     selection: Arc<Selection>,
     before: Arc<Past>,
-    /// Tools that policy and scope leave, whether switched on or not; of those that share a name, the last.
+    /// Whether policy, scope and selection permit the tool, switched on or not, by position. Of tools with the same
+    /// name, only the last permitted one.
     is_reachable: Vec<bool>,
     is_shown: Vec<bool>,
-    /// Places of the tools that are shown, in the order in which they are.
+    /// Positions of the listed tools, in the order of the list.
     order: Vec<usize>,
-    /// Sets that can be switched here.
+    /// Toolsets that can be switched in this view.
     sets: Vec<String>,
     legacy_list: OnceLock<Bytes>,
     modern_list: OnceLock<Bytes>,
@@ -49,12 +50,12 @@ pub struct View {
     past: OnceLock<Arc<Past>>,
 }
 
-/// How two views differ, by exposed names.
+/// The difference between two views, by exposed names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     pub added: Vec<Arc<str>>,
     pub removed: Vec<Arc<str>>,
-    /// Tools that are described in another way than before.
+    /// Tools whose definition changed.
     pub changed: Vec<Arc<str>>,
 }
 
@@ -64,12 +65,12 @@ impl Difference {
     }
 }
 
-/// What a name leads to.
+/// The result of looking up a tool name.
 #[derive(Debug)]
 pub enum Found<'a> {
     Tool(&'a Entry),
     Meta(MetaTool),
-    /// Known, but every set that has it is switched off.
+    /// The tool exists, but is switched off; `sets` are the disabled toolsets that contain it.
     Disabled {
         entry: &'a Entry,
         sets: Vec<&'a str>,
@@ -80,7 +81,7 @@ pub enum Found<'a> {
 }
 
 impl View {
-    /// Computes a view; `scope` has been checked.
+    /// Computes a view. `key.scope` must have been checked with [`Scope::check`].
     pub fn new(index: Arc<Index>, exposure: &Exposure, key: &ViewKey) -> Self {
         let (scope, selection) = (&key.scope, &key.selection);
         let mode = scope.mode(exposure);
@@ -100,7 +101,7 @@ impl View {
             keep_members(&mut is_reachable, &index, sets.iter().map(String::as_str), |_| false);
         }
         if let Some(sets) = statics {
-            // What a session brought is not for the configuration to choose from.
+            // The `static` exposure does not restrict the servers that a session attached itself.
             keep_members(
                 &mut is_reachable,
                 &index,
@@ -113,7 +114,7 @@ impl View {
         let can_switch = |set: &Toolset| {
             let is_named = |sets: &Vec<String>| sets.contains(&set.name);
             let reaches = |at: &usize| is_reachable.get(*at).copied().unwrap_or_default();
-            // A server without tools may have prompts and resources, which follow its sets.
+            // A server without tools may have prompts and resources, whose visibility depends on its toolsets.
             let has_server = |server: &ServerName| {
                 !index.has_server(server)
                     && scope.server.as_deref().is_none_or(|only| only == server.as_str())
@@ -149,7 +150,7 @@ impl View {
         }
     }
 
-    /// What it was made from.
+    /// The index that the view was computed from.
     pub fn index(&self) -> &Arc<Index> {
         &self.index
     }
@@ -158,17 +159,17 @@ impl View {
         self.mode
     }
 
-    /// What the session has chosen.
+    /// The session's selection.
     pub fn selection(&self) -> &Arc<Selection> {
         &self.selection
     }
 
-    /// Whether a toolset counts as switched on.
+    /// Whether a toolset is switched on.
     pub fn is_on(&self, set: &str) -> bool {
         self.selection.is_on(set, self.mode)
     }
 
-    /// What the next view of who saw this one has to keep in its place.
+    /// The declared tools including this view; the next view of the same session must keep their order.
     pub fn past(&self) -> &Arc<Past> {
         self.past.get_or_init(|| {
             let declared = |entry: &Entry| {
@@ -178,17 +179,17 @@ impl View {
         })
     }
 
-    /// Names of the sets that can be switched here, in the order of the configuration.
+    /// Names of the toolsets that can be switched in this view, in the order of the configuration.
     pub fn set_names(&self) -> &[String] {
         &self.sets
     }
 
-    /// A set that can be switched here.
+    /// A toolset that can be switched in this view.
     pub fn toolset(&self, name: &str) -> Option<&Toolset> {
         self.sets.iter().any(|set| set == name).then(|| self.index.toolset(name))?
     }
 
-    /// The tools that are listed, in their order, without the meta-tools.
+    /// The listed tools, in their order, without the meta-tools.
     pub fn tools(&self) -> impl Iterator<Item = &Entry> {
         self.order.iter().filter_map(|at| self.index.entries().get(*at))
     }
@@ -199,13 +200,13 @@ impl View {
         place.is_some_and(|at| self.is_shown.get(at) == Some(&true))
     }
 
-    /// The tools of a set that this view can reach.
+    /// The members of a toolset that this view can reach, switched on or not.
     pub fn members<'a>(&'a self, set: &'a Toolset) -> impl Iterator<Item = &'a Entry> {
         let reachable = set.members.iter().filter(|at| self.reaches(**at));
         reachable.filter_map(|at| self.index.entries().get(*at))
     }
 
-    /// Whether a server has a tool in this view, so that its prompts and resources belong to it too.
+    /// Whether a tool of the server is listed; its prompts and resources are visible then too.
     pub fn has_server(&self, server: &ServerName) -> bool {
         let servers = self
             .servers
@@ -213,7 +214,7 @@ impl View {
         servers.contains(server)
     }
 
-    /// Whether a server has a tool that this view can reach, switched on or not.
+    /// Whether this view can reach a tool of the server, switched on or not.
     pub fn reaches_server(&self, server: &ServerName) -> bool {
         let servers = self.reachable_servers.get_or_init(|| {
             let entries = self.index.entries().iter().zip(&self.is_reachable);
@@ -223,7 +224,7 @@ impl View {
         servers.contains(server)
     }
 
-    /// What a client means that calls a tool of this name.
+    /// Looks up the tool name of a call.
     pub fn find(&self, name: &str) -> Found<'_> {
         if self.mode == ExposureMode::Dynamic
             && let Some(meta) = MetaTool::named(name)
@@ -246,7 +247,8 @@ impl View {
         Found::Disabled { entry, sets: sets.map(String::as_str).collect() }
     }
 
-    /// A tool by exposed or canonical name, switched on or not; the meta-tools reach all of these.
+    /// Looks up a tool by exposed or canonical name, switched on or not, as the meta-tools do. The error is a list of
+    /// similar names.
     pub fn reach(&self, name: &str) -> Result<&Entry, Vec<&str>> {
         let at = self.holder(name).or_else(|| self.index.canonical(name));
         at.filter(|at| self.reaches(*at))
@@ -259,19 +261,19 @@ impl View {
         self.index.canonical(name.as_str()).is_some_and(|at| self.reaches(at))
     }
 
-    /// Whether somebody switched this tool off in the session, which no toolset changes.
+    /// Whether the tool is switched off explicitly in the session. No toolset switches it on again.
     pub fn is_switched_off(&self, entry: &Entry) -> bool {
         let tools = &self.selection.tools;
         !tools.is_empty() && tools.get(entry.shown_name().as_str()) == Some(&false)
     }
 
-    /// The one tool that is listed and that its server calls so.
+    /// The listed tool with this bare name, if there is exactly one.
     pub fn only_one_called(&self, bare: &str) -> Option<&Entry> {
         let mut called = self.tools().filter(|entry| entry.tool.name.tool() == bare);
         called.next().filter(|_| called.next().is_none())
     }
 
-    /// The best matches among the tools that the meta-tools reach.
+    /// The best matches among all tools that this view can reach.
     pub fn search(&self, query: &str, limit: usize) -> Vec<(&Entry, f32)> {
         let hits = self.index.search(query, limit, |at| self.reaches(at));
         hits.into_iter()
@@ -279,12 +281,12 @@ impl View {
             .collect()
     }
 
-    /// The place of the tool that has this name, else of the one that once had it here.
+    /// Position of the tool with this name, else of the tool that was declared under it earlier.
     fn place(&self, name: &str) -> Option<usize> {
         self.holder(name).or_else(|| self.index.canonical(self.before.named(name)?.as_str()))
     }
 
-    /// The place of the tool that has this name here; of one that is not reached where none of them is.
+    /// Position of the tool with this name, preferably one that this view can reach.
     fn holder(&self, name: &str) -> Option<usize> {
         let last = self.index.named(name)?;
         if self.reaches(last) {
@@ -299,7 +301,7 @@ impl View {
     }
 
     fn nearest(&self, name: &str, among: &[bool]) -> Vec<&str> {
-        // To compare costs as much as both are long, for each tool. No tool has such a name.
+        // The cost of a comparison grows with both lengths, and is paid for each tool. No tool has a name this long.
         if name.len() > MAX_COMPARED {
             return Vec::new();
         }
@@ -320,7 +322,7 @@ impl View {
         scored.into_iter().take(3).map(|(_, name)| name).collect()
     }
 
-    /// The result of `tools/list`, written once.
+    /// The result of `tools/list`, serialised once.
     pub fn list(&self, era: ListEra) -> &Bytes {
         let cell = match era {
             ListEra::Session => &self.legacy_list,
@@ -329,7 +331,7 @@ impl View {
         cell.get_or_init(|| self.render(era).into())
     }
 
-    /// Tells two lists apart, also over restarts.
+    /// A digest of the list that is stable across restarts.
     pub fn digest(&self) -> u64 {
         *self.digest.get_or_init(|| {
             let bytes = blake3::hash(self.list(ListEra::Session));
@@ -337,7 +339,7 @@ impl View {
         })
     }
 
-    /// Whether two views list the same, so that a client of one need not look again.
+    /// Whether two views have the same list, so that no `list_changed` notification is needed.
     pub fn lists_same(&self, other: &Self) -> bool {
         let is_same = |mine: &Entry, theirs: &Entry| {
             mine.name == theirs.name
@@ -402,7 +404,7 @@ impl View {
         }
         json.push(']');
         if era == ListEra::Stateless {
-            // Headers, credentials and toolsets all change the list, so nobody may share it.
+            // The list depends on headers, credentials and toolsets, so shared caches must not store it.
             let ttl = if self.mode == ExposureMode::Dynamic { 0 } else { 10_000 };
             let _infallible = write!(json, ",\"ttlMs\":{ttl},\"cacheScope\":\"private\"");
         }
@@ -429,22 +431,22 @@ fn scope_has(scope: &Scope, entry: &Entry) -> bool {
         && (!scope.read_only || entry.is_read_only)
 }
 
-/// Own servers of a session are always among those that it is bound to.
+/// Whether the session sees the tool's server. Attached servers are always included.
 fn is_bound(selection: &Selection, entry: &Entry) -> bool {
     let server = entry.tool.name.server();
     let is_among = |bound: &BTreeSet<String>| bound.contains(server.as_str());
     entry.is_owned() || selection.servers.as_ref().is_none_or(is_among)
 }
 
-/// A tool that was switched by hand is as it was switched; else a set that was switched on shows it, a set that was
-/// switched off hides it, and the exposure decides about the rest.
+/// Which tools are switched on. An explicitly switched tool takes precedence, then toolsets that are switched on, then
+/// toolsets that are switched off, then the default of the exposure mode.
 fn shown(
     index: &Index,
     is_reachable: &[bool],
     mode: ExposureMode,
     selection: &Selection,
 ) -> Vec<bool> {
-    // Who brings a server wants its tools.
+    // Tools of attached servers are on by default.
     let by_default = |entry: &Entry| mode != ExposureMode::Dynamic || entry.is_owned();
     let mut is_shown: Vec<bool> = index.entries().iter().map(by_default).collect();
     mark_members(&mut is_shown, index, selection.switched_off(), false);
@@ -457,7 +459,7 @@ fn shown(
     is_shown.iter().zip(is_reachable).map(|(shown, reachable)| *shown && *reachable).collect()
 }
 
-/// What was declared keeps its order; what is new comes behind it in the order of the catalog.
+/// Orders the listed tools: tools declared earlier keep their order; new ones follow in the order of the catalog.
 fn ordered(index: &Index, is_shown: &[bool], past: &Past) -> Vec<usize> {
     let is_still_there = |at: &usize, name: &str| {
         is_shown.get(*at) == Some(&true)
@@ -512,8 +514,8 @@ fn keep_members<'a>(
     }
 }
 
-/// Of tools that share a name one is left: the last that is reached at all. What policy or the scope hides takes a name
-/// from nobody.
+/// Of tools with the same name, only the last reachable one stays reachable. Tools that policy or scope hide never
+/// shadow visible ones.
 fn keep_last_of_each_name(is_reachable: &mut [bool], index: &Index) {
     for rivals in index.rivals() {
         let mut is_taken = false;
@@ -527,7 +529,7 @@ fn keep_last_of_each_name(is_reachable: &mut [bool], index: &Index) {
     }
 }
 
-/// A name as the items of a JSON list.
+/// Appends names as a JSON list.
 pub(crate) fn push_names<'a>(json: &mut String, names: impl Iterator<Item = &'a str>) {
     json.push('[');
     let start = json.len();

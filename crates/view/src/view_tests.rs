@@ -1,4 +1,4 @@
-//! Views over a small market: four sets, two of which share a tool, and two servers.
+//! Tests of views over a small catalog: four toolsets, two of which share a tool, and two servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -254,7 +254,7 @@ fn a_scope_narrows_in_every_way_at_once() {
             &["market__getQuote", "notes__readNote"],
         ),
         (
-            // Two places may write one tool in two ways.
+            // Two sources may name the same tool in two forms.
             Scope {
                 tools: vec![
                     owned(&["market.getQuote", "notes__readNote"]),
@@ -334,10 +334,10 @@ fn a_dynamic_connection_begins_with_no_more_sets_than_may_be_active() {
         (exposure(Dynamic, &[]), sets(&[three]), false),
         (exposure(Dynamic, &[]), sets(&[&three[1..]]), true),
         (exposure(Dynamic, &[]), sets(&[&["quotes", "quotes", "company"]]), true),
-        // Two places name what both have.
+        // Two sources that have two toolsets in common.
         (exposure(Dynamic, &[]), sets(&[three, &three[1..]]), true),
         (exposure(Dynamic, &["quotes"]), Scope::default(), true),
-        // Where nothing is switched there is nothing to count.
+        // The limit applies only where toolsets can be switched.
         (exposure(Legacy, &[]), sets(&[three]), true),
         (exposure(Static, three), sets(&[three]), true),
         (exposure(Legacy, &[]), dynamically(sets(&[three])), false),
@@ -431,7 +431,7 @@ fn names_that_are_not_given_and_patterns_for_nothing_are_warned_of() {
         "tool 'notes.readNote' is exposed as `market__getQuote_5a3e83c2`: its `expose_as: market__getQuote` is also the name of 'market.getQuote', so neither has it; choose another one",
     ]
     "#);
-    // Until a server is there nobody knows what it has.
+    // The tools of a server that has not connected are unknown.
     plan.servers = vec![server("market"), server("late")];
     let catalog = Catalog::new(1, tools);
     let unmatched =
@@ -478,7 +478,7 @@ fn names_of_meta_tools_and_taken_names_lead_where_they_should() {
     assert_eq!(entry.tool.name.as_str(), "a.call_tool");
 }
 
-/// `pay` of three servers, of which `b` alone says that it only reads, and `own` of the first.
+/// Tool `pay` of three servers, of which only `b` is read-only, and tool `own` of the first server.
 fn rivals(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
     let tools = vec![
         tool("a", "pay", false),
@@ -492,7 +492,7 @@ fn rivals(change: impl FnOnce(&mut Plan)) -> Arc<Index> {
     Arc::new(Index::new(&Catalog::new(1, tools), &plan))
 }
 
-/// What `pay` stands for, by every way to name it; `None` where nothing does.
+/// The tool that `pay` resolves to, checked by every lookup; `None` if there is none.
 fn pay(view: &View) -> Option<String> {
     let found = match view.find("pay") {
         Found::Tool(entry) | Found::Disabled { entry, .. } => Some(entry.tool.name.to_string()),

@@ -1,4 +1,4 @@
-//! What a session has been shown keeps its place and its name, whatever comes and goes.
+//! Property test: a declared tool keeps its position and its name, whatever tools come and go.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use switchboard_view::{
     Found, Index, ListEra, Past, Selection, View, ViewKey, read_declared, snapshot_tools,
 };
 
-/// A tool of everybody, or of the session `me` where the server is called `own`.
+/// A shared tool, or one of the session `me` if the server is called `own`.
 fn tool(server: &str, name: &str, version: u8) -> Arc<CatalogTool> {
     let is_own = server == "own";
     let server = if is_own { ServerName::attached("0123") } else { ServerName::new(server) };
@@ -33,7 +33,7 @@ fn tool(server: &str, name: &str, version: u8) -> Arc<CatalogTool> {
     })
 }
 
-/// One moment: the tools that there are, in the order of the catalog, and those that are switched.
+/// One state: the tools of the catalog in their order, and the switched ones.
 #[derive(Debug, Clone)]
 struct Moment {
     tools: BTreeSet<(String, String, u8)>,
@@ -85,7 +85,7 @@ fn names(view: &View) -> Vec<String> {
     view.tools().filter_map(|entry| Some(entry.name.as_deref()?.to_owned())).collect()
 }
 
-/// What each name stands for.
+/// The tool that each name resolves to.
 fn meanings(view: &View) -> BTreeMap<String, String> {
     let tools = view.tools();
     tools
@@ -156,7 +156,7 @@ proptest! {
             prop_assert_eq!(&kept[..], seen.past().declared());
             let restored = Arc::new(Past::new(kept, seen.past().retired().to_vec()));
             prop_assert!(view(moment, &restored).lists_same(&seen));
-            // Looking again at the same thing shows the same bytes.
+            // The same state gives the same bytes.
             let again = view(moment, seen.past());
             prop_assert_eq!(again.list(ListEra::Session), seen.list(ListEra::Session));
             past = seen.past().clone();

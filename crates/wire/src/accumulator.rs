@@ -1,4 +1,4 @@
-//! What a stream has brought so far, within the limits of one answer.
+//! Size limits of one answer while its stream is parsed.
 
 use serde_json::Value;
 use switchboard_chat::{Block, FaultKind, ModelEvent, Reply, Stop, Usage, read_arguments};
@@ -6,10 +6,10 @@ use switchboard_chat::{Block, FaultKind, ModelEvent, Reply, Stop, Usage, read_ar
 use crate::Limits;
 use crate::parser::failed;
 
-/// What a block costs beside its text: a stream of empty blocks must end, too.
+/// Bytes counted for a block in addition to its text, so that a stream of empty blocks reaches the limit too.
 const PER_BLOCK: usize = 256;
 
-/// Counts what an answer holds.
+/// Counts the bytes and calls of an answer.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     limits: Limits,
@@ -17,7 +17,7 @@ pub(crate) struct Gathered {
     calls: usize,
 }
 
-/// The answer is larger than what is taken.
+/// The limit that an answer exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
     Bytes(usize),
@@ -29,7 +29,7 @@ impl Gathered {
         Self { limits, bytes: 0, calls: 0 }
     }
 
-    /// Takes so many bytes more.
+    /// Counts more bytes; fails if the limit is exceeded.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Full> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.reply_bytes {
@@ -38,17 +38,17 @@ impl Gathered {
         Ok(())
     }
 
-    /// What was taken is not kept after all.
+    /// Subtracts bytes that are no longer kept.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Takes one block more.
+    /// Counts one more block.
     pub(crate) fn take_block(&mut self) -> Result<(), Full> {
         self.take(PER_BLOCK)
     }
 
-    /// Takes one call more and says which one it is.
+    /// Counts one more call and returns its index.
     pub(crate) fn take_call(&mut self) -> Result<usize, Full> {
         if self.calls >= self.limits.calls {
             return Err(Full::Calls(self.limits.calls));
@@ -72,13 +72,13 @@ impl From<Full> for ModelEvent {
     }
 }
 
-/// The arguments of a call as they were written: an object, or why there is none.
+/// Parses the arguments of a call. Text that is not a JSON object is returned as the second value.
 pub(crate) fn arguments(text: &str) -> (Value, Option<String>) {
     read_arguments(Value::String(text.to_owned()))
 }
 
-/// An answer that has ended. What a filter has cut off is not to be run, and whether there are calls to be answered is
-/// seen from the calls: not everybody has a word for it.
+/// Builds the reply of a complete answer. Calls in an answer that a content filter stopped are removed. The stop reason
+/// follows from the presence of calls, because not every provider reports one for them.
 pub(crate) fn reply(mut content: Vec<Block>, stop: Stop, usage: Option<Usage>) -> Reply {
     let is_call = |block: &Block| matches!(block, Block::ToolCall(_));
     if stop == Stop::Refused {

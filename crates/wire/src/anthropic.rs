@@ -1,7 +1,7 @@
-//! Anthropic Messages.
+//! The Anthropic Messages format.
 //!
-//! Thoughts are sealed to all that stands before them, so what was sent once is sent again byte for byte: the tools of the
-//! beginning stay, and changes of them are messages of their own.
+//! Newer models bind encrypted thinking to everything before it, so what was sent once is sent again byte for byte: the
+//! initial tools stay, and changes of tools are separate messages.
 
 mod content;
 mod fault;

@@ -1,7 +1,7 @@
-//! Parts that are not plain text, sorted by what a model can do with them.
+//! Classifies non-text parts by what models can read.
 //!
-//! One piece that a provider cannot read makes it refuse the whole conversation, for good. So what is known to be refused
-//! becomes a text that says what was left out.
+//! One part that a provider cannot read makes it reject the whole conversation, in all later requests too. So parts
+//! that are known to be rejected are replaced by a text that names them.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use switchboard_chat::{Media, Part, Place};
 
-/// The longest address that is mentioned.
+/// Maximum length of a URL in such a text.
 const MOST_MENTIONED: usize = 2048;
 
-/// What a part is to a model.
+/// The kind of a part.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Attachment<'a> {
-    /// Text, that of a file with its name before it; or a word about what cannot be shown.
+    /// Text: the part's own, that of a text file after its name, or a note about a part that cannot be sent.
     Text(Cow<'a, str>),
-    /// A picture of a type that nearly all models know.
+    /// An image of a type that nearly all models accept.
     Image(File<'a>),
     Pdf(File<'a>),
-    /// Anything else. Some models hear and see it.
+    /// Any other type. Some models accept audio and video.
     Other(File<'a>),
 }
 
-/// Something that can be read where it is: data that is whole, or an address that a provider can reach.
+/// A file with valid inline data, or with a URL that a provider can fetch.
 #[derive(Debug, PartialEq)]
 pub(crate) struct File<'a> {
     pub(crate) name: Option<&'a str>,
-    /// In small letters and without parameters.
+    /// Lower-case and without parameters.
     pub(crate) media_type: Cow<'a, str>,
     pub(crate) place: &'a Place,
 }
@@ -58,7 +58,7 @@ impl<'a> Attachment<'a> {
 }
 
 impl File<'_> {
-    /// What stands for something that a model cannot be shown, so that it knows that there was something.
+    /// The text that replaces a part that cannot be sent, so that the model knows of it.
     pub(crate) fn not_shown(&self) -> String {
         let name = self.name.map(|name| format!(" `{name}`")).unwrap_or_default();
         let place = match &self.place {
@@ -69,7 +69,7 @@ impl File<'_> {
     }
 }
 
-/// All that was said, as text: for places that take nothing else.
+/// All parts as text, for places that accept nothing else.
 pub(crate) fn as_text<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
     let texts = parts.into_iter().map(|part| match Attachment::of(part) {
         Attachment::Text(text) => text,
@@ -81,7 +81,7 @@ pub(crate) fn as_text<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
     texts.join("\n\n")
 }
 
-/// A type as providers know it.
+/// Normalises a media type.
 fn essence(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("image/jpg") {
@@ -101,7 +101,7 @@ fn is_media_type(essence: &str) -> bool {
     essence.split_once('/').is_some_and(|(kind, subtype)| is_word(kind) && is_word(subtype))
 }
 
-/// Whether a provider will find something there. That it is what it is said to be is not looked at.
+/// Whether the data or the URL is usable. The media type is not verified.
 fn is_readable(place: &Place) -> bool {
     match place {
         Place::Data(data) => is_base64(data),
@@ -112,7 +112,7 @@ fn is_readable(place: &Place) -> bool {
     }
 }
 
-/// Whether data is base64 and not empty, without decoding what may be large.
+/// Whether data is non-empty base64. It is not decoded, because it may be large.
 fn is_base64(data: &str) -> bool {
     let digits = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

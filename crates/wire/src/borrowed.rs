@@ -1,4 +1,4 @@
-//! Events of a stream, read where they lie: what comes with every delta is neither copied nor put on the heap.
+//! Deserialises stream events by borrowing, so that a delta needs no copy and no allocation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Reads an event. All of it is seen to be text at once, which is much quicker than string by string; what is no text
-/// may still be readable where nobody looks.
+/// Deserialises an event. UTF-8 is validated once for the whole event, which is much faster than string by string.
+/// Invalid UTF-8 is accepted in members that are not read.
 pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result<T> {
     match str::from_utf8(data) {
         Ok(text) => serde_json::from_str(text),
@@ -16,13 +16,13 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result
     }
 }
 
-/// A text, or nothing: servers write `null`, numbers or objects where others write a text, and what is not the expected
-/// thing counts as absent. It is copied only if it has escapes.
+/// An optional string. Servers send `null`, numbers or objects in the place of a string; these count as absent. It is
+/// copied only if it contains escapes.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
 
 impl<'a> Text<'a> {
-    /// A text as JSON writes it; `None` where it is none, and no `null` either.
+    /// Parses a JSON string or `null`; `None` for other values.
     pub(crate) fn written(value: &'a [u8]) -> Option<Self> {
         if value == b"null" {
             return Some(Self(None));
@@ -34,17 +34,17 @@ impl<'a> Text<'a> {
         serde_json::from_slice(value).ok()
     }
 
-    /// The text; one that is absent is empty.
+    /// The string; empty if absent.
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The text, for who keeps it; one that is absent is empty.
+    /// The string by value; empty if absent.
     pub(crate) fn into_cow(self) -> Cow<'a, str> {
         self.0.unwrap_or_default()
     }
 
-    /// The text, unless it is absent or empty.
+    /// The string, unless it is absent or empty.
     pub(crate) fn filled(&self) -> Option<&str> {
         self.0.as_deref().filter(|text| !text.is_empty())
     }
@@ -142,7 +142,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
     }
 }
 
-/// The first of a list, if there is one. The others are passed over, and no list is made for it.
+/// The first element of a list. The others are skipped without allocating a list.
 #[derive(Debug)]
 pub(crate) struct First<T>(pub(crate) Option<T>);
 

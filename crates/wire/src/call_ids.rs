@@ -1,4 +1,4 @@
-//! The ids of calls as a provider takes them.
+//! Call ids that a provider accepts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,11 +6,12 @@ use switchboard_chat::{Message, Source};
 
 use crate::tool_results;
 
-/// The longest id that every provider takes.
+/// Maximum length of an id that every provider accepts.
 const MOST: usize = 64;
 
-/// For every call of a conversation the id that one provider knows it by. A call that it made itself keeps the id that
-/// it gave: what it has sealed may depend on that. The id of a call depends only on what came before it.
+/// Maps every call of a conversation to the id that is sent to one provider. A call that the same provider made keeps
+/// its original id, because opaque data may depend on it. An id depends only on earlier messages, so it stays the same
+/// in later requests.
 #[derive(Debug)]
 pub(crate) struct CallIds<'a>(HashMap<&'a str, String>);
 
@@ -33,7 +34,7 @@ impl<'a> CallIds<'a> {
         Self(known)
     }
 
-    /// The id of a call; one that nobody made keeps its own.
+    /// The id of a call; an unknown call keeps its own.
     pub(crate) fn of<'b>(&'b self, call: &'b str) -> &'b str {
         self.0.get(call).map_or(call, String::as_str)
     }

@@ -1,8 +1,8 @@
-//! A model without a network: it does what the last message of the user says, so that everything around a model can be
-//! tried and tested. [`demo`] is pure: how long it takes is part of what it gives.
+//! A model without a network, for demos and tests: it follows the commands in the last user message. [`demo`] is pure:
+//! delays are part of its output.
 //!
-//! Every line that begins with `/` is an order ([`Order`]); without any, the message gets a friendly answer. Once the calls
-//! of a turn are answered, the model says what came of them.
+//! Every line that begins with `/` is a command ([`Order`]); a message without commands gets a friendly answer. After
+//! the calls of a turn have results, the model reports them.
 
 mod order;
 
@@ -19,26 +19,26 @@ use crate::outcome::pieces;
 use crate::{ModelRequest, accumulator};
 use order::{Order, orders};
 
-/// What the demo model does next.
+/// One step of the demo model: a delay or an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Beat {
     Event(ModelEvent),
     Pause(Duration),
 }
 
-/// Between two pieces of a text.
+/// Delay between two chunks of a text.
 const PAUSE: Duration = Duration::from_millis(15);
-/// A long text comes in larger pieces, not for a longer time.
+/// Maximum number of chunks; a longer text has larger chunks, so that it does not take longer.
 const MOST_PIECES: usize = 100;
-/// How many words `/slow` says in a second.
+/// Words per second of `/slow`.
 const SLOW_WORDS: u32 = 5;
-/// How much of a result is told.
+/// Maximum number of characters of a result that is reported.
 const MOST_TOLD: usize = 600;
-/// How many tools a friendly answer names.
+/// Number of tools that a friendly answer names.
 const SOME_TOOLS: usize = 3;
 
-/// What the demo model answers. `failed_before` says how often it has failed in this turn, for `/flaky`. The last event is
-/// the end, as with every model.
+/// The answer of the demo model. `failed_before` is the number of failures in this turn, for `/flaky`. The last event
+/// ends the stream, as with every model.
 pub fn demo(ask: &ModelRequest<'_>, failed_before: u32) -> std::vec::IntoIter<Beat> {
     let begin = ask.messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let text = match begin.and_then(|index| ask.messages.get(index)) {
@@ -61,7 +61,7 @@ pub fn demo(ask: &ModelRequest<'_>, failed_before: u32) -> std::vec::IntoIter<Be
     player.end(ask, fault)
 }
 
-/// The results that answer the last reply, where they are the last word.
+/// The results at the end of the conversation.
 fn last_results(after: &[Message]) -> Vec<&ToolReturn> {
     let results = after.iter().rev().map_while(|message| match message {
         Message::Tool(result) => Some(result),
@@ -72,7 +72,7 @@ fn last_results(after: &[Message]) -> Vec<&ToolReturn> {
     results
 }
 
-/// Collects what is done, and what it comes to.
+/// Collects the steps and the content of the answer.
 #[derive(Debug, Default)]
 struct Player {
     beats: Vec<Beat>,
@@ -83,7 +83,7 @@ struct Player {
 }
 
 impl Player {
-    /// Does what one line says. What fails ends everything.
+    /// Executes one command. A returned fault ends the answer.
     fn follow(&mut self, order: &Order<'_>, tools: &Rendering, failed: u32) -> Option<ModelFault> {
         match order {
             Order::Say(text) => self.say(text),
@@ -109,7 +109,7 @@ impl Player {
         None
     }
 
-    /// The calls are answered: calls again where that was asked for, and tells what came of them.
+    /// Reports the results, and repeats the calls of `/loop`.
     fn go_on(&mut self, orders: &[Order<'_>], results: &[&ToolReturn]) {
         let told: Vec<_> = results.iter().map(|result| told(result)).collect();
         self.say(&told.join("\n"));
@@ -165,7 +165,7 @@ impl Player {
         self.beats.push(Beat::Event(ModelEvent::CallArguments { index, delta }));
         let (arguments, unreadable) = accumulator::arguments(written);
         self.content.push(Block::ToolCall(Box::new(ToolCall {
-            // Who keeps the reply gives it.
+            // [`switchboard_chat::Turn`] assigns the id.
             id: String::new(),
             name: tool.to_owned(),
             arguments,
@@ -239,7 +239,7 @@ fn listed(tools: &Rendering) -> String {
     format!("I see {} tools:\n{}", lines.len(), lines.join("\n"))
 }
 
-/// The first line of what the tool says of itself, whatever the shape of its declaration.
+/// The first line of a tool's description, in any provider's format.
 fn description(tool: &RenderedTool) -> Option<String> {
     let declared: Value = serde_json::from_str(&tool.json).ok()?;
     let places = [&declared["description"], &declared["function"]["description"]];
@@ -287,7 +287,7 @@ fn cut(text: &str, most: usize) -> String {
     if cut.len() < text.len() { format!("{cut}...") } else { cut }
 }
 
-/// Word by word, or several words at once where there are many.
+/// Splits a text into words, or into groups of words if there are many.
 fn in_pieces(text: &str) -> Vec<String> {
     let words: Vec<_> = text.split_inclusive([' ', '\n']).collect();
     let size = words.len().div_ceil(MOST_PIECES).max(1);

@@ -1,4 +1,4 @@
-//! From the kind of a provider to the format that it speaks.
+//! Selects the wire format of a provider.
 
 use switchboard_chat::{FaultKind, ModelFault, Source};
 use switchboard_model::ProviderKind;
@@ -7,7 +7,7 @@ use crate::parser::Wire;
 use crate::refusal::presentable;
 use crate::{Answer, Limits, ModelRequest, Parser, WireRequest, anthropic, gemini, openai};
 
-/// What is sent to have a conversation answered.
+/// Builds the HTTP request for a conversation.
 pub fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     match ask.source.kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt => openai::responses_request(ask),
@@ -20,7 +20,7 @@ pub fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     }
 }
 
-/// Reads an answer that is no stream: what went wrong.
+/// Parses an error response.
 pub fn fault(kind: ProviderKind, answer: &Answer<'_>) -> ModelFault {
     let fault = match kind {
         ProviderKind::OpenAi
@@ -34,7 +34,7 @@ pub fn fault(kind: ProviderKind, answer: &Answer<'_>) -> ModelFault {
 }
 
 impl Parser {
-    /// Reads the stream of this provider.
+    /// A parser for the streams of this provider.
     pub fn new(source: &Source, limits: Limits) -> Self {
         let wire: Box<dyn Wire> = match source.kind {
             ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => {

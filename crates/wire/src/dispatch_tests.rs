@@ -1,4 +1,4 @@
-//! What holds for every format.
+//! Tests that apply to every wire format.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn asked(kind: ProviderKind) -> Source {
     source(kind, "gemini-3-pro")
 }
 
-/// An error as each of them writes it, in a stream and in an answer.
+/// An error in each format, in a stream and in a response.
 fn error(kind: ProviderKind, code: &str, message: &str) -> Value {
     match kind {
         ProviderKind::Anthropic => {

@@ -1,7 +1,7 @@
-//! Gemini, with an API key and behind a Google account (Code Assist), which puts the same into an envelope.
+//! The Gemini format, with an API key or with a Google account (Code Assist), which adds an envelope.
 //!
-//! Signatures go back on exactly the part that had them. A call that Gemini did not make has none; where the newer models
-//! want one, it gets the word by which they let it pass.
+//! Signatures are sent back on exactly the part that had them. Newer models require a signature on calls; a call that
+//! Gemini did not make gets the placeholder that skips the validation.
 
 mod content;
 mod contents;

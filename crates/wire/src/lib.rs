@@ -1,8 +1,9 @@
-//! Conversations in the words of each provider: a canonical history becomes the body of a request, and the bytes of a
-//! stream become canonical events. All of it is pure; who sends and reads the bytes is elsewhere.
+//! Converts between stored conversations and the wire formats of the model providers. Pure: sending and receiving
+//! happens elsewhere.
 //!
-//! [`request`] makes what is sent, [`Parser`] reads what comes back, in pieces of any size, and [`fault`] reads an answer
-//! that is no stream. One module for each wire format knows what its providers want; nobody else does.
+//! [`request`] builds an HTTP request, [`Parser`] turns the bytes of a response stream, in chunks of any size, into
+//! [`switchboard_chat::ModelEvent`]s, and [`fault`] parses an error response. Each wire format has its own module,
+//! which alone knows the rules of its providers.
 
 mod accumulator;
 mod anthropic;
@@ -40,18 +41,19 @@ pub use dispatch::{fault, request};
 pub use model_request::{Answer, ModelRequest, ToolChange, Tools, WireRequest};
 pub use parser::{Limits, Parser};
 
-/// Whether this model seals its thoughts to all that stands before them: whoever changes that must not give them back.
+/// Whether the model binds its encrypted thinking to everything before it. If an earlier message changes, the thinking
+/// must not be sent back.
 pub fn binds_thoughts(source: &Source) -> bool {
     source.kind == ProviderKind::Anthropic && anthropic::binds_thoughts(&source.model)
 }
 
-/// Whether this model takes changes of its tools within the conversation.
+/// Whether the model accepts changes of its tools within the conversation.
 pub fn takes_tool_changes(source: &Source) -> bool {
     source.kind == ProviderKind::Anthropic && anthropic::takes_tool_changes(&source.model)
 }
 
-/// Whether a backend of Gemini refused a request because of the newer field for what a tool takes, so that the same
-/// request with the older one may be taken.
+/// Whether a Gemini backend rejected the request because of the newer schema field of tools, so that the request can be
+/// repeated with the older one.
 pub fn refuses_json_schema(source: &Source, fault: &ModelFault) -> bool {
     matches!(source.kind, ProviderKind::Gemini | ProviderKind::CodeAssist)
         && gemini::refuses_json_schema(fault)

@@ -1,4 +1,4 @@
-//! What a provider is asked, and what it answered when that is no stream.
+//! The input of a model request, the HTTP request built from it, and error responses.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,37 +14,37 @@ use switchboard_render::{Delta, Rendering};
 /// One request to a model.
 #[derive(Debug, Clone)]
 pub struct ModelRequest<'a> {
-    /// Who is asked. Opaque parts of a reply go back only where its source is this one.
+    /// The provider and model. Opaque data of a reply is sent only if its source is this one.
     pub source: &'a Source,
-    /// The conversation, whole and valid: every call is answered right after its reply.
+    /// The whole, valid conversation: every call has a result directly after its reply.
     pub messages: &'a [Message],
-    /// The messages whose sealed thoughts still stand for what is before them. Providers that bind thoughts to all that
-    /// came before refuse others.
+    /// The messages whose encrypted thinking is still valid, because nothing before them changed. Providers that bind
+    /// thinking to earlier messages reject that of others.
     pub replay: Range<usize>,
     pub tools: &'a Tools,
     pub settings: &'a ModelSettings,
-    /// Stays the same for a conversation.
+    /// Constant for a conversation.
     pub session: &'a str,
-    /// Stays the same for all requests of a turn.
+    /// Constant for all requests of a turn.
     pub turn: &'a str,
     /// The project of a Google account.
     pub project: Option<&'a str>,
 }
 
-/// The tools that the model is shown.
+/// The tools that are declared to the model.
 #[derive(Debug, Clone)]
 pub struct Tools {
-    /// What `tools` says.
+    /// The value of `tools`.
     pub base: Arc<Rendering>,
-    /// What changed since, for providers that take changes as part of the conversation; in the order of their places.
-    /// All the others get `base` alone, which is then the newest.
+    /// Changes since `base`, in the order of their positions, for providers that accept changes within the
+    /// conversation. For all other providers this is empty and `base` is current.
     pub changes: Vec<ToolChange>,
-    /// The newest, with the arguments' names.
+    /// The current tools, with their argument mappings.
     pub newest: Arc<Rendering>,
 }
 
 impl Tools {
-    /// Tools that did not change.
+    /// Tools without changes.
     pub fn only(rendering: Arc<Rendering>) -> Self {
         Self { newest: rendering.clone(), base: rendering, changes: Vec::new() }
     }
@@ -53,24 +53,24 @@ impl Tools {
 /// A change of tools within a conversation.
 #[derive(Debug, Clone)]
 pub struct ToolChange {
-    /// It stands before the message with this index; after the last one when that is their number.
+    /// Index of the message that the change precedes; the number of messages if it is at the end.
     pub before: usize,
     pub delta: Arc<Delta>,
 }
 
-/// What is sent. Credentials, the address and what the configuration adds are for who sends it.
+/// An HTTP request without credentials, base address and configured headers, which the sender adds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WireRequest {
-    /// Below the base address, with its query: `/responses`.
+    /// Path and query below the base address, such as `/responses`.
     pub path: String,
-    /// What this format wants beside `content-type` and `accept`.
+    /// Headers of the format besides `content-type` and `accept`.
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,
 }
 
 impl fmt::Debug for WireRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It holds the whole conversation.
+        // The body holds the whole conversation, so only its size is shown.
         f.debug_struct("WireRequest")
             .field("path", &self.path)
             .field("headers", &self.headers)
@@ -79,26 +79,26 @@ impl fmt::Debug for WireRequest {
     }
 }
 
-/// What `tools` says, as it was rendered; nothing where there are none.
+/// The rendered `tools`; `None` if there are none.
 pub(crate) fn declared(tools: &[u8]) -> Result<Option<&RawValue>, ModelFault> {
     let tools: &RawValue = serde_json::from_slice(tools).map_err(|error| unwritten(&error))?;
     Ok((tools.get() != "[]").then_some(tools))
 }
 
-/// The bytes of a body.
+/// Serialises a body.
 pub(crate) fn written(body: &impl Serialize) -> Result<Bytes, ModelFault> {
     serde_json::to_vec(body).map(Bytes::from).map_err(|error| unwritten(&error))
 }
 
-/// Never seen, but nothing to panic about.
+/// Serialisation does not fail in practice; an error is better than a panic.
 fn unwritten(error: &serde_json::Error) -> ModelFault {
     ModelFault::new(FaultKind::BadRequest, format!("the request cannot be written: {error}"))
 }
 
-/// An answer that is not the stream that was asked for.
+/// A response that is not the requested stream.
 pub struct Answer<'a> {
     pub status: u16,
-    /// Looks a header up by its name in small letters.
+    /// Looks up a header by its lower-case name.
     pub header: &'a dyn Fn(&str) -> Option<String>,
     pub body: &'a [u8],
 }

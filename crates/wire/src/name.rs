@@ -1,12 +1,13 @@
-//! Names of tools in a history that came from elsewhere.
+//! Valid tool names for imported conversations.
 
 use std::borrow::Cow;
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 const MOST: usize = 64;
 const HASH: usize = 8;
 
-/// A name that every provider takes: the names that a view gives are such names, those of an imported history may not be.
+/// Replaces what some provider rejects in a name. Exposed names are always valid; those of an imported conversation may
+/// not be.
 pub(crate) fn legal(name: &str) -> Cow<'_, str> {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');

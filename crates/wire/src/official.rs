@@ -1,5 +1,5 @@
-//! What the types of the providers' own libraries say of requests. `e2e/install-peers.sh` installs them; what checks with
-//! them lies beside the repository on machines where it is developed.
+//! Validates requests with the types of the providers' own libraries. `e2e/install-peers.sh` installs them; the
+//! validators are optional files beside the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ fn validators() -> Option<PathBuf> {
     places.into_iter().find(|place| place.exists())
 }
 
-/// What is wrong with these bodies; `None` where there is nothing to check them with.
+/// The errors in these bodies; `None` if no validator is installed.
 fn check(bodies: &[(String, Value)]) -> Option<Vec<String>> {
     let validators = validators()?;
     let directory = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn settings() -> [ModelSettings; 2] {
 
 type Request = fn(&ModelRequest<'_>) -> Result<WireRequest, ModelFault>;
 
-/// Every conversation, with and without settings and tools.
+/// Every sample conversation, with and without settings and tools.
 fn bodies(own: &Source, provider: Provider, kind: &str, request: Request) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for (name, messages) in conversations(own) {
@@ -68,7 +68,7 @@ fn bodies(own: &Source, provider: Provider, kind: &str, request: Request) -> Vec
                 Asking::new(own.clone(), Tools::only(rendering(provider, names)), &messages);
             asking.settings = settings;
             if own.kind == ProviderKind::Anthropic {
-                // The library does not know them any more; older models still do.
+                // The library no longer knows these settings; older models accept them.
                 (asking.settings.temperature, asking.settings.top_p) = (None, None);
             }
             let body = asking.send(request).1;
@@ -78,7 +78,7 @@ fn bodies(own: &Source, provider: Provider, kind: &str, request: Request) -> Vec
     all
 }
 
-/// Tools that come and go at every place of a conversation.
+/// Adds and removes tools at every position of a conversation.
 fn changed(own: &Source, messages: &[Message]) -> Vec<(String, Value)> {
     let places: ops::RangeInclusive<usize> = 0..=messages.len();
     let bodies = places.map(|before| {
@@ -115,7 +115,7 @@ fn the_types_of_the_official_libraries_take_every_body() {
     }
 }
 
-/// The script must be able to fail.
+/// The script must be able to detect errors.
 #[test]
 fn the_official_types_find_what_is_wrong() {
     let claude = |block: Value| {

@@ -1,7 +1,8 @@
-//! OpenAI: Responses, with a key or behind a ChatGPT account, and Chat Completions, which many other servers speak too.
+//! The OpenAI formats: Responses, with a key or with a ChatGPT account, and Chat Completions, which many other servers
+//! support too.
 //!
-//! What both formats share (results of calls, faults) has a file of its own; the rest is
-//! one file for each direction of each format.
+//! Code that both formats share (tool results, errors) has files of its own; the rest is one file per direction and
+//! format.
 
 mod chat_request;
 mod chat_stream;

@@ -1,9 +1,9 @@
-//! What came of a call, as the pieces that providers take.
+//! Splits a tool result into text and media.
 
 use switchboard_chat::{Part, ToolReturn};
 
-/// The text of a result and what of it is not text. Structured content says everything that a server means, so it stands
-/// for the text beside it, which servers write for clients that cannot read it.
+/// The text of a result and its non-text parts. Structured content replaces the text, which servers duplicate for
+/// clients without structured content.
 pub(crate) fn pieces(result: &ToolReturn) -> (String, Vec<&Part>) {
     let media = result.content.iter().filter(|part| !matches!(part, Part::Text { .. }));
     let texts = result.content.iter().filter_map(|part| match part {

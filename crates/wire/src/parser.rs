@@ -1,4 +1,4 @@
-//! The stream of a provider, whatever it speaks, as canonical events.
+//! Parses the response stream of any provider into canonical events.
 
 use serde::de::IgnoredAny;
 use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
@@ -6,14 +6,14 @@ use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 use crate::refusal::presentable;
 use crate::sse::{SseDecoder, TooLarge};
 
-/// How much of an answer is taken.
+/// Size limits of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// One event of the stream.
+    /// Maximum size of one event of the stream.
     pub event_bytes: usize,
-    /// Text, thoughts and arguments of one answer together.
+    /// Maximum size of text, thinking and arguments of one answer together.
     pub reply_bytes: usize,
-    /// Calls of one answer.
+    /// Maximum number of calls in one answer.
     pub calls: usize,
 }
 
@@ -23,17 +23,17 @@ impl Default for Limits {
     }
 }
 
-/// One wire format: reads the events of a stream, one after the other.
+/// A wire format: parses the events of one stream.
 pub(crate) trait Wire: Send + std::fmt::Debug {
-    /// Reads one event. After a [`ModelEvent::Finished`] or [`ModelEvent::Failed`] it is not called again.
+    /// Parses one event. It is not called again after a [`ModelEvent::Finished`] or [`ModelEvent::Failed`].
     fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<ModelEvent>);
 
-    /// The stream has ended, and nothing said so before. Must give the one last event.
+    /// Called if the stream ends without a final event. Must emit the final event.
     fn end(&mut self, out: &mut Vec<ModelEvent>);
 }
 
-/// Reads the stream of one answer, in pieces of any size. Every stream ends with exactly one
-/// [`ModelEvent::Finished`] or [`ModelEvent::Failed`], whatever its bytes are.
+/// Parses the stream of one answer in chunks of any size. For any bytes, it emits exactly one [`ModelEvent::Finished`]
+/// or [`ModelEvent::Failed`], as the last event.
 #[derive(Debug)]
 pub struct Parser {
     decoder: SseDecoder,
@@ -46,7 +46,7 @@ impl Parser {
         Self { decoder: SseDecoder::new(limits.event_bytes), wire, is_done: false }
     }
 
-    /// Reads more bytes and appends what they say.
+    /// Parses more bytes and appends their events.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) {
         if self.is_done {
             return;
@@ -65,14 +65,14 @@ impl Parser {
         }
     }
 
-    /// The stream has ended.
+    /// Ends the stream.
     pub fn finish(&mut self, out: &mut Vec<ModelEvent>) {
         if self.is_done {
             return;
         }
         let Self { decoder, wire, is_done } = self;
         decoder.finish(|name, data| {
-            // What the stream broke off in says nothing.
+            // An incomplete last event is ignored.
             let is_whole = data == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok();
             if is_whole {
                 let first = out.len();
@@ -91,13 +91,13 @@ impl Parser {
         }
     }
 
-    /// Whether the last event has come.
+    /// Whether the final event was emitted.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 }
 
-/// Whether the last event is among those from `first` on; none stays behind it, and a fault is one that can be shown.
+/// Whether the final event is among those from `first` on. Drops events after it, and makes its fault presentable.
 fn cut_after_last(out: &mut Vec<ModelEvent>, first: usize) -> bool {
     for (index, event) in out.iter_mut().enumerate().skip(first) {
         match event {

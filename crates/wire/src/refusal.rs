@@ -1,4 +1,4 @@
-//! What all answers that are no stream have in common: statuses, times to wait, pages instead of JSON.
+//! Error responses of all providers: HTTP statuses, `Retry-After`, HTML pages in the place of JSON.
 
 use switchboard_chat::{FaultKind, ModelFault};
 
@@ -6,20 +6,20 @@ use crate::Answer;
 use crate::retry_after;
 use crate::secrets::masked;
 
-/// As much of a page as helps to recognise it.
+/// Maximum characters of an HTML page in a message.
 const EXCERPT: usize = 200;
-/// As much of a provider's own words as is kept.
+/// Maximum characters of a provider's error message.
 const WORDS: usize = 2000;
-/// The same of a code or an id.
+/// Maximum characters of an error code or a request id.
 const WORD: usize = 200;
 
-/// What a status means where nothing else says more.
+/// The kind of fault for a status, if the body says nothing more specific.
 pub(crate) fn kind_of(status: u16) -> FaultKind {
     match status {
         401 => FaultKind::Credentials,
         402 => FaultKind::Quota,
         403 => FaultKind::Forbidden,
-        // A redirection or a method that is not allowed: nobody answers such requests at this address.
+        // A redirect or a rejected method means that the address is wrong.
         300..=399 | 404 | 405 | 410 => FaultKind::NotFound,
         408 | 504 => FaultKind::Timeout,
         413 => FaultKind::TooLong,
@@ -31,8 +31,8 @@ pub(crate) fn kind_of(status: u16) -> FaultKind {
     }
 }
 
-/// A fault in words that can be shown: of a bounded length, on one line, and without keys. A provider repeats a key, or
-/// half of it, in its complaint about it; it may be the key of somebody behind it, which nobody here knows.
+/// Makes a fault safe to show: bounded length, one line, keys masked. Providers repeat keys in their error messages, in
+/// full or in part; such a key may belong to a further backend, so it is not one of the configured ones.
 pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     ModelFault {
         message: shortened(&fault.message, WORDS),
@@ -42,7 +42,7 @@ pub(crate) fn presentable(fault: ModelFault) -> ModelFault {
     }
 }
 
-/// A fault with all that the status and the headers say.
+/// A fault with the status and the delay from the headers.
 pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFault {
     ModelFault {
         status: Some(answer.status),
@@ -51,7 +51,7 @@ pub(crate) fn of(answer: &Answer<'_>, kind: FaultKind, message: &str) -> ModelFa
     }
 }
 
-/// A fault of which only the status is known: the body is a page, or nothing.
+/// A fault for a response whose body is an HTML page or empty.
 pub(crate) fn unknown(answer: &Answer<'_>) -> ModelFault {
     let (status, text) = (answer.status, excerpt(answer.body));
     let message = match text.as_str() {
@@ -94,9 +94,9 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// One line of at most so many characters, without keys.
+/// One line of at most `most` characters, with keys masked.
 fn shortened(text: &str, most: usize) -> String {
-    // Whatever is much too long is not looked at.
+    // Bounds the work for very long texts.
     let head: String = text.chars().take(most.saturating_mul(4)).collect();
     let masked = masked(&head);
     let is_gap = |c: char| c.is_whitespace() || c.is_control() || c == char::REPLACEMENT_CHARACTER;

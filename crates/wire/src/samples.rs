@@ -1,4 +1,4 @@
-//! Conversations for the tests of all wire formats.
+//! Sample conversations for the tests of all wire formats.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) fn source(kind: ProviderKind, model: &str) -> Source {
     Source { kind, provider: kind.as_str().into(), model: model.into() }
 }
 
-/// Tools with one argument, `a b`, which no provider takes under this name.
+/// Tools with one argument, `a b`, which no provider accepts under this name.
 pub(crate) fn rendering(provider: Provider, names: &[&str]) -> Arc<Rendering> {
     let schema = json!({"type": "object", "properties": {"a b": {"type": "string"}, "n": {"type": "number"}}});
     let tools: Vec<_> = names
@@ -31,7 +31,7 @@ pub(crate) fn rendering(provider: Provider, names: &[&str]) -> Arc<Rendering> {
     Arc::new(Rendering::new(provider, declared))
 }
 
-/// What is sent for a conversation, all of whose thoughts still stand.
+/// Builds requests for a conversation whose encrypted thinking is all valid.
 pub(crate) struct Asking<'a> {
     pub(crate) source: Source,
     pub(crate) messages: &'a [Message],
@@ -101,7 +101,7 @@ pub(crate) fn said(content: Vec<Part>) -> Message {
     Message::User(Said { content })
 }
 
-/// Conversations that every provider must be able to go on with, by name.
+/// Conversations that every provider must accept, by name.
 pub(crate) fn conversations(own: &Source) -> Vec<(&'static str, Vec<Message>)> {
     let foreign = source(ProviderKind::OpenAi, "gpt-6");
     let signed = |mut call: ToolCall| {
@@ -175,7 +175,7 @@ pub(crate) fn conversations(own: &Source) -> Vec<(&'static str, Vec<Message>)> {
     ]
 }
 
-/// Three calls, answered out of order; one failed, one said nothing in many words.
+/// Three calls with results out of order; one failed, one result is blank.
 fn parallel(own: &Source) -> Vec<Message> {
     let failed = ToolReturn { is_error: true, ..result("c2", vec![]) };
     let structured = ToolReturn {
@@ -199,7 +199,7 @@ fn parallel(own: &Source) -> Vec<Message> {
     ]
 }
 
-/// From one provider to a second and to this one, in the middle of tool use.
+/// A conversation that moves between providers in the middle of tool use.
 fn foreign_history(own: &Source, foreign: &Source) -> Vec<Message> {
     let mut first = call("c1", "find", json!({"a b": "x"}));
     first.origin = Some(CallOrigin {
@@ -242,7 +242,7 @@ fn foreign_history(own: &Source, foreign: &Source) -> Vec<Message> {
     ]
 }
 
-/// A history with ids, names and arguments that no provider takes.
+/// A conversation with ids, names and arguments that no provider accepts.
 fn imported() -> Vec<Message> {
     let broken = ToolCall {
         unreadable: Some("{\"a\":".into()),
@@ -266,7 +266,7 @@ fn imported() -> Vec<Message> {
     ]
 }
 
-/// All that a stream says, in these pieces.
+/// All events of a stream that arrives in these chunks.
 pub(crate) fn events(mut parser: Parser, pieces: &[&[u8]]) -> Vec<ModelEvent> {
     let mut out = Vec::new();
     for piece in pieces {
@@ -276,7 +276,7 @@ pub(crate) fn events(mut parser: Parser, pieces: &[&[u8]]) -> Vec<ModelEvent> {
     out
 }
 
-/// How a stream ended; it must have ended once, with its last event.
+/// The final event of a stream; there must be exactly one, at the end.
 #[track_caller]
 pub(crate) fn last(events: &[ModelEvent]) -> Result<Reply, ModelFault> {
     let is_last =
@@ -289,7 +289,7 @@ pub(crate) fn last(events: &[ModelEvent]) -> Result<Reply, ModelFault> {
     }
 }
 
-/// Reads every beginning of a stream.
+/// Parses every prefix of a stream.
 #[track_caller]
 pub(crate) fn check_cuts(
     parser: impl Fn() -> Parser,

@@ -1,25 +1,25 @@
-//! The members of an object, where they lie.
+//! Finds members of a JSON object without parsing the others.
 //!
-//! Every delta of every model goes through here, and most of its bytes say nothing that is needed. So the few members that
-//! are wanted are found without reading the others. What looks odd is `None`, and then a real parser has the word.
+//! Every delta of every model passes through here, and most of its bytes are not needed. The scanner handles the common
+//! form only: for anything unusual it returns `None`, and the caller uses a real parser.
 
 use memchr::memchr2;
 
 use crate::borrowed::Text;
 
-/// How much of a text was of a value.
+/// How much of the text a callback consumed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Took {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// It is for the scanner to find out.
+    /// Nothing: the scanner skips the value.
     Unread,
-    /// All that is wanted has been found.
+    /// Everything needed has been found; the scan ends.
     Enough,
 }
 
-/// Shows each member of the object that a text begins with: its key, and the text from its value on. Says where the object
-/// ends.
+/// Calls `on` for each member of the object at the start of `text`, with the key and the text from its value on.
+/// Returns the length of the object.
 pub(crate) fn each<'a>(
     text: &'a [u8],
     mut on: impl FnMut(&'a [u8], &'a [u8]) -> Option<Took>,
@@ -49,12 +49,13 @@ pub(crate) fn each<'a>(
     }
 }
 
-/// The value that a text begins with.
+/// The value at the start of `text`.
 pub(crate) fn value(text: &[u8]) -> Option<&[u8]> {
     text.get(..value_end(text)?)
 }
 
-/// Shows the one element of the list that a text begins with; `on` says where it ends. Says where the list ends.
+/// Calls `on` for the only element of the list at the start of `text`; `on` returns the element's length. Returns the
+/// length of the list.
 pub(crate) fn only<'a>(
     text: &'a [u8],
     on: impl FnOnce(&'a [u8]) -> Option<usize>,
@@ -64,26 +65,26 @@ pub(crate) fn only<'a>(
     Some(text.len() - after.len())
 }
 
-/// Reads a text, or the `null` in its place; says how much of `rest` that was.
+/// Parses a string or `null` at the start of `rest`.
 pub(crate) fn text<'a>(rest: &'a [u8], place: &mut Text<'a>) -> Option<Took> {
     let value = value(rest)?;
     *place = Text::written(value)?;
     Some(Took::Bytes(value.len()))
 }
 
-/// Reads a number of things.
+/// Parses a number at the start of `rest`.
 pub(crate) fn number<N: std::str::FromStr>(rest: &[u8], place: &mut Option<N>) -> Option<Took> {
     let value = value(rest)?;
     *place = Some(str::from_utf8(value).ok()?.parse().ok()?);
     Some(Took::Bytes(value.len()))
 }
 
-/// A member that says nothing; one that does is for the real parser.
+/// Accepts `null`; for any other value the real parser is needed.
 pub(crate) fn null(rest: &[u8]) -> Option<Took> {
     rest.starts_with(b"null").then_some(Took::Bytes(4))
 }
 
-/// Keys and most texts are shorter than what makes a search worth its beginning.
+/// Length up to which strings are scanned byte by byte; for longer ones `memchr` is faster.
 const SHORT: usize = 24;
 
 fn string_end(text: &[u8]) -> Option<usize> {

@@ -1,13 +1,13 @@
-//! Keys that a provider repeats in its complaint about them.
+//! Masks keys that a provider repeats in its error messages.
 
 /// Prefixes of keys and tokens.
 const SIGNS: [&str; 4] = ["sk-", "sess-", "eyJ", "AIza"];
-/// What follows one of these is a key.
+/// Words that are followed by a key.
 const BEFORE: [&str; 3] = ["bearer", "provided", "key"];
-/// A shorter word is none.
+/// Minimum length of a string that is treated as a key.
 const LEAST: usize = 8;
 
-/// A text without the keys in it.
+/// Replaces the keys in a text by `***`.
 pub(crate) fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut before = String::new();
@@ -22,7 +22,7 @@ pub(crate) fn masked(text: &str) -> String {
         let has_sign = SIGNS.iter().find(|sign| plain.starts_with(*sign));
         let is_named = BEFORE.contains(&before.as_str())
             && matches!(gap.as_str(), ": " | " " | ":" | "=" | "='" | ": '");
-        // A word of a sentence has no digit and no mark in it.
+        // A key contains a digit or an asterisk; an ordinary word does not.
         let is_keylike =
             plain.len() >= LEAST && plain.chars().any(|c| c.is_ascii_digit() || c == '*');
         match has_sign {

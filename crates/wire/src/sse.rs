@@ -1,31 +1,31 @@
-//! Server-sent events out of bytes that come in pieces of any size.
+//! Decodes server-sent events from chunks of any size.
 //!
-//! Hand-written: the libraries for it hand out owned strings and want a stream, and here every delta of every model goes
-//! through, so an event that came in one piece is handed on where it lies.
+//! Hand-written: existing libraries return owned strings and need a stream. Every delta of every model passes through
+//! here, so an event that arrived in one chunk is passed on without a copy.
 
 use memchr::memchr2;
 
-/// Reads events. Comments, ids and retry times are passed over.
+/// Decodes events. Comments, ids and retry times are skipped.
 #[derive(Debug, Default)]
 pub(crate) struct SseDecoder {
-    /// A line that is not complete yet.
+    /// The incomplete last line.
     line: Vec<u8>,
-    /// The data of the event so far, where it is not one line of the bytes at hand.
+    /// The data of the current event, unless it is a single line of the current chunk.
     data: Vec<u8>,
     has_data: bool,
     name: Vec<u8>,
-    /// The last byte was a carriage return: a line feed after it ends no further line.
+    /// Whether the last byte was a carriage return: a line feed after it does not end another line.
     after_return: bool,
     began: bool,
-    /// The largest event that is taken.
+    /// Maximum size of an event.
     most: usize,
 }
 
-/// An event is larger than what is taken.
+/// An event exceeds the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// What a line says.
+/// The parsed content of a line.
 enum Line<'a> {
     End,
     Data(&'a [u8]),
@@ -38,14 +38,14 @@ impl SseDecoder {
         Self { most, ..Self::default() }
     }
 
-    /// Hands on every event that is complete now: its name, which may be empty, and its data. `on` says whether it wants
-    /// more.
+    /// Decodes a chunk and calls `on` with the name (may be empty) and data of every complete event. `on` returns
+    /// whether to continue.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
         mut on: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), TooLarge> {
-        // The data of the event at hand, while it is one line of these very bytes.
+        // The data of the current event, while it is a single line of this chunk.
         let mut here: Option<&[u8]> = None;
         loop {
             if self.after_return && !bytes.is_empty() {
@@ -91,7 +91,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Hands on an event that was not ended; it may not be whole.
+    /// Passes on the last event if the stream ended without the final blank line; it may be incomplete.
     pub(crate) fn finish(&mut self, mut on: impl FnMut(&[u8], &[u8]) -> bool) {
         let held = std::mem::take(&mut self.line);
         if let Line::Data(data) = read(&held) {
@@ -100,7 +100,7 @@ impl SseDecoder {
         self.dispatch(None, &mut on);
     }
 
-    /// A line without the mark that may stand at the very beginning of a text.
+    /// Removes a byte order mark at the start of the stream.
     fn unmarked<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         let mark = if self.began { None } else { line.strip_prefix(b"\xef\xbb\xbf") };
         mark.unwrap_or(line)

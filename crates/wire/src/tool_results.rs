@@ -1,4 +1,4 @@
-//! A reply with calls and what came of them, as providers want it: every call answered once, in the order of the calls.
+//! Pairs calls with their results as providers require it: every call has one result, in the order of the calls.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use switchboard_chat::{Message, Reply, Source, ToolCall, ToolReturn};
 
 use crate::{ModelRequest, Tools, attachment};
 
-/// Stands before a conversation that a model began: providers want a person to begin.
+/// User message before a conversation that begins with a reply: providers require a user message first.
 pub(crate) const OPENING: &str = "(The conversation begins with what you said.)";
 
-/// Stands for a result that nobody knows.
+/// Content for a missing result.
 pub(crate) const UNKNOWN: &str = "The result of this call is not known.";
 
-/// What was said by who set the conversation up, for models that hear only users and themselves.
+/// A system message as user text, for models without system messages within the conversation.
 pub(crate) fn from_operator(text: &str) -> String {
     format!("[Message from the operator, not from the user]\n{text}")
 }
@@ -36,17 +36,17 @@ pub(crate) fn answered<'a>(
     reply.calls().map(|call| (call, found(call))).collect()
 }
 
-/// The arguments of a call, under the names by which the provider knows them.
+/// The arguments of a call, with the argument names that the provider was shown.
 pub(crate) fn arguments<'a>(call: &'a ToolCall, is_own: bool, tools: &Tools) -> Cow<'a, Value> {
     let own = call.origin.as_ref().and_then(|origin| origin.arguments.as_ref());
-    // What was declared first stays: thoughts may be bound to what is said here.
+    // The first declaration is used, because thinking may be bound to the names in it.
     let tool = tools.base.tool(&call.name).or_else(|| tools.newest.tool(&call.name));
     let map = tool.and_then(|tool| tool.arguments.as_ref());
     let arguments = match (own, map) {
         _ if call.unreadable.is_some() => Cow::Owned(Value::Null),
         (Some(own), _) if is_own => Cow::Borrowed(own),
         (_, Some(map)) if !is_own => Cow::Owned(map.rename(call.arguments.clone())),
-        // Without others the provider's own names are the tool's.
+        // Without an argument mapping, the provider was shown the tool's own names.
         _ => Cow::Borrowed(&call.arguments),
     };
     if arguments.is_object() { arguments } else { Cow::Owned(Value::Object(Map::new())) }
@@ -56,12 +56,12 @@ pub(crate) fn is_own(reply: &Reply, source: &Source) -> bool {
     reply.source.as_ref() == Some(source)
 }
 
-/// The messages of who set the conversation up, before anybody else said something.
+/// Number of system messages at the beginning.
 pub(crate) fn leading(messages: &[Message]) -> usize {
     messages.iter().take_while(|message| matches!(message, Message::System(_))).count()
 }
 
-/// What stands before the conversation: the instructions and all that was said before anybody else spoke.
+/// The instructions and the leading system messages.
 pub(crate) fn instructions(ask: &ModelRequest<'_>) -> Option<String> {
     let leading = ask.messages.iter().take(leading(ask.messages));
     let said = leading.filter_map(|message| match message {

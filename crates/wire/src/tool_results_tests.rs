@@ -1,4 +1,4 @@
-//! Random conversations: whatever was said by whom, the rules of order hold on every side.
+//! Random conversations: the rules of order hold in every format.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -7,12 +7,12 @@ use switchboard_model::ProviderKind;
 
 use crate::samples::{call, calls, media, reply, result, source, thought};
 
-/// One thing that happens in a conversation.
+/// One element of a random conversation.
 #[derive(Debug, Clone)]
 enum Step {
     User(String),
     System(String),
-    /// Who, whether there is text, and how many calls.
+    /// Source, whether there is text, and number of calls.
     Reply {
         who: usize,
         text: String,
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A conversation that is whole and valid, as those that are kept are.
+/// A valid conversation, as stored ones are.
 pub(crate) fn conversation(own: Source) -> impl Strategy<Value = Vec<Message>> {
     proptest::collection::vec(step(), 0..12).prop_map(move |steps| {
         let whos = [

@@ -1,4 +1,4 @@
-//! What OpenAI's own types say of the requests in `tests/golden`. `e2e/install-peers.sh` installs them.
+//! Validates the requests in `tests/golden` with OpenAI's own types. `e2e/install-peers.sh` installs them.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 use std::fs;
@@ -12,7 +12,7 @@ fn crate_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs the script on a directory, with the validators that lie beside the repository on machines where it is developed.
+/// Runs the script on a directory, with the optional validators beside the repository.
 fn check(directory: &Path) -> Value {
     let root = crate_root().join("../..");
     let places = ["../shared/validators", "../../shared/validators"].map(|place| root.join(place));
@@ -36,7 +36,7 @@ fn the_official_types_take_every_request() {
     assert!(said["checked"].as_u64().unwrap() >= 21, "{said}");
 }
 
-/// The check must be able to fail: each of these is wrong in a way that a lenient one lets pass.
+/// The check must detect these errors, which a lenient one would miss.
 #[test]
 fn the_official_types_find_what_is_wrong() {
     let said = json!({"role": "user", "content": "hello"});

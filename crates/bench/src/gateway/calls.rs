@@ -1,4 +1,4 @@
-//! `tools/call`: straight to the server, through the bare proxy and through the gateway, in both eras.
+//! `tools/call` directly to the server, through the bare proxy and through the gateway, in both eras.
 
 use std::io::Write;
 
@@ -8,14 +8,14 @@ use super::wire::{Client, Era, Place, Question};
 
 const MANY: usize = 32;
 
-/// Everybody who takes part in a call.
+/// The processes that take part in a call.
 pub(crate) struct Cast<'a> {
     pub(crate) upstream: &'a Process,
     pub(crate) proxy: &'a Process,
     pub(crate) gateway: &'a Process,
 }
 
-/// Who is asked, how, and whose cost it is compared with.
+/// A measured configuration: target, era, and the baseline that it is compared with.
 struct Part<'a> {
     name: &'static str,
     process: &'a Process,

@@ -1,5 +1,5 @@
-//! Contestants take turns in short rounds, and the median of their rounds counts: what else happens on the machine
-//! then hits all of them, or a round that does not count.
+//! Runs the contestants alternately in short rounds and takes the median of each, so that other load on the machine
+//! affects all of them alike, or only rounds that do not count.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::wire::Client;
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Clients of one process.
+/// The clients of one process.
 pub(crate) struct Contestant<'a> {
     pub(crate) name: String,
     pub(crate) process: &'a Process,
     pub(crate) clients: Vec<Client>,
 }
 
-/// What one contestant needs, in microseconds where it is a time.
+/// The measured values of one contestant; times are in microseconds.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) name: String,
@@ -27,13 +27,13 @@ pub(crate) struct Measured {
     pub(crate) p99: f64,
     pub(crate) per_second: f64,
     pub(crate) cpu: f64,
-    /// The part of it that is spent in the kernel.
+    /// CPU time spent in the kernel.
     pub(crate) system: f64,
-    /// How often a thread of the process went to sleep, per call.
+    /// Voluntary context switches of the process per call.
     pub(crate) sleeps: f64,
 }
 
-/// Runs all of them in turns.
+/// Runs all contestants alternately.
 pub(crate) async fn run(mut contestants: Vec<Contestant<'_>>) -> anyhow::Result<Vec<Measured>> {
     let mut rounds: Vec<Vec<Measured>> = vec![Vec::new(); contestants.len()];
     for _ in 0..ROUNDS {

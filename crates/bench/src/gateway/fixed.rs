@@ -1,4 +1,4 @@
-//! A server of one fixed answer. What it costs is what sending these bytes costs.
+//! A server with one fixed response: the cost of sending these bytes.
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -13,7 +13,7 @@ pub(crate) async fn run(file: &str) -> anyhow::Result<()> {
 }
 
 async fn answer(fixed: Bytes, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    // Read to its end, so that the connection is used again.
+    // The body is read to its end, so that the connection can be reused.
     match request.into_body().collect().await {
         Ok(_) => server::json(StatusCode::OK, fixed),
         Err(_) => server::json(StatusCode::BAD_REQUEST, ""),

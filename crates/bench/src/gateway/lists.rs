@@ -1,4 +1,4 @@
-//! `tools/list` through the gateway against the same bytes from a server of fixed answers.
+//! `tools/list` through the gateway, compared with the same bytes from a server with fixed responses.
 
 use std::io::Write;
 use std::path::Path;

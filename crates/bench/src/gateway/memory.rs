@@ -1,4 +1,4 @@
-//! What the gateway keeps in memory for tools and for sessions.
+//! The gateway's memory per tool and per session.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::wire::{Connection, Place};
 use super::{config, server};
 
 const SESSIONS: usize = 1000;
-/// Both ends of a thousand streams need a file each, in two processes.
+/// File limit: both ends of a thousand streams need a descriptor each, in two processes.
 const FILES: u64 = 4096;
-/// Until what was needed for the step alone is given back.
+/// Time until temporary memory of a step is freed.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Lets this process and its children have as many connections as the bench opens.
+/// Raises the limit of open files for this process and its children.
 pub(crate) fn allow_many_files() -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= FILES) {
@@ -39,7 +39,7 @@ pub(crate) async fn measure(
         writeln!(out, "{what:<48} {:>8.1} MB {aim:>12}", process.resident()?)?;
         Ok(())
     };
-    // Most boards have some tools, and one with a thousand has their lists, too.
+    // With one tool, and with a thousand, whose serialised lists are in memory too.
     let mut kept = None;
     for (tools, path, aim) in [("1 tool", "/echo", "< 40 MB"), ("1,000 tools", "/tools/1000", "")] {
         let server = server("one", "legacy", upstream, path);

@@ -1,4 +1,4 @@
-//! The processes under test: what they are, where they listen and what they have used.
+//! The processes under test: their start, address and resource usage.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal};
 
-/// A server that ends with this value.
+/// A server process; it is stopped when this value is dropped.
 pub(crate) struct Process {
     child: Child,
     /// Host and port.
     pub(crate) address: String,
 }
 
-/// What a process has used of the processors.
+/// CPU time of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuTime {
     pub(crate) user: Duration,
-    /// In the kernel: what a program asks of it is mostly not for the program to make cheaper.
+    /// Time in the kernel, which a program can reduce only by making fewer system calls.
     pub(crate) system: Duration,
 }
 
@@ -37,7 +37,7 @@ impl CpuTime {
 }
 
 impl Process {
-    /// Another mode of this very program.
+    /// Starts another mode of this program.
     pub(crate) fn peer(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("peer").args(arguments).stderr(Stdio::inherit());
@@ -60,7 +60,7 @@ impl Process {
     }
 
     fn start(mut command: Command) -> anyhow::Result<Self> {
-        // Standard input stays open as long as we live: the peers end with it.
+        // Standard input stays open while this process lives: the peers end when it closes.
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut process = Self { child, address: String::new() };
         let stdout = process.child.stdout.take().context("no output")?;
@@ -73,15 +73,15 @@ impl Process {
                 address.clone_into(&mut process.address);
             }
         }
-        // What else it writes is little and read by nobody, but a closed pipe would be an error to it.
+        // Keeps the pipe open without reading it: writing to a closed pipe would fail, and the output is small.
         process.child.stdout = Some(output.into_inner());
         Ok(process)
     }
 
-    /// What all threads have used, those that have ended included.
+    /// CPU time of all threads, including those that ended.
     pub(crate) fn cpu_time(&self) -> anyhow::Result<CpuTime> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the program stands in brackets and may hold spaces.
+        // The program name is in parentheses and may contain spaces.
         let (_, fields) = stat.rsplit_once(')').context("no such stat")?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;
@@ -93,11 +93,11 @@ impl Process {
         Ok(CpuTime { user: time(11)?, system: time(12)? })
     }
 
-    /// How often the threads that live now have gone to sleep of their own accord.
+    /// Voluntary context switches of the threads that are alive.
     pub(crate) fn sleeps(&self) -> anyhow::Result<u64> {
         let mut sleeps = 0;
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // A thread may end while it is looked at.
+            // A thread may end in the meantime.
             let Ok(status) = std::fs::read_to_string(thread?.path().join("status")) else {
                 continue;
             };
@@ -113,7 +113,7 @@ impl Process {
         self.memory("VmRSS:")
     }
 
-    /// The most that it ever was.
+    /// The maximum resident memory so far, in MB.
     pub(crate) fn peak_resident(&self) -> anyhow::Result<f64> {
         self.memory("VmHWM:")
     }
@@ -129,8 +129,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Asked first: one that counts what it does (see `scripts/dist`) writes that down when it ends. It may have
-        // ended by itself, which the requests to it have told already.
+        // Terminated by a signal first: a build that records a profile (see `scripts/dist`) writes it when it exits.
+        // The process may have exited already; failing requests have shown that.
         let asked = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
         let mut looks = if asked.is_ok() { 3_000 } else { 0 };
         while looks > 0 {

@@ -1,4 +1,4 @@
-//! The limit: a proxy that reads no JSON. What it costs is what two HTTP connections cost.
+//! The lower bound: a proxy that parses no JSON. It costs two HTTP connections.
 
 use anyhow::Context;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What the peers have in common: a bare hyper server that says where it is and ends with who started it.
+//! Shared by the peers: a bare hyper server that prints its address and ends with its parent process.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -53,7 +53,7 @@ where
         let answer = answer(request);
         async { Ok::<_, Infallible>(answer.await) }
     });
-    // A client that goes away is how every connection ends.
+    // Every connection ends by the client closing it.
     let _ended = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

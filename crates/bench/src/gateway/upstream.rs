@@ -1,4 +1,4 @@
-//! An MCP server that does next to nothing, in both eras: `/echo` has one tool, `/tools/N` has N.
+//! A minimal MCP server of both eras: `/echo` has one tool, `/tools/N` has N.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::lists::SIZES;
 use super::server::{self, serve};
 use super::wire::MODERN_VERSION;
 
-/// The session that every legacy client gets; nothing is kept for it.
+/// The session id of every session-era client; no state is kept for it.
 const SESSION: HeaderValue = HeaderValue::from_static("bench-session");
 
 /// The `tools` of each path, as JSON.

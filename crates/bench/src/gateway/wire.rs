@@ -1,4 +1,4 @@
-//! An MCP client on one connection that sends one request over and over, and trusts no answer.
+//! An MCP client on one connection that repeats one request and checks every response.
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// Where a client connects to.
+/// The address that a client connects to.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) address: String,
@@ -45,7 +45,7 @@ impl Connection {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // Who sends on it hears of its end.
+            // The next request on the connection reports the error.
             let _ended = connection.await;
         });
         let headers = HeaderMap::from_iter([
@@ -70,7 +70,7 @@ impl Connection {
         Ok((parts.status, parts.headers, body.collect().await?.to_bytes()))
     }
 
-    /// Opens a session and leaves its headers on the connection; says its id.
+    /// Opens a session, adds its headers to later requests and returns its id.
     pub(crate) async fn initialize(&mut self) -> anyhow::Result<HeaderValue> {
         let session = HeaderName::from_static("mcp-session-id");
         let version = HeaderName::from_static("mcp-protocol-version");
@@ -98,7 +98,7 @@ impl Connection {
         Ok(id)
     }
 
-    /// Opens the stream of a session; it is open as long as the answer is kept.
+    /// Opens the event stream of a session; it stays open while the returned value is kept.
     pub(crate) async fn listen(
         &mut self,
         session: HeaderValue,
@@ -112,7 +112,7 @@ impl Connection {
     }
 }
 
-/// What is asked again and again, and what makes an answer to it right.
+/// A repeated request and the check of its responses.
 #[derive(Debug, Clone)]
 pub(crate) enum Question {
     Call { tool: String, text: String },
@@ -161,13 +161,13 @@ impl Question {
     }
 }
 
-/// A connection, in a session where the era has any, with its question.
+/// A connection with its request, in a session if the era has sessions.
 pub(crate) struct Client {
     connection: Connection,
     era: Era,
     question: Question,
     body: Bytes,
-    /// An answer that was read and found right; the same bytes need not be read again.
+    /// A response that passed the check; equal bytes are not parsed again.
     right: Bytes,
 }
 
@@ -191,7 +191,7 @@ impl Client {
         Ok(client)
     }
 
-    /// For a place that answers everything the same and knows no session.
+    /// A client for a server with fixed responses and without sessions.
     pub(crate) async fn of_fixed(place: &Place, question: Question) -> anyhow::Result<Self> {
         let connection = Connection::open(place).await?;
         let body = question.message(Era::Legacy).to_string().into();
@@ -200,7 +200,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks once.
+    /// Sends the request once and checks the response.
     pub(crate) async fn ask(&mut self) -> anyhow::Result<()> {
         let (status, _, body) = self.connection.post(self.body.clone()).await?;
         if status == StatusCode::OK && body == self.right {
@@ -215,7 +215,7 @@ impl Client {
         Ok(())
     }
 
-    /// The last answer that was right.
+    /// The last response that passed the check.
     pub(crate) fn answer(&self) -> &Bytes {
         &self.right
     }

@@ -1,4 +1,4 @@
-//! A client on one connection that posts JSON and reads what comes, as it comes.
+//! An HTTP client on one connection that posts JSON and reads streams incrementally.
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
@@ -25,13 +25,13 @@ impl Client {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // Who sends on it hears of its end.
+            // The next request on the connection reports the error.
             let _ended = connection.await;
         });
         Ok(Self { sender, host: HeaderValue::from_str(address)?, _driver: driver })
     }
 
-    /// Posts this and gives the answer before it has come.
+    /// Posts a body and returns the response before its body has arrived.
     async fn post(
         &mut self,
         path: &str,
@@ -50,7 +50,7 @@ impl Client {
         self.sender.send_request(request).await.context("no answer")
     }
 
-    /// Posts this and gives the answer.
+    /// Posts a body and returns the parsed response.
     pub(super) async fn post_whole(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let (head, body) = self.post(path, "application/json", body).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
@@ -59,7 +59,7 @@ impl Client {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Gets this.
+    /// Returns the parsed response to a GET.
     pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = path.parse()?;
@@ -69,7 +69,7 @@ impl Client {
         Ok(serde_json::from_slice(&answer.into_body().collect().await?.to_bytes())?)
     }
 
-    /// Posts this and hands on every piece of the stream that comes back.
+    /// Posts a body and passes on every chunk of the response.
     pub(super) async fn post_stream(
         &mut self,
         path: &str,

@@ -1,7 +1,7 @@
-//! How long a delta is on its way: straight from the fake, through a bare proxy, and through the board.
+//! The latency of a delta: directly from the fake, through a bare proxy, and through the board.
 //!
-//! The fake writes the time of sending into each delta. The three ways take turns, so that what else the machine does
-//! troubles them alike.
+//! The fake writes the time of sending into each delta. The three paths alternate, so that other load on the machine
+//! affects them alike.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use crate::gateway::Process;
 
 const ROUNDS: usize = 12;
 const DELTAS: usize = 250;
-/// Slower than any of them needs for one delta.
+/// Interval between deltas; longer than any path needs for one.
 const PACE_MS: u64 = 2;
-/// Connections, caches and the pool of the board's client are warm after so many.
+/// Number of runs after which connections, caches and the board's connection pool are warm.
 const WARM_UP: usize = 2;
 
 pub(super) async fn measure(
@@ -58,7 +58,7 @@ pub(super) async fn measure(
     Ok(rows)
 }
 
-/// Lets the fake stream once, and says how long each delta took, in microseconds.
+/// Lets the fake stream once and returns the latency of each delta, in microseconds.
 async fn one(
     models: &Process,
     client: &mut Client,

@@ -1,4 +1,4 @@
-//! A thousand turns at the same time, over all providers.
+//! A thousand concurrent turns over all providers.
 
 use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::gateway::Process;
 
 const TURNS: usize = 1_000;
 const DELTAS: usize = 150;
-/// So slow that the last turn begins before the first ends.
+/// Interval between deltas; long enough that the last turn starts before the first ends.
 const PACE_MS: u64 = 100;
 
 pub(super) async fn measure(models: &Process, board: &Process) -> anyhow::Result<Vec<Row>> {
@@ -54,14 +54,14 @@ pub(super) async fn measure(models: &Process, board: &Process) -> anyhow::Result
     ])
 }
 
-/// One turn, which must bring every word and end well.
+/// Runs one turn, which must deliver every word and complete.
 async fn one(mut client: Client, turns: String) -> anyhow::Result<()> {
     let mut heard = Vec::new();
     client
         .post_stream(&turns, &json!({"message": "go"}), |piece| heard.extend_from_slice(piece))
         .await?;
     let heard = String::from_utf8_lossy(&heard);
-    // Words that came in one piece are told in one.
+    // Deltas that arrive in one chunk are merged into one event.
     let words = heard.matches(" a word").count();
     ensure!(words == DELTAS, "{words} of {DELTAS} deltas came: {heard}");
     ensure!(heard.contains(r#""status":"completed""#), "a turn did not complete: {heard}");

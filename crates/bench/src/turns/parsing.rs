@@ -1,4 +1,4 @@
-//! How fast streams are read, for each format.
+//! Parsing speed of streams, for each format.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use crate::render::cpu_time;
 
 const DELTAS: usize = 40_000;
 const ROUNDS: usize = 15;
-/// What a read of a socket brings, more or less.
+/// Typical sizes of a socket read.
 const PIECES: [usize; 2] = [4 << 10, 16 << 10];
 
 pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
@@ -42,7 +42,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Reads a stream as the program does; says whether it ended well.
+/// Parses a stream as the program does; returns whether it ended with a complete reply.
 fn read(kind: ProviderKind, bytes: &[u8], piece: usize) -> bool {
     let source = Source { kind, provider: "bench".into(), model: "bench".into() };
     let mut parser = Parser::new(&source, Limits::default());

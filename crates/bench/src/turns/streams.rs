@@ -1,9 +1,9 @@
-//! Streams as providers write them: nearly all of it small deltas, with what they say around each.
+//! Streams in the providers' formats: mostly small deltas, with the envelope that each provider sends around them.
 
 use serde_json::{Value, json};
 use switchboard_model::ProviderKind;
 
-/// The formats, and what a table calls them.
+/// The formats and their names in the table.
 pub(crate) const FORMATS: [(ProviderKind, &str); 5] = [
     (ProviderKind::OpenAi, "OpenAI Responses"),
     (ProviderKind::OpenAiChat, "Chat Completions"),
@@ -12,7 +12,7 @@ pub(crate) const FORMATS: [(ProviderKind, &str); 5] = [
     (ProviderKind::CodeAssist, "Gemini Code Assist"),
 ];
 
-/// Tokens as models write them: words, numbers, line ends, quotes, code and letters of more than one byte.
+/// Tokens as models write them: words, numbers, line ends, quotes, code and multi-byte characters.
 const TOKENS: [&str; 24] = [
     " the",
     " stream",
@@ -39,16 +39,16 @@ const TOKENS: [&str; 24] = [
     " 世界",
     " again",
 ];
-/// Gemini gives many tokens at a time.
+/// Gemini sends many tokens per chunk.
 const TOKENS_OF_A_CHUNK: usize = 12;
-/// Of so many deltas the last one is of a call.
+/// Every so many deltas, one belongs to a tool call.
 const CALL_DELTA: usize = 8;
 
 fn tokens(count: usize) -> impl Iterator<Item = (usize, &'static str)> {
     (0..count).map(|number| (number, TOKENS[(number * 7 + number / 24) % TOKENS.len()]))
 }
 
-/// A whole stream with so many deltas.
+/// A complete stream with this number of deltas.
 pub(crate) fn stream(kind: ProviderKind, deltas: usize) -> Vec<u8> {
     match kind {
         ProviderKind::OpenAi | ProviderKind::ChatGpt | ProviderKind::Demo => responses(deltas),
@@ -61,7 +61,7 @@ pub(crate) fn stream(kind: ProviderKind, deltas: usize) -> Vec<u8> {
     }
 }
 
-/// A piece of arguments: a text of JSON within JSON, which is all escapes.
+/// A fragment of arguments: JSON within a JSON string, so mostly escapes.
 fn argument(number: usize) -> String {
     if number < CALL_DELTA { "{\"list\":[".into() } else { format!("\"a{number}\",") }
 }

@@ -1,4 +1,4 @@
-//! What makes a conversation valid, and how it is written and read.
+//! Validity rules of conversations, and their exported form.
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -72,10 +72,10 @@ fn what_is_no_conversation_is_refused_with_its_place() {
         assert_eq!(error.to_string(), expected);
     };
     let user = json!({"role": "user", "content": []});
-    check(json!([]), "this is no conversation: it must be an object with `version` and `messages`");
+    check(json!([]), "not a conversation: expected an object with `version` and `messages`");
     check(
         json!({"version": 2, "messages": []}),
-        "conversations of version 2 are not known here; version 1 and `v1` are",
+        "unsupported conversation version 2; supported are 1 and `v1`",
     );
     check(
         json!({"version": 1, "messages": [user, {"role": "robot"}]}),
@@ -87,10 +87,10 @@ fn what_is_no_conversation_is_refused_with_its_place() {
     );
     check(
         json!({"version": 1, "messages": [asking(&["x"]), result("x"), asking(&["x"]), result("x")]}),
-        "messages[2] has the call id `x`, which an earlier call has, too",
+        "messages[2] has the call id `x`, which an earlier call has too",
     );
     let error = History::read(b"{").unwrap_err().to_string();
-    assert!(error.starts_with("this is no JSON: "), "{error}");
+    assert!(error.starts_with("invalid JSON: "), "{error}");
 }
 
 #[test]

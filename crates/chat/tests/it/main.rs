@@ -1,4 +1,4 @@
-//! Conversations through their public face.
+//! Tests of conversations through the public API.
 
 mod history;
 mod overlay;
@@ -18,7 +18,7 @@ pub(crate) fn call(id: &str) -> ToolCall {
     }
 }
 
-/// A call as a parser gives it: without an id of ours.
+/// A call as a stream parser returns it: without an assigned id.
 pub(crate) fn wire_call(name: &str, arguments: serde_json::Value, id: &str) -> Block {
     let origin = CallOrigin { id: Some(id.into()), ..CallOrigin::default() };
     Block::ToolCall(Box::new(ToolCall {

@@ -1,4 +1,4 @@
-//! What one request shows otherwise.
+//! Edits that apply to one turn only.
 
 use pretty_assertions::assert_eq;
 use switchboard_chat::{Edit, Message, Overlay, check};
@@ -60,14 +60,14 @@ fn nothing_comes_between_calls_and_their_results() {
     for (edit, index) in [(insert(2), 2), (insert(3), 3)] {
         let id = if index == 2 { "a" } else { "b" };
         let reason = format!(
-            "edits[0]: messages[{index}] stands between the calls of messages[1] and their results: `{id}` has none yet{together}"
+            "edits[0]: messages[{index}] comes between the calls of messages[1] and their results: `{id}` has none yet{together}"
         );
         refused(vec![edit], &reason);
     }
     refused(
         vec![delete(3)],
         &format!(
-            "edits[0]: messages[3] stands between the calls of messages[1] and their results: `b` has none yet{together}"
+            "edits[0]: messages[3] comes between the calls of messages[1] and their results: `b` has none yet{together}"
         ),
     );
     refused(
@@ -91,7 +91,7 @@ fn places_that_are_not_there_and_empty_conversations_are_refused() {
         vec![Edit::ReplaceAt { index: 5, message: Message::system("be kind") }],
         "the conversation would end with an answer; it must end with what the model is to answer",
     );
-    refused((0..257).map(|_| insert(0)).collect(), "there are 257 edits; at most 256 are taken");
+    refused((0..257).map(|_| insert(0)).collect(), "there are 257 edits; the maximum is 256");
     refused(
         vec![delete(5)],
         "the conversation would end with an answer; it must end with what the model is to answer",

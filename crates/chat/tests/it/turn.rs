@@ -1,4 +1,4 @@
-//! The turn machine: what happened goes in, what is to be done comes out.
+//! Tests of the turn state machine: inputs and the resulting actions.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn limited(limits: TurnLimits) -> Turn {
     turn
 }
 
-/// What is to be done, in short words.
+/// The pending actions in a short notation.
 fn acts(turn: &mut Turn) -> Vec<String> {
     std::iter::from_fn(|| turn.next_action()).map(word).collect()
 }
@@ -344,7 +344,7 @@ fn what_is_given_up_costs_what_it_cost() {
     assert_eq!(turn.usage().total(), 12);
 }
 
-/// Anything that may happen, in any order.
+/// Random inputs in any order.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(0_u8..12, 0..60)
 }

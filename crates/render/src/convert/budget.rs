@@ -1,30 +1,30 @@
-//! What a schema may cost.
+//! Limits for converting a schema.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// Schemas that one declaration may hold.
+/// Maximum number of schemas in one declaration.
 pub(super) const MAX_NODES: usize = 4_000;
-/// Values that may be copied or searched on the way.
+/// Maximum number of values that are copied or searched during a conversion.
 const MAX_WORK: usize = 200_000;
 
-/// How much of a schema is shown.
+/// How much of a schema is kept in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ConversionEffort {
-    /// Levels below the arguments.
+    /// Maximum depth below the arguments.
     pub(super) depth: usize,
     pub(super) texts: Texts,
 }
 
-/// Whether descriptions are shown.
+/// Which descriptions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
     Shown,
     OfParameters,
 }
 
-/// From all to almost nothing: the first that fits is taken.
+/// The attempts, from everything to almost nothing; the first result within the limits is used.
 pub(super) const EFFORTS: [ConversionEffort; 6] = [
     ConversionEffort { depth: 32, texts: Texts::Shown },
     ConversionEffort { depth: 12, texts: Texts::Shown },
@@ -45,7 +45,7 @@ impl fmt::Display for ConversionEffort {
     }
 }
 
-/// What is left. Once something could not be paid, the result is worth nothing and the walk ends soon.
+/// The remaining budget. Once it is exceeded, the attempt has failed and the conversion stops soon.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
@@ -60,7 +60,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Pays for one schema of the result.
+    /// Pays for one schema of the result; `false` if the budget is exceeded.
     pub(super) fn node(&mut self) -> bool {
         match self.nodes.checked_sub(1) {
             Some(left) if !self.exhausted => {
@@ -74,7 +74,7 @@ impl Budget {
         }
     }
 
-    /// Pays for copying or searching `value`.
+    /// Pays for copying or searching `value`; `false` if the budget is exceeded.
     pub(super) fn copy_of(&mut self, value: &Value) -> bool {
         let mut left = self.work;
         let is_paid = !self.exhausted && pay(value, &mut left);
@@ -88,7 +88,7 @@ impl Budget {
     }
 }
 
-/// Depth is bounded by the parser that made the value.
+/// The recursion is bounded by the JSON parser's depth limit.
 fn pay(value: &Value, left: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => 1 + text.len() / 64,

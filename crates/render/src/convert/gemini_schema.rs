@@ -1,5 +1,5 @@
-//! The `Schema` of Gemini's `parameters`: one type each, written in capitals, `nullable` beside it, `enum` of texts only,
-//! and `anyOf` alone or not at all.
+//! Converts to the `Schema` of Gemini's `parameters`: a single type in capitals, `nullable` beside it, `enum` with
+//! strings only, and no keyword beside `anyOf`.
 
 use serde_json::{Map, Value};
 
@@ -9,11 +9,11 @@ use crate::rewrite::SchemaPath;
 
 const NOT_IN_SUBSET: &str = "`parameters` of Gemini does not take it";
 
-/// Types that stand for anything, because a schema must have one.
+/// The types that replace a missing one, because a schema must have a type.
 const ANYTHING: [&str; 4] = ["string", "number", "boolean", "object"];
 
 impl Walk<'_> {
-    /// Rewrites a schema whose parts have been rewritten already.
+    /// Converts a schema whose subschemas have been converted already.
     pub(super) fn subset(&mut self, made: Made, place: SchemaPosition<'_>) -> Made {
         let Made { mut map, mut shape } = made;
         let mut types = take_types(&mut map);
@@ -94,7 +94,7 @@ impl Walk<'_> {
         found
     }
 
-    /// `anyOf` alone: what stood beside it moves into a branch or is dropped.
+    /// Makes `anyOf` the only keyword: the others move into its branches or are dropped.
     fn any_of(
         &mut self,
         variants: Vec<Map<String, Value>>,
@@ -134,7 +134,8 @@ impl Walk<'_> {
         any_of(branches, nullable)
     }
 
-    /// The values of an `enum` as texts. Which were none is remembered, so that arguments can be turned back.
+    /// Converts the values of an `enum` to strings. The original values are recorded, so that arguments can be mapped
+    /// back.
     fn texts(
         &mut self,
         values: Vec<Value>,
@@ -174,7 +175,7 @@ impl Walk<'_> {
         texts
     }
 
-    /// A schema of one type, with the keywords that belong to it.
+    /// A schema of one type, with the keywords that apply to that type.
     fn single(
         &mut self,
         name: &str,
@@ -189,7 +190,7 @@ impl Walk<'_> {
                 (_, kept) => (kept, value),
             };
             if belongs(name, kept, value) {
-                // Schemas belong to one type only, so they need not be copied.
+                // Keywords with subschemas apply to one type only, so they are moved and not copied.
                 let is_schema = matches!(kept, "properties" | "items" | "additionalProperties");
                 let own = if is_schema { value.take() } else { value.clone() };
                 single.entry(kept).or_insert(own);

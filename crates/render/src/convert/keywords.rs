@@ -1,4 +1,4 @@
-//! The keywords of one opened schema, each as the provider takes it.
+//! Converts the keywords of one schema whose references and `allOf` have been resolved.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +14,13 @@ use crate::rewrite::SchemaPath;
 use crate::text::{Cleaned, clean};
 
 const NOT_TAKEN: &str = "the provider does not take it here";
-/// What OpenAI takes at most, and more than anybody reads.
+/// Maximum number of `enum` values: OpenAI's limit.
 const MAX_CHOICES: usize = 1_000;
 const SAYS_NOTHING: &str = "it says nothing to a model";
 
 /// The property keys of one schema.
 struct PropertyNames {
-    /// Shown keys by original ones.
+    /// Shown keys by original key.
     renamed: HashMap<String, String>,
 }
 
@@ -66,7 +66,7 @@ impl Walk<'_> {
         self.complete(Made { map, shape }, place)
     }
 
-    /// The value of one keyword as the provider takes it; `None` when it takes none.
+    /// The converted value of one keyword; `None` if it is dropped.
     fn keyword(
         &mut self,
         keyword: &str,
@@ -99,7 +99,8 @@ impl Walk<'_> {
         self.value(keyword, kind, value, SchemaPosition { at: here, ..place }, names, shape)
     }
 
-    /// What counts how many schemas match would refuse more, now that they take more.
+    /// Removes or weakens keywords that count matching schemas: since converted schemas accept more, such keywords
+    /// would reject values that the original accepts.
     fn loosen_counts(&mut self, map: &mut Map<String, Value>, place: SchemaPosition<'_>) {
         const REASON: &str = "its schemas could not be said exactly, and may overlap now";
         for keyword in ["unevaluatedProperties", "unevaluatedItems", "maxContains"] {
@@ -119,7 +120,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Objects name their properties and arrays their items, even if there is nothing to say.
+    /// Adds empty `properties` to objects and empty `items` to arrays that have none.
     pub(super) fn complete(&mut self, mut made: Made, place: SchemaPosition<'_>) -> Made {
         let has = |name: &str| match made.map.get("type") {
             Some(Value::String(kind)) => kind == name,
@@ -171,7 +172,8 @@ impl Walk<'_> {
         names
     }
 
-    /// What is about keys that are now others, or that nothing describes any more, cannot stay.
+    /// Removes keywords about property keys if keys were renamed or patterns were dropped, because they no longer
+    /// apply.
     fn loosen(
         &mut self,
         map: &mut Map<String, Value>,
@@ -198,7 +200,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Positions of a tuple as one union of what any of them takes.
+    /// Replaces the positions of a tuple with one `items` union of their schemas.
     fn join_positions(&mut self, map: &mut Map<String, Value>, place: SchemaPosition<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;
@@ -265,7 +267,7 @@ impl Walk<'_> {
 
     fn prose(&mut self, value: Value, place: SchemaPosition<'_>) -> Option<Value> {
         let Value::String(text) = value else { return None };
-        // The texts of parameters are one level below the arguments.
+        // Descriptions of parameters are one level below the arguments.
         if self.effort.texts == Texts::OfParameters && place.depth > 1 {
             return None;
         }
@@ -306,7 +308,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Only what is declared can be required.
+    /// Removes names from `required` that are not declared as properties.
     fn filter_required(
         &mut self,
         map: &mut Map<String, Value>,
@@ -377,7 +379,7 @@ impl Walk<'_> {
         Value::Object(given)
     }
 
-    /// The old key as a title: it may be the only thing that says what the property is.
+    /// Keeps the original key as the title, because it may be all that describes the property.
     fn name(&mut self, map: &mut Map<String, Value>, key: &str) {
         const MAX_TITLE: usize = 100;
         let is_alone = self.rules.vocabulary == Vocabulary::Subset && map.contains_key("anyOf");
@@ -411,7 +413,8 @@ impl Walk<'_> {
         Value::Object(made.map)
     }
 
-    /// A schema of the same value. What is asked of it must not take more than it did: its opposite would take less.
+    /// Converts a schema that applies to the same value. Under `not` and `if`, an inexact conversion is dropped: a
+    /// schema that accepts more makes the negated one accept less.
     fn same_schema(
         &mut self,
         keyword: &str,

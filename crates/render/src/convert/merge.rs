@@ -1,10 +1,10 @@
-//! Two schemas of one value as one.
+//! Merges two schemas that apply to the same value.
 
 use serde_json::{Map, Value};
 
 use super::vocabulary::{KeywordKind, is_annotation, is_plumbing, kind_of};
 
-/// A member that no schema has: where a merged schema came from. It never leaves the walk.
+/// An internal member with the original path of a moved schema. It never occurs in the result.
 const ORIGIN: &str = "\u{0}origin";
 
 pub(super) fn take_origin(map: &mut Map<String, Value>) -> Option<String> {
@@ -14,7 +14,7 @@ pub(super) fn take_origin(map: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Writes into the schemas below `map` where they come from, before they are moved elsewhere.
+/// Records the original path in the schemas below `map`, before they are moved.
 pub(super) fn mark(map: &mut Map<String, Value>, origin: &str) {
     for (keyword, value) in map {
         match kind_of(keyword) {
@@ -37,7 +37,7 @@ pub(super) fn mark(map: &mut Map<String, Value>, origin: &str) {
     }
 }
 
-/// Positions of a tuple, before they become branches.
+/// Records the original path of tuple positions, before they become branches of a union.
 pub(super) fn mark_positions(schemas: &mut [Value], origin: &str) {
     for (index, schema) in schemas.iter_mut().enumerate() {
         mark_one(schema, || format!("{origin}/prefixItems/{index}"));
@@ -52,7 +52,7 @@ fn mark_one(value: &mut Value, origin: impl FnOnce() -> String) {
     }
 }
 
-/// Equal but for where they came from.
+/// Whether two schemas are equal, ignoring their recorded paths.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -71,12 +71,12 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether a schema says nothing but how it is called, so that one that it refers to can take its place.
+/// Whether a schema has only annotations, so that the target of its reference can replace it.
 pub(super) fn is_only_annotated(map: &Map<String, Value>) -> bool {
     map.keys().all(|key| is_annotation(key) || is_plumbing(key) || key.starts_with('$'))
 }
 
-/// Adds `other` to `map`, so that both must hold. What cannot be said in one schema is given back.
+/// Merges `other` into `map`, so that both apply. Returns the keywords that cannot be combined.
 pub(super) fn merge(map: &mut Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
     let mut left = Map::new();
     for (keyword, value) in other {
@@ -98,10 +98,10 @@ pub(super) fn merge(map: &mut Map<String, Value>, other: Map<String, Value>) -> 
     left
 }
 
-/// Longer lists are not compared with each other.
+/// Maximum length of lists that are compared with each other.
 const MAX_COMPARED: usize = 2_000;
 
-/// Makes `known` hold for both, or gives `value` back.
+/// Combines two values of a keyword in `known`, or returns `value` if that is not possible.
 fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
     let is_long = |value: &Value| value.as_array().is_some_and(|list| list.len() > MAX_COMPARED);
     if is_long(known) || is_long(&value) {
@@ -138,7 +138,7 @@ fn both(keyword: &str, known: &mut Value, value: Value) -> Option<Value> {
             None
         }
         ("additionalProperties", known, value) => {
-            // Closed wins: what it shuts out is told by the properties of both.
+            // The stricter value wins; the merged `properties` list the keys of both schemas.
             if value == Value::Bool(false) || *known == Value::Bool(true) {
                 *known = value;
                 None
@@ -181,7 +181,7 @@ fn join_properties(known: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// A schema for which both hold: one if that is possible, else `allOf`.
+/// A schema that requires both: a merged one if that is possible, else `allOf`.
 pub(super) fn all_of(one: Value, other: Value) -> Value {
     if let (Value::Object(one), Value::Object(other)) = (&one, &other) {
         let is_plain =

@@ -1,4 +1,4 @@
-//! Older drafts and neighbours of JSON Schema, in the words of 2020-12.
+//! Rewrites older JSON Schema drafts and OpenAPI into draft 2020-12.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::rewrite::{Journal, SchemaPath};
 
 const OLD_DRAFT: &str = "an older draft says it this way";
 
-/// Rewrites what older drafts and OpenAPI say differently. Done once for each schema, before anything is merged.
+/// Rewrites keywords of older drafts and of OpenAPI. Runs once per schema, before merging.
 pub(super) fn modernise(map: &mut Map<String, Value>, at: &SchemaPath<'_>, journal: &mut Journal) {
     bound(map, "minimum", "exclusiveMinimum", at, journal);
     bound(map, "maximum", "exclusiveMaximum", at, journal);

@@ -1,4 +1,4 @@
-//! Opens a schema: puts what it refers to in its place, and merges what must hold together.
+//! Resolves references in a schema and merges `allOf`.
 
 use serde_json::{Map, Value};
 
@@ -8,14 +8,14 @@ use super::references::{Joined, shallow, take_reference};
 use super::{SchemaLevel, Vocabulary, Walk};
 use crate::rewrite::SchemaPath;
 
-/// A chain of references longer than this leads nowhere.
+/// Maximum length of a chain of references.
 const MAX_HOPS: usize = 32;
-/// `allOf` in `allOf` deeper than this is not opened.
+/// Maximum nesting of `allOf` in `allOf`.
 const MAX_NESTING: usize = 12;
 
 impl Walk<'_> {
-    /// The schema without references and, where it must be, without `allOf`; and its place, when that is now another.
-    /// What it entered stays in `active` until the caller is done with the schema.
+    /// Resolves the references of a schema and merges its `allOf` where the provider requires it. Returns the schema
+    /// and its new path if it was moved. The references stay in `active` until the caller has finished the schema.
     pub(super) fn open(
         &mut self,
         mut map: Map<String, Value>,
@@ -44,7 +44,7 @@ impl Walk<'_> {
         (map, moved)
     }
 
-    /// Puts the target of a reference in its place. `false` when there is none to put there.
+    /// Replaces a reference by its target; `false` if it cannot be resolved or would be a cycle.
     fn follow(
         &mut self,
         map: &mut Map<String, Value>,
@@ -95,7 +95,8 @@ impl Walk<'_> {
         map.values().all(|value| self.budget.copy_of(value))
     }
 
-    /// What a merge could not say: a schema of its own where that is allowed, else it is lost.
+    /// Handles keywords that could not be merged: they become a schema in `allOf` where the provider allows it, else
+    /// they are dropped with a note.
     fn keep_or_note(
         &mut self,
         map: &mut Map<String, Value>,
@@ -166,7 +167,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Merges a schema into another one, and tells what that cannot say.
+    /// Merges a schema into another one and notes what is lost.
     fn join(
         &mut self,
         map: &mut Map<String, Value>,
@@ -191,7 +192,8 @@ impl Walk<'_> {
         self.keep_or_note(map, left, at, level);
     }
 
-    /// Parameters that only a condition names would be hidden with it: they are shown as optional.
+    /// Adds parameters that occur only in conditions (`then`, `else`, `dependentSchemas`) as optional properties,
+    /// because the conditions are dropped.
     fn hoist_conditions(&mut self, map: &mut Map<String, Value>, at: &SchemaPath<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;
@@ -235,7 +237,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `const` is an `enum` of one.
+    /// Replaces `const` by an `enum` with one value.
     fn single_value(&mut self, map: &mut Map<String, Value>, at: &SchemaPath<'_>) {
         if self.rules.vocabulary == Vocabulary::Full {
             return;

@@ -1,22 +1,22 @@
-//! References inside of one document. Nothing is ever fetched.
+//! Resolves references within one document. Nothing is fetched.
 
 use serde_json::{Map, Value};
 
 use super::Walk;
 
-/// A reference that the walk is inside of.
+/// A reference that is being resolved.
 #[derive(Debug)]
 pub(super) struct Entered {
     pointer: String,
     joined: Joined,
 }
 
-/// How a reference takes part in the schema that has it.
+/// How a reference is used by the schema that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// The schema is this reference, or nearly so.
+    /// The schema consists of the reference alone, apart from annotations.
     Directly,
-    /// It is one of several that are merged.
+    /// The reference is merged with other schemas.
     Beside,
 }
 
@@ -26,7 +26,7 @@ impl Entered {
     }
 }
 
-/// Takes the reference out of a schema, however its draft spells it.
+/// Removes and returns the reference of a schema, in the spelling of any draft.
 pub(super) fn take_reference(map: &mut Map<String, Value>) -> Option<String> {
     for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
         if let Some(Value::String(_)) = map.get(keyword)
@@ -38,7 +38,7 @@ pub(super) fn take_reference(map: &mut Map<String, Value>) -> Option<String> {
     None
 }
 
-/// What is shown of a schema where it is cut: what it is, without what it holds.
+/// The rest of a schema that is cut off at a cycle: type and annotations.
 pub(super) fn shallow(map: &Map<String, Value>) -> Map<String, Value> {
     let kept = ["type", "title", "description"];
     let word = |key: &&str| map.get(*key).filter(|value| value.is_string());
@@ -48,7 +48,7 @@ pub(super) fn shallow(map: &Map<String, Value>) -> Map<String, Value> {
 }
 
 impl<'s> Walk<'s> {
-    /// The place and the schema that a reference means, or why there is none.
+    /// The path and the schema that a reference points to, or the reason why it cannot be resolved.
     pub(super) fn resolve(&mut self, reference: &str) -> Result<(String, &'s Value), &'static str> {
         const MISSING: &str = "the schema holds nothing of that name";
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
@@ -75,8 +75,8 @@ impl<'s> Walk<'s> {
         self.find(is_anchor).ok_or(MISSING)
     }
 
-    /// Whether following the reference would go round in circles. A merged one may come a second time: the first may
-    /// have been merged into another schema, beside what refers to it now.
+    /// Whether resolving the reference would recurse without end. A merged reference may occur a second time, because
+    /// its first occurrence may be merged into a different schema.
     pub(super) fn is_cycle(&self, pointer: &str, joined: Joined) -> bool {
         let mut known = self.active.iter().filter(|entered| entered.pointer == pointer);
         match joined {
@@ -89,7 +89,7 @@ impl<'s> Walk<'s> {
         self.active.push(Entered { pointer, joined });
     }
 
-    /// The first value of the document for which `is_wanted` holds, and where it is.
+    /// The first object in the document for which `is_wanted` holds, and its path.
     fn find(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Option<(String, &'s Value)> {
         if !self.budget.copy_of(self.source) {
             return None;

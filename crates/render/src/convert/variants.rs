@@ -1,7 +1,7 @@
-//! Variants of the arguments (`anyOf`, `oneOf` at the root) as one object.
+//! Merges variants of the arguments (`anyOf`, `oneOf` at the root) into one object.
 //!
-//! Providers refuse variants at the root. The one object has the parameters of all of them; those that every variant
-//! wants stay required; and a sentence in the description says what belongs together.
+//! Providers reject variants at the root. The merged object has the parameters of all variants; a parameter is required
+//! if every variant requires it; a sentence in the description says which parameters belong together.
 
 use serde_json::{Map, Value};
 
@@ -11,22 +11,22 @@ use super::vocabulary::type_name;
 use super::{SchemaLevel, Walk};
 use crate::rewrite::SchemaPath;
 
-/// Variants in variants deeper than this are not looked at.
+/// Maximum nesting of variants in variants.
 const MAX_NESTING: usize = 4;
-/// A longer sentence explains nothing.
+/// Maximum number of alternatives, and of names in one, in the sentence; longer ones are not added.
 const MAX_TOLD: usize = 8;
 
-/// Nobody requires more, and they are compared with each other.
+/// Maximum number of required names that are kept, because they are compared with each other.
 const MAX_NAMES: usize = 1_000;
 
-/// What the variants say together.
+/// The merged content of the variants.
 #[derive(Default)]
 struct Union {
-    /// Each property with the list of schemas that variants give it.
+    /// The schemas that the variants have for each property.
     properties: Map<String, Value>,
-    /// What each variant requires.
+    /// The required names of each variant.
     required: Vec<Vec<String>>,
-    /// Variants that take other properties, too.
+    /// Number of variants that allow additional properties.
     open: usize,
 }
 
@@ -77,7 +77,7 @@ impl Walk<'_> {
         union
     }
 
-    /// What no schema can say any more is said in a sentence.
+    /// Adds a sentence about the alternatives, which the merged schema cannot express.
     fn tell(&mut self, keyword: &str, union: &Union, map: &Map<String, Value>) {
         let always = names(map);
         let mut sets: Vec<Vec<&String>> = union
@@ -161,7 +161,7 @@ impl Union {
                 None => {
                     known.insert(key, joined);
                 }
-                // A variant that says nothing of it leaves it as the whole has it.
+                // Some variant does not restrict the property, so the schema of the whole object stays.
                 Some(before) if !is_in_all || is_same(&before, &joined) => {
                     known.insert(key, before);
                 }
@@ -173,7 +173,7 @@ impl Union {
     }
 }
 
-/// Any of the schemas. Single values, which tell variants apart, become one `enum`.
+/// A schema that accepts what any of `schemas` accepts. Constants, which often distinguish variants, become one `enum`.
 fn any_of(schemas: Vec<Value>) -> Value {
     let mut distinct: Vec<Value> = Vec::new();
     for schema in schemas {

@@ -1,24 +1,24 @@
-//! The words of JSON Schema, what their values must look like, and who takes them.
+//! The keywords of JSON Schema: their values and which providers accept them.
 
 use serde_json::Value;
 
-/// How much of JSON Schema a provider takes.
+/// How much of JSON Schema a provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vocabulary {
-    /// JSON Schema 2020-12 but for its root: Anthropic.
+    /// JSON Schema 2020-12 except for variants at the root: Anthropic.
     Full,
-    /// What every provider of JSON Schema takes.
+    /// The keywords that all JSON Schema providers accept.
     Portable,
-    /// The `Schema` of Gemini's `parameters`. Made from the portable form.
+    /// The `Schema` of Gemini's `parameters`; converted from the portable form.
     Subset,
 }
 
-/// What the value of a keyword is.
+/// The kind of value that a keyword has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeywordKind {
-    /// A text for people and models.
+    /// Text for people and models.
     Prose,
-    /// A word for programs.
+    /// A string with a technical meaning, such as a format.
     Word,
     Pattern,
     Type,
@@ -26,15 +26,15 @@ pub(crate) enum KeywordKind {
     Const,
     Properties,
     Required,
-    /// A schema, of another instance than the one at hand.
+    /// A schema for a part of the value.
     Schema,
-    /// A schema of the same instance.
+    /// A schema for the value itself.
     SameSchema,
-    /// A schema or a boolean that is no schema in disguise.
+    /// A schema, or a boolean that is passed on as a boolean.
     SchemaOrFlag,
-    /// Schemas of the same instance.
+    /// Schemas for the value itself.
     SameSchemas,
-    /// Schemas of other instances.
+    /// Schemas for parts of the value.
     Schemas,
     SchemaMap,
     SameSchemaMap,
@@ -46,7 +46,7 @@ pub(crate) enum KeywordKind {
     Anything,
 }
 
-/// The kind of a keyword, or `None` for one that says nothing to a model.
+/// The kind of a keyword; `None` for one that has no meaning to a model.
 pub(crate) fn kind_of(keyword: &str) -> Option<KeywordKind> {
     Some(match keyword {
         "title" | "description" => KeywordKind::Prose,
@@ -79,12 +79,12 @@ pub(crate) fn kind_of(keyword: &str) -> Option<KeywordKind> {
     })
 }
 
-/// Keywords that are read before the walk or only help to find others; nothing is lost with them.
+/// Keywords that are processed before the conversion or only identify schemas; dropping them loses nothing.
 pub(crate) fn is_plumbing(keyword: &str) -> bool {
     matches!(keyword, "$defs" | "definitions" | "$anchor" | "$dynamicAnchor" | "$vocabulary")
 }
 
-/// Keywords that tell something and decide nothing.
+/// Keywords that describe a value and do not restrict it.
 pub(crate) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -132,7 +132,7 @@ impl Vocabulary {
     }
 }
 
-/// Whether a value is one that the keyword may have. Schemas are looked at when they are walked.
+/// Whether the value is valid for its keyword. Subschemas are checked when they are converted.
 pub(crate) fn is_well_formed(keyword: &str, kind: KeywordKind, value: &Value) -> bool {
     match kind {
         KeywordKind::Prose | KeywordKind::Word => value.is_string(),
@@ -160,7 +160,7 @@ pub(crate) fn is_well_formed(keyword: &str, kind: KeywordKind, value: &Value) ->
     }
 }
 
-/// The seven types, and the names that people write instead.
+/// The JSON Schema name of a type; common other names are mapped.
 pub(crate) fn type_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "string" | "str" | "STRING" => "string",

@@ -1,4 +1,4 @@
-//! The tools of the goldens.
+//! The tools of the golden files.
 
 use serde_json::json;
 use switchboard_model::{JsonText, ToolDescriptor};
@@ -6,7 +6,7 @@ use switchboard_model::{JsonText, ToolDescriptor};
 use crate::horrors::horrors;
 use crate::tool;
 
-/// Each with the name of its golden files.
+/// The cases, each with the name of its golden files.
 pub(crate) fn cases() -> Vec<(&'static str, Vec<ToolDescriptor>)> {
     let horrors = horrors().into_iter().map(|horror| horror.tool).collect();
     vec![
@@ -16,7 +16,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Vec<ToolDescriptor>)> {
     ]
 }
 
-/// What most servers have.
+/// Keywords that most servers use.
 fn everyday() -> Vec<ToolDescriptor> {
     let forecast = ToolDescriptor {
         title: Some("Forecast".into()),
@@ -73,7 +73,7 @@ fn everyday() -> Vec<ToolDescriptor> {
     vec![forecast, order, nothing]
 }
 
-/// What older drafts say otherwise.
+/// Keywords of older drafts.
 fn old_drafts() -> Vec<ToolDescriptor> {
     let draft_4 = tool(
         "old__draft_4",
@@ -111,7 +111,7 @@ fn old_drafts() -> Vec<ToolDescriptor> {
     vec![draft_4, draft_7]
 }
 
-/// What OpenAPI and people say otherwise, and references that are no pointers.
+/// Keywords of OpenAPI, common mistakes, and references that are not JSON pointers.
 fn neighbours() -> Vec<ToolDescriptor> {
     let open_api = tool(
         "old__open_api",

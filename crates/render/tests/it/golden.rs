@@ -1,4 +1,4 @@
-//! Every case in every form, as it is written. `UPDATE_GOLDEN=1` writes the files anew.
+//! Compares every case in every format with its golden file. `UPDATE_GOLDEN=1` rewrites the files.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use switchboard_render::{NotShown, Provider, Rendering};
 use crate::cases::cases;
 use crate::{crate_root, render};
 
-/// What `render --explain` has to tell, and the list itself.
+/// The content of a golden file: the list and its explanation.
 fn golden(rendering: &Rendering) -> Value {
     let tools: Value = serde_json::from_slice(&rendering.json()).unwrap();
     let reasons = |tools: &[NotShown]| -> Vec<Value> {

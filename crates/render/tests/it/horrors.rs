@@ -1,4 +1,4 @@
-//! Schemas that break other gateways, each with what becomes of it.
+//! Hostile and broken schemas, each with its expected result.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::{render, tool};
 
-/// One of them.
+/// One such schema.
 pub(crate) struct Horror {
     pub(crate) tool: ToolDescriptor,
-    /// The end of the reason, where it cannot be declared.
+    /// The end of the reason if the tool is quarantined.
     quarantined: Option<&'static str>,
 }
 
@@ -24,7 +24,7 @@ fn refused(name: &str, schema: &Value, reason: &'static str) -> Horror {
     Horror { quarantined: Some(reason), ..horror(name, schema) }
 }
 
-/// Those that fit into a golden file.
+/// The schemas that are small enough for a golden file.
 pub(crate) fn horrors() -> Vec<Horror> {
     let mut horrors = of_shape();
     horrors.extend(of_references());
@@ -200,7 +200,7 @@ fn no_horror_spoils_a_rendering_and_each_is_shown_or_explained() {
     }
 }
 
-/// Renders one tool, and says how long that took.
+/// Renders one tool and measures the time.
 fn timed(provider: Provider, schema: &str) -> (Result<RenderedTool, String>, Duration) {
     let raw: &serde_json::value::RawValue = serde_json::from_str(schema).unwrap();
     let descriptor =
@@ -210,7 +210,7 @@ fn timed(provider: Provider, schema: &str) -> (Result<RenderedTool, String>, Dur
     (rendered.map_err(|quarantine| quarantine.reason), begun.elapsed())
 }
 
-/// Far more than it takes, even unoptimised and on a busy machine; a schema that is followed into everything takes hours.
+/// Time limit, far above the expected time even in debug builds; exponential expansion would take hours.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn check_large(
@@ -218,7 +218,7 @@ fn check_large(
     schema: &str,
     is_expected: impl Fn(&Result<RenderedTool, String>) -> bool,
 ) {
-    // One for each set of rules.
+    // One provider for each set of rules.
     let providers = [
         Provider::Mcp,
         Provider::OpenAi,

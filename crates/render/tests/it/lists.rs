@@ -1,4 +1,4 @@
-//! Lists of real size: their order, their limits, and what a tool at the end changes.
+//! Lists of realistic size: order, limits, and stability when a tool is appended.
 
 use serde_json::Value;
 use switchboard_model::{JsonText, ToolDescriptor};
@@ -22,7 +22,7 @@ fn name_of(entry: &Value) -> &str {
     entry["name"].as_str().or(entry["function"]["name"].as_str()).unwrap()
 }
 
-/// Every tool is shown, in its place, up to the limit of the provider.
+/// Checks that every tool is declared in its position, up to the provider's maximum.
 fn check_whole(tools: &[ToolDescriptor]) {
     for provider in Provider::ALL {
         let rendering = render(provider, tools);

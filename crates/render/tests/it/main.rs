@@ -1,4 +1,4 @@
-//! Renderings of whole lists: goldens, horrors, laws, and the types of the providers' own libraries.
+//! Tests of whole renderings: golden files, hostile schemas, properties, and the providers' own libraries.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod cases;
@@ -30,7 +30,7 @@ fn render(provider: Provider, tools: &[ToolDescriptor]) -> Rendering {
     )
 }
 
-/// The list that a rendering holds, whatever is around it.
+/// The entries of a rendering, without the provider's frame.
 fn entries(rendering: &Rendering) -> Vec<Value> {
     let whole: Value = serde_json::from_slice(&rendering.json()).unwrap();
     let list = match rendering.provider {
@@ -40,7 +40,7 @@ fn entries(rendering: &Rendering) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-/// The schema of an entry. Semantic Kernel's is put together from its parameters.
+/// The schema of an entry. Semantic Kernel's is assembled from its parameters.
 fn schema_of(provider: Provider, entry: &Value) -> Value {
     let key = match provider {
         Provider::Mcp => "inputSchema",
@@ -70,7 +70,7 @@ fn crate_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What lies beside the repository on machines where it is developed, if it does.
+/// An optional file beside the repository.
 fn beside(name: &str) -> Option<PathBuf> {
     let root = crate_root().join("../..");
     let places = ["../shared", "../../shared"].map(|place| root.join(place).join(name));

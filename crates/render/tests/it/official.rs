@@ -1,4 +1,4 @@
-//! What the providers' own libraries say of the renderings. `e2e/install-peers.sh` installs them.
+//! Validates renderings with the providers' own libraries. `e2e/install-peers.sh` installs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn run(name: &str, arguments: &[&Path]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// All cases and the market, in every form, with the change from nothing and back to half.
+/// Writes all cases and a large catalog in every format, with the deltas from an empty list and to half of it.
 fn renderings() -> (TempDir, usize) {
     let market = market_catalogue().into_iter().map(|tool| ToolDescriptor {
         description: Some(tool.description),
@@ -70,7 +70,7 @@ fn the_types_of_the_official_libraries_take_every_rendering() {
     assert_eq!(said, json!({"checked": files, "wrong": []}));
 }
 
-/// The script must be able to fail: each of these is wrong in a way that a lenient check lets pass.
+/// The script must detect these errors, which a lenient check would miss.
 #[test]
 fn the_official_types_find_what_is_wrong() {
     let object = json!({"type": "object"});
@@ -113,7 +113,7 @@ fn the_official_types_find_what_is_wrong() {
     }
 }
 
-/// Where other validators lie beside the repository, they agree.
+/// Optional further validators beside the repository must agree.
 #[test]
 fn whole_requests_pass_the_validators_beside_the_repository() {
     let Some(validators) = beside("validators") else { return };

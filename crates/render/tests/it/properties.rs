@@ -1,4 +1,4 @@
-//! Laws that hold for every schema.
+//! Properties that hold for every schema.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use switchboard_render::{NamedTool, Provider, RenderedTool, render_tool};
 use crate::random_schema::{Choices, sample, schema, wild};
 use crate::{render, schema_of, tool};
 
-/// Providers of JSON Schema, whose declarations a validator can be asked about.
+/// Providers whose declarations are JSON Schema, so that a validator can be used.
 const VALIDATED: [Provider; 6] = [
     Provider::OpenAi,
     Provider::OpenAiChat,
@@ -25,7 +25,7 @@ fn rendered(provider: Provider, schema: &Value) -> Result<RenderedTool, String> 
         .map_err(|error| error.reason)
 }
 
-/// Rules of the providers, written down a second time and without the crate's own.
+/// The rules of the providers, implemented independently of the crate.
 fn check_rules(provider: Provider, entry: &Value) -> Result<(), TestCaseError> {
     let root = schema_of(provider, entry);
     for keyword in ["anyOf", "oneOf", "allOf", "enum", "const", "not"] {
@@ -119,8 +119,9 @@ fn check_subset(schema: &Value) -> Result<(), TestCaseError> {
     below.into_iter().filter(|below| below.is_object()).try_for_each(check_subset)
 }
 
-/// A variant that takes other properties, too, takes any value for what another variant declares. That is knowingly given
-/// up, so that a model sees the parameters of all variants. Variants that take nothing else must survive.
+/// Closes variants. A variant with additional properties accepts any value for a property that another variant
+/// declares; the conversion restricts that deliberately, so that a model sees the parameters of all variants. Closed
+/// variants must be preserved.
 fn with_closed_variants(mut schema: Value) -> Value {
     let mut has_variants = false;
     for keyword in ["anyOf", "oneOf"] {
@@ -139,7 +140,7 @@ fn with_closed_variants(mut schema: Value) -> Value {
     schema
 }
 
-/// Failures are written down as cases, not as seeds that no later generator understands.
+/// Found failures are added as cases: seeds would not survive changes of the generator.
 fn cases(number: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(number) }
 }
@@ -165,7 +166,7 @@ proptest! {
                     check_rules(provider, &serde_json::from_str(&tool.json).unwrap())?;
                 }
                 Ok(tool) => prop_assert!(serde_json::from_str::<Value>(&tool.json).is_ok()),
-                // The second pair of eyes must have nothing to find.
+                // The second check must find nothing.
                 Err(reason) => prop_assert!(!reason.contains("cannot be declared"), "{provider}: {reason}"),
             }
         }
@@ -209,7 +210,8 @@ proptest! {
             let shown = map.rename(arguments.clone());
             let back = map.restore(shown.clone());
             if provider == Provider::GeminiParameters {
-                // It writes `1` as text, and a union may have that text too: then both look the same, and either will do.
+                // `1` is shown as a string, and a union may contain that string too: then both are equal, and either is
+                // correct.
                 prop_assert_eq!(map.rename(back), shown, "{}", provider);
             } else {
                 prop_assert_eq!(back, arguments.clone(), "{}", provider);

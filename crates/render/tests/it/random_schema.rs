@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Keys that some providers refuse are as likely as plain ones.
+/// Keys that some providers reject are as likely as plain ones.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-d]{1,2}",
@@ -98,7 +98,7 @@ fn nested() -> impl Strategy<Value = Value> + Clone {
     })
 }
 
-/// The schema of a tool, with definitions that its references may mean.
+/// The schema of a tool, with definitions for its references.
 pub(crate) fn schema() -> impl Strategy<Value = Value> {
     let definitions = (nested(), nested(), nested(), nested());
     let variants = prop_oneof![
@@ -120,7 +120,7 @@ pub(crate) fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any JSON where a schema is expected, with many words of JSON Schema in it.
+/// Arbitrary JSON with many JSON Schema keywords.
 pub(crate) fn wild() -> impl Strategy<Value = Value> {
     let words = [
         "type",
@@ -169,7 +169,7 @@ pub(crate) fn wild() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A stream of choices.
+/// A source of random choices.
 #[derive(Debug, Clone)]
 pub(crate) struct Choices(pub(crate) u64);
 
@@ -181,7 +181,7 @@ impl Choices {
     }
 }
 
-/// Arguments that probably fit a schema. Only what it declares is used.
+/// Arguments that probably satisfy a schema. Only declared properties are used.
 pub(crate) fn sample(schema: &Value, root: &Value, choices: &mut Choices, depth: usize) -> Value {
     let pick = |list: &Value, choices: &mut Choices| -> Option<Value> {
         let list = list.as_array().filter(|list| !list.is_empty())?;
@@ -251,7 +251,7 @@ fn members(schema: &Value, root: &Value, choices: &mut Choices, depth: usize) ->
         let other = sample(&schema["additionalProperties"], root, choices, depth + 1);
         value.insert("another".into(), other);
     }
-    // What `^a` allows, where it is a pattern.
+    // A key that matches the pattern `^a`.
     if schema["patternProperties"].is_object() && choices.below(2) == 0 {
         value.entry("axe").or_insert(json!(1));
     }

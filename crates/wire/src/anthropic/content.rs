@@ -1,4 +1,4 @@
-//! The pieces of messages as Anthropic takes them.
+//! Content blocks in Anthropic's format.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) enum MessageParam<'a> {
     System { content: Vec<SystemBlock<'a>> },
 }
 
-/// A block, and whether all up to it is worth keeping in the provider's cache.
+/// A block, with an optional cache breakpoint (`cache_control`).
 #[derive(Debug, Serialize)]
 pub(super) struct Marked<'a> {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ pub(super) enum Content<'a> {
     },
 }
 
-/// What came of a call.
+/// The content of a tool result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ToolResultContent<'a> {
@@ -87,7 +87,7 @@ pub(super) enum ToolResultContent<'a> {
     Blocks(Vec<Content<'a>>),
 }
 
-/// Where a picture or a document is.
+/// The source of an image or a document.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Origin<'a> {
@@ -104,17 +104,17 @@ impl<'a> From<File<'a>> for Origin<'a> {
     }
 }
 
-/// A piece of a system message within the conversation.
+/// A block of a system message within the conversation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum SystemBlock<'a> {
-    /// As the rendering wrote it.
+    /// The block as rendered by [`switchboard_render::Delta`].
     ToolChange(&'a RawValue),
     Said(Content<'a>),
 }
 
 impl<'a> Content<'a> {
-    /// A text; `None` if there is nothing to read in it, which is refused.
+    /// A text block; `None` if the text is blank, which the API rejects.
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self::Text { text })
@@ -129,7 +129,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// What came of a call. An error must say something, and only in words; all else may say nothing.
+    /// A tool result. An error must have content, and only text; other results may be empty.
     pub(super) fn result(id: &'a str, result: Option<&'a ToolReturn>) -> Self {
         let Some(result) = result else {
             let content = Some(ToolResultContent::Text(tool_results::UNKNOWN.into()));
@@ -150,7 +150,7 @@ impl<'a> Content<'a> {
         Self::ToolResult { tool_use_id: id, content, is_error: result.is_error }
     }
 
-    /// Whether the provider takes a mark on it.
+    /// Whether the API accepts a cache breakpoint on the block.
     pub(super) fn takes_mark(&self) -> bool {
         match self {
             Self::Thinking { .. } | Self::RedactedThinking { .. } => false,

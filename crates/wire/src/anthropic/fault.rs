@@ -1,4 +1,4 @@
-//! What Anthropic says when it does not answer.
+//! Error responses of Anthropic.
 
 use serde::Deserialize;
 use switchboard_chat::{FaultKind, ModelFault};
@@ -11,7 +11,7 @@ struct RawAnswer {
     request_id: Option<String>,
 }
 
-/// The `error` of an answer, and of an event that comes after a stream began well.
+/// The `error` of a response, or of an event in a stream that began successfully.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawError {
     #[serde(rename = "type", default)]
@@ -33,7 +33,7 @@ impl RawError {
     fn kind(&self, otherwise: FaultKind) -> FaultKind {
         match self.kind.as_str() {
             "invalid_request_error" if is_too_long(&self.message) => FaultKind::TooLong,
-            // An account without credit gets this as an ordinary bad request.
+            // Anthropic reports missing credit as an ordinary bad request.
             "invalid_request_error" if self.message.contains("credit balance") => FaultKind::Quota,
             "invalid_request_error" => FaultKind::BadRequest,
             "authentication_error" => FaultKind::Credentials,
@@ -56,7 +56,7 @@ fn is_too_long(message: &str) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// Reads an answer that is no stream.
+/// Parses an error response.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     let in_header = (answer.header)("request-id");
     let Ok(RawAnswer { error, request_id }) = serde_json::from_slice(answer.body) else {

@@ -1,6 +1,6 @@
-//! What can be told from the name of a model.
+//! Capabilities of Claude models, derived from the model name.
 
-/// Family and version of a Claude model, where the name says them.
+/// Family and version of a Claude model, as far as the name contains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Claude<'a> {
     family: &'a str,
@@ -8,8 +8,8 @@ struct Claude<'a> {
 }
 
 impl<'a> Claude<'a> {
-    /// Reads `claude-opus-5-5`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-latest`, also behind the prefix of a
-    /// reseller.
+    /// Parses `claude-opus-5-5`, `claude-haiku-4-5-20251001` or `claude-3-7-sonnet-latest`, with or without the prefix
+    /// of a reseller.
     fn read(model: &'a str) -> Option<Self> {
         let (_, rest) = model.split_once("claude-")?;
         let mut family = None;
@@ -20,7 +20,7 @@ impl<'a> Claude<'a> {
                 _ if family.is_none() && word.bytes().all(|byte| byte.is_ascii_lowercase()) => {
                     family = Some(word);
                 }
-                // What follows is a date or a variant.
+                // The rest is a date or a variant.
                 _ => break,
             }
         }
@@ -29,7 +29,7 @@ impl<'a> Claude<'a> {
     }
 }
 
-/// Whether a model takes system messages within the conversation, and with them changes of its tools.
+/// Whether the model accepts system messages within the conversation, which carry changes of tools.
 pub(crate) fn takes_tool_changes(model: &str) -> bool {
     let Some(Claude { family, version }) = Claude::read(model) else { return false };
     match family {
@@ -40,7 +40,7 @@ pub(crate) fn takes_tool_changes(model: &str) -> bool {
     }
 }
 
-/// Whether the thoughts of a model are sealed to all that stands before them.
+/// Whether the model binds its encrypted thinking to everything before it.
 pub(crate) fn binds_thoughts(model: &str) -> bool {
     let Some(Claude { family, version }) = Claude::read(model) else { return false };
     match family {
@@ -50,14 +50,14 @@ pub(crate) fn binds_thoughts(model: &str) -> bool {
     }
 }
 
-/// How a model is asked to think.
+/// How thinking is requested from a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
-    /// It decides itself how much. All that we do not know do.
+    /// The model decides how much it thinks. Assumed for unknown models.
     Adaptive,
-    /// It is given a number of tokens.
+    /// The request sets a token budget.
     Budget,
-    /// It cannot.
+    /// The model does not support thinking.
     Never,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn thinking(model: &str) -> Thinking {
     }
 }
 
-/// What a model takes of `temperature` and `top_p`: the newer ones refuse a whole request for what they do not.
+/// Which of `temperature` and `top_p` a model accepts. Newer models reject a request with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sampling {
     Both,
@@ -85,8 +85,8 @@ pub(super) fn sampling(model: &str) -> Sampling {
     }
 }
 
-/// The tokens of an answer where nobody says how many: the API wants a number. All models from 4 on take the larger one,
-/// which leaves room for thoughts; the smaller one is taken by all that are still served.
+/// Default of the required `max_tokens`. All models from version 4 on accept the larger number, which leaves room for
+/// thinking; all models still in service accept the smaller one.
 pub(super) fn max_tokens(model: &str) -> u32 {
     match Claude::read(model) {
         Some(claude) if claude.version >= (4, 0) => 32_000,

@@ -1,4 +1,4 @@
-//! A conversation as a request to Anthropic.
+//! Builds requests for Anthropic Messages.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::model_request::{declared, written};
 use crate::{ModelRequest, WireRequest, tool_results};
 
 const VERSION: &str = "2023-06-01";
-/// The fewest tokens that a model can be given to think.
+/// Minimum token budget for thinking.
 const LEAST_THOUGHT: u32 = 1024;
 
 #[derive(Debug, Serialize)]
@@ -56,7 +56,7 @@ struct OutputConfig {
     effort: &'static str,
 }
 
-/// What is sent for a conversation.
+/// Builds the request for a conversation.
 pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let model = ask.source.model.as_str();
     let settings = ask.settings;
@@ -101,7 +101,7 @@ fn thinking(
     }
     match model::thinking(model) {
         Thinking::Adaptive => {
-            // Some models keep their thoughts to themselves unless they are asked.
+            // Some models return their thinking only on request.
             let display = settings.show_thinking.then_some("summarized");
             let effort = settings.effort.map(|effort| OutputConfig { effort: word(effort) });
             (Some(RawThinking::Adaptive { display }), effort)
@@ -113,7 +113,7 @@ fn thinking(
                 Some(Effort::Medium) | None => 8 * LEAST_THOUGHT,
                 Some(Effort::High) => 16 * LEAST_THOUGHT,
             };
-            // Something must be left for the answer.
+            // Leaves tokens for the answer.
             let budget_tokens = wanted.min(max_tokens / 2);
             let enabled = RawThinking::Enabled { budget_tokens };
             ((budget_tokens >= LEAST_THOUGHT).then_some(enabled), None)
@@ -122,7 +122,7 @@ fn thinking(
     }
 }
 
-/// `temperature` and `top_p`, as far as they are taken: who thinks takes neither.
+/// `temperature` and `top_p`, as far as the model accepts them; with thinking it accepts neither.
 fn sampling(model: &str, settings: &ModelSettings, thinks: bool) -> (Option<f64>, Option<f64>) {
     let ModelSettings { temperature, top_p, .. } = *settings;
     match model::sampling(model) {

@@ -33,7 +33,7 @@ fn sent(model: &str, messages: &[Message]) -> Value {
     Asking::new(claude(model), no_tools(), messages).send(request).1
 }
 
-/// The rules of the order of messages that no schema states.
+/// Rules for the order of messages that no schema states.
 #[track_caller]
 fn check_order(body: &Value) {
     let empty = Vec::new();
@@ -138,7 +138,7 @@ fn settings_are_sent_as_the_model_takes_them_and_only_where_they_are_set() {
             "thinking": {"type": "enabled", "budget_tokens": 1500},
         }),
     );
-    // Only who does not think takes these, and few take both.
+    // Accepted only without thinking, and few models accept both.
     let sampled = |model: &str, temperature: Option<f64>| {
         let messages = [Message::user("hi")];
         let mut asking = Asking::new(claude(model), no_tools(), &messages);
@@ -343,7 +343,7 @@ fn operators_are_heard_in_the_middle_of_a_conversation() {
     assert_eq!(told, "[Message from the operator, not from the user]\nstop");
 }
 
-/// Where changes stand that are made before each of these places.
+/// Where the system messages for changes of tools are placed.
 #[test]
 fn changes_of_tools_stand_at_the_next_place_where_they_may() {
     let own = claude(NEW);
@@ -372,7 +372,8 @@ fn changes_of_tools_stand_at_the_next_place_where_they_may() {
             found.map(|(at, message)| (at, message["content"].as_array().unwrap().len())).collect();
         assert_eq!(found, expected, "{places:?}");
     };
-    // Before the first message, before the reply, before its results: after what the user said first, or the results.
+    // Before the first message, before the reply, before its results: placed after the first user message or after the
+    // results.
     check(&[0], &[(1, 1)]);
     check(&[1], &[(1, 1)]);
     check(&[2], &[(3, 1)]);

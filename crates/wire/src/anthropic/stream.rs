@@ -1,4 +1,4 @@
-//! The stream of Anthropic, one event after the other.
+//! Parses Anthropic's event stream.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::borrowed::{Text, read};
 use crate::parser::{Wire, failed};
 use crate::scan::{self, Took};
 
-/// All events in one shape: what an event does not have is not there.
+/// All events as one struct; members that an event does not have are `None`.
 #[derive(Debug, Deserialize)]
 struct RawEvent<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -28,7 +28,7 @@ struct RawEvent<'a> {
     request_id: Option<String>,
 }
 
-/// The event that nearly all are, without the others' members.
+/// The most frequent event, a content delta, without the members of the others.
 #[derive(Debug, Deserialize)]
 struct RawGrowth<'a> {
     index: Option<usize>,
@@ -41,7 +41,7 @@ impl<'a> RawGrowth<'a> {
         Self::scanned(data).map_or_else(|| read(data), Ok)
     }
 
-    /// The same without reading what is not needed.
+    /// Parses a delta with the scanner, without parsing the other members.
     fn scanned(data: &'a [u8]) -> Option<Self> {
         let mut event = Self { index: None, delta: None };
         let end = scan::each(data, |key, rest| match key {
@@ -117,7 +117,7 @@ struct RawDetails {
     thinking_tokens: Option<u64>,
 }
 
-/// A block that grows.
+/// A block in progress.
 #[derive(Debug)]
 enum Growing {
     Text(String),
@@ -133,15 +133,15 @@ enum Growing {
         json: String,
         is_whole: bool,
     },
-    /// Of a kind that we do not know, or of a tool of the provider's own.
+    /// An unknown block, or one of a tool that the provider runs itself.
     Ignored,
 }
 
-/// Reads one answer.
+/// Parses one answer.
 #[derive(Debug)]
 pub(crate) struct MessagesWire {
     gathered: Gathered,
-    /// In the order in which they began, under the numbers that the provider gave them.
+    /// Blocks in the order in which they began, with the provider's index.
     blocks: Vec<(usize, Growing)>,
     usage: RawUsage,
     stop: Option<Stop>,
@@ -219,7 +219,7 @@ impl MessagesWire {
                 let id = raw.id;
                 self.gathered.take(name.len() + id.as_ref().map_or(0, String::len))?;
                 out.push(ModelEvent::CallBegun { index, name: name.clone() });
-                // It comes in pieces; those who send it at once send it here.
+                // The input usually comes in deltas; some servers send it here as a whole.
                 let given =
                     raw.input.filter(|input| input.as_object().is_some_and(|o| !o.is_empty()));
                 let json = given.map(|input| input.to_string()).unwrap_or_default();
@@ -241,7 +241,7 @@ impl MessagesWire {
         self.grow(at, &first, out)
     }
 
-    /// A delta grows the block that it fits; what fits none is of a kind that we do not know.
+    /// Appends a delta to its block. A delta that does not fit the block is of an unknown kind and is ignored.
     fn grow(&mut self, at: usize, delta: &RawDelta<'_>, out: &mut Events) -> Result<(), Full> {
         let Some(block) = find(&mut self.blocks, at) else { return Ok(()) };
         match block {
@@ -281,7 +281,7 @@ impl MessagesWire {
         }
     }
 
-    /// Counts are whole each time: what is said later replaces what was said before.
+    /// Usage counts are totals: a later count replaces an earlier one.
     fn count(&mut self, new: RawUsage, out: &mut Events) {
         let usage = &mut self.usage;
         usage.input_tokens = new.input_tokens.or(usage.input_tokens);
@@ -320,7 +320,7 @@ impl MessagesWire {
     }
 }
 
-/// A block of the reply; `None` for one that is empty, and for a call that may be cut.
+/// The finished block; `None` for an empty one, and for a call that may be incomplete.
 fn finished(block: Growing, stop: Stop) -> Option<Block> {
     match block {
         Growing::Text(text) => (!text.is_empty()).then(|| Block::text(text)),
@@ -336,7 +336,7 @@ fn finished(block: Growing, stop: Stop) -> Option<Block> {
         Growing::Call { is_whole: false, .. } | Growing::Ignored => None,
         Growing::Call { id, name, json, .. } => {
             let (arguments, unreadable) = accumulator::arguments(&json);
-            // Whether it was cut before its first argument, or has none, cannot be told.
+            // An empty input may mean that the call was cut before its first argument, so it is dropped too.
             let is_cut = stop == Stop::Length && (unreadable.is_some() || json.is_empty());
             let origin = Some(CallOrigin { id, ..CallOrigin::default() });
             let call =
@@ -356,7 +356,7 @@ fn stop_of(reason: &str) -> Stop {
     }
 }
 
-/// The block with this number; deltas are nearly always for the last one.
+/// The block with this index; deltas are nearly always for the last one.
 fn find(blocks: &mut [(usize, Growing)], at: usize) -> Option<&mut Growing> {
     blocks.iter_mut().rev().find(|(known, _)| *known == at).map(|(_, block)| block)
 }
@@ -365,7 +365,7 @@ fn is_unnamed(name: &[u8]) -> bool {
     matches!(name, b"" | b"message")
 }
 
-/// Whether an event is a delta; those who do not name their events write what it is first.
+/// Whether an event is a delta. For unnamed events, the `type` at the beginning of the data decides.
 fn is_growth(name: &[u8], data: &[u8]) -> bool {
     name == b"content_block_delta"
         || is_unnamed(name) && data.starts_with(br#"{"type":"content_block_delta""#)

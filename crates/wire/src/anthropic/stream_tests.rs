@@ -17,7 +17,7 @@ fn read(stream: &str) -> Vec<ModelEvent> {
     events(parser(Limits::default()), &[stream.as_bytes()])
 }
 
-/// Events with their names, as they are sent.
+/// Serialises events with their names.
 fn stream(all: &[Value]) -> String {
     let named =
         |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
@@ -62,7 +62,7 @@ fn end(reason: &str) -> [Value; 2] {
     ]
 }
 
-/// Thoughts, text with every kind of character, and two calls, one without arguments.
+/// Thinking, text with all kinds of characters, and two calls, one without arguments.
 fn whole() -> String {
     let mut all = vec![
         start(),
@@ -123,7 +123,7 @@ fn every_cut_ends_in_one_event_and_no_half_call() {
     );
 }
 
-/// Reads an answer of one call that is cut in all ways that a provider cuts it.
+/// Parses an answer with one call, cut in every way that the provider cuts it.
 #[test]
 fn calls_that_may_be_cut_are_dropped() {
     let check = |arguments: &[&str],

@@ -1,5 +1,5 @@
-//! A conversation as the `messages` of Anthropic: user and assistant in turns, and between them system messages where
-//! those may stand.
+//! Builds Anthropic's `messages`: alternating user and assistant messages, with system messages between them where the
+//! API allows these.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<
             }
             Message::User(said) => turns.user(said.content.iter().filter_map(Content::part)),
             Message::Assistant(reply) => turns.assistant(index, reply),
-            // Stand with their reply.
+            // Sent together with their reply.
             Message::Tool(_) => {}
         }
     }
@@ -48,8 +48,8 @@ pub(super) fn turns<'a>(ask: &'a ModelRequest<'a>, ids: &'a CallIds<'a>) -> Vec<
     turns.all
 }
 
-/// Whether calls that were just answered stand without the thoughts that led to them. A model that is given tokens to
-/// think refuses to go on from there.
+/// Whether the last calls have results but no thinking before them. Models with a token budget for thinking reject such
+/// a conversation.
 pub(super) fn acts_without_thought(turns: &[MessageParam<'_>]) -> bool {
     let last = turns.iter().rev().find_map(|turn| match turn {
         MessageParam::Assistant { content } => Some(content),
@@ -64,7 +64,7 @@ struct MessageBuilder<'a> {
     ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     all: Vec<MessageParam<'a>>,
-    /// What a system message will say at the next place where one may stand.
+    /// Blocks for the next position at which a system message is allowed.
     waiting: Vec<SystemBlock<'a>>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> MessageBuilder<'a> {
         self.waiting.extend(here.flat_map(notices));
     }
 
-    /// A system message follows a user's, and is last or followed by the assistant's.
+    /// Adds the waiting system message. It must follow a user message, and be last or followed by an assistant message.
     fn place_waiting(&mut self) {
         if !self.waiting.is_empty() && matches!(self.all.last(), Some(MessageParam::User { .. })) {
             self.all.push(MessageParam::System { content: std::mem::take(&mut self.waiting) });
@@ -129,7 +129,7 @@ impl<'a> MessageBuilder<'a> {
             }),
         });
         let mut blocks: Vec<_> = blocks.collect();
-        // A message must not end in thoughts, unless it is one that the model wants to go on with.
+        // A message must not end with thinking, unless the model paused and continues it.
         while reply.stop != Stop::Paused && blocks.last().is_some_and(|last| !last.takes_mark()) {
             blocks.pop();
         }
@@ -137,7 +137,7 @@ impl<'a> MessageBuilder<'a> {
     }
 }
 
-/// A thought as it was given; one that was never sealed cannot be given back.
+/// A thinking block as it was received; `None` without a signature, because the API rejects it then.
 fn thought<'a>(thinking: &'a str, opaque: &'a Value) -> Option<Content<'a>> {
     let sealed = |key: &str| opaque.get(key).and_then(Value::as_str);
     match (sealed("signature"), sealed("data")) {
@@ -147,7 +147,7 @@ fn thought<'a>(thinking: &'a str, opaque: &'a Value) -> Option<Content<'a>> {
     }
 }
 
-/// The blocks of the system messages that a change is made of.
+/// The blocks of the system messages of a change.
 fn notices(change: &ToolChange) -> impl Iterator<Item = SystemBlock<'_>> {
     #[derive(Deserialize)]
     struct Item<'a> {
@@ -162,7 +162,7 @@ fn notices(change: &ToolChange) -> impl Iterator<Item = SystemBlock<'_>> {
     items.flat_map(|item| item.content).map(SystemBlock::ToolChange)
 }
 
-/// All that is sent now is the beginning of what is sent next.
+/// Puts a cache breakpoint on the last block: the next request begins with everything in this one.
 fn mark_last(turns: &mut [MessageParam<'_>]) {
     let contents = turns.iter_mut().rev().filter_map(|turn| match turn {
         MessageParam::User { content } | MessageParam::Assistant { content } => Some(content),

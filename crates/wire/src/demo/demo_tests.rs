@@ -50,7 +50,7 @@ fn said(text: &str) -> Reply {
     reply(&[Message::user(text)])
 }
 
-/// What the model does, in short.
+/// The content of a reply in a short notation.
 fn shown(reply: &Reply) -> Vec<String> {
     let show = |block: &Block| match block {
         Block::Text { text, .. } => format!("text {text}"),

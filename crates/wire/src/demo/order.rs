@@ -1,10 +1,10 @@
-//! The lines that tell the demo model what to do.
+//! The commands of the demo model.
 
 use std::time::Duration;
 
 use switchboard_chat::FaultKind;
 
-/// What one line asks for.
+/// One command.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Order<'a> {
     Say(&'a str),
@@ -13,7 +13,7 @@ pub(super) enum Order<'a> {
         tool: &'a str,
         arguments: &'a str,
     },
-    /// Calls the tool again whenever it has answered.
+    /// Calls the tool again after each result.
     Loop {
         tool: &'a str,
         arguments: &'a str,
@@ -26,11 +26,11 @@ pub(super) enum Order<'a> {
         retry_after: Option<Duration>,
     },
     Flaky(u32),
-    /// A line that cannot be followed, and why.
+    /// An invalid command, and the reason.
     Wrong(String),
 }
 
-/// Nobody waits longer, and every word of it is kept.
+/// Maximum duration of `/slow` in seconds, because every word is stored.
 const SLOWEST: u32 = 3600;
 
 const KINDS: [FaultKind; 17] = [
@@ -53,12 +53,12 @@ const KINDS: [FaultKind; 17] = [
     FaultKind::UnexpectedCall,
 ];
 
-/// Every line that begins with `/`. Lines beside them are for people.
+/// Parses the commands: all lines that begin with `/`. Other lines are ignored.
 pub(super) fn orders(text: &str) -> Vec<Order<'_>> {
     text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(order).collect()
 }
 
-/// What can be asked for.
+/// The help text.
 pub(super) fn known() -> String {
     let kinds: Vec<_> = KINDS.into_iter().map(FaultKind::as_str).collect();
     let kinds = kinds.join(", ");
@@ -114,7 +114,7 @@ fn error(text: &str) -> Order<'_> {
     }
 }
 
-/// The first word, and what comes after it.
+/// The first word and the rest.
 fn split(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())

@@ -1,4 +1,4 @@
-//! The pieces of a conversation as Gemini takes them.
+//! Content parts in Gemini's format.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) enum ContentRole {
 pub(super) struct Content<'a> {
     pub(super) role: ContentRole,
     pub(super) parts: Vec<RawPart<'a>>,
-    /// The answers to calls stand alone: nothing may be counted among them.
+    /// Whether this holds tool results. No other parts may be added to it.
     #[serde(skip)]
     pub(super) is_answer: bool,
 }
@@ -84,7 +84,7 @@ impl<'a> PartData<'a> {
         }
     }
 
-    /// Something that the models see or hear; others are refused, so they get a word about it.
+    /// A media part; an unsupported type is replaced by a text, because the API rejects it.
     fn media(file: File<'a>) -> Self {
         let is_known = match &*file.media_type {
             "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif"
@@ -98,7 +98,7 @@ impl<'a> PartData<'a> {
         }
     }
 
-    /// Whether it may stand within a response.
+    /// Whether the part may be nested in a function response.
     fn nests(&self) -> bool {
         match self {
             Self::InlineData { mime_type, .. } | Self::FileData { mime_type, .. } => {
@@ -109,7 +109,7 @@ impl<'a> PartData<'a> {
     }
 }
 
-/// What came of a call: the response, and after it what is not text.
+/// The parts of a tool result: the function response, followed by media that cannot be nested in it.
 pub(super) fn answer<'a>(
     call: &'a ToolCall,
     id: &'a str,
@@ -136,7 +136,7 @@ pub(super) fn answer<'a>(
     [first].into_iter().chain(beside).collect()
 }
 
-/// An object with `output` or `error`. Structured content stays an object, and words about files stand beside it.
+/// The response object with `output` or `error`. Structured content stays an object; notes about files are added to it.
 fn response(result: &ToolReturn, text: String, words: &[Cow<'_, str>]) -> Map<String, Value> {
     let mut response = Map::new();
     match &result.structured {

@@ -1,5 +1,4 @@
-//! A conversation as the `contents` of Gemini: a turn of the model with calls is followed by one turn with all answers and
-//! nothing else.
+//! Builds Gemini's `contents`: a model turn with calls is followed by one turn with all results and nothing else.
 
 use serde_json::Value;
 use switchboard_chat::{Block, Message, Reply};
@@ -10,10 +9,10 @@ use crate::call_ids::CallIds;
 use crate::tool_results::{self, OPENING};
 use crate::{ModelRequest, attachment, name};
 
-/// Lets a call pass that has no signature of its own.
+/// Placeholder signature for a call without one; Gemini skips the validation.
 const BYPASS: &str = "skip_thought_signature_validator";
 
-/// The `contents` of a request to a model, whose name is bare.
+/// Builds the `contents` of a request. `model` has no `models/` prefix.
 pub(super) fn contents<'a>(
     ask: &'a ModelRequest<'a>,
     model: &str,
@@ -37,7 +36,7 @@ pub(super) fn contents<'a>(
             }
             Message::User(said) => contents.user(said.content.iter().filter_map(PartData::part)),
             Message::Assistant(reply) => contents.model(index, reply),
-            // Stand with their reply.
+            // Sent together with their reply.
             Message::Tool(_) => {}
         }
     }
@@ -47,7 +46,7 @@ pub(super) fn contents<'a>(
     contents.all
 }
 
-/// Where the current turn begins: at the last thing that the user said.
+/// Index of the last user message, where the current turn begins.
 fn current_turn(messages: &[Message]) -> usize {
     let last = messages.iter().rposition(|message| match message {
         Message::User(said) => said.content.iter().any(|part| PartData::part(part).is_some()),
@@ -60,7 +59,7 @@ struct Contents<'a> {
     ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     nests_media: bool,
-    /// From this message on the first call of each reply must be signed.
+    /// From this message on, the first call of each reply needs a signature.
     signed_from: Option<usize>,
     all: Vec<Content<'a>>,
 }
@@ -70,7 +69,7 @@ impl<'a> Contents<'a> {
         self.push(ContentRole::User, new.into_iter().map(RawPart::from).collect());
     }
 
-    /// What one side says in several messages is one turn, but answers stay alone.
+    /// Appends parts. Consecutive messages of one role become one turn, but tool results stay separate.
     fn push(&mut self, role: ContentRole, parts: Vec<RawPart<'a>>) {
         if parts.is_empty() {
             return;
@@ -107,7 +106,7 @@ impl<'a> Contents<'a> {
         };
         let parts = reply.content.iter().filter_map(|block| match block {
             Block::Text { text, opaque } => match sealed(opaque) {
-                // Also where it is empty: then it is there for its signature.
+                // An empty text is kept if it carries a signature.
                 Some(signature) => Some(RawPart {
                     piece: PartData::Text(text.into()),
                     thought_signature: Some(signature),

@@ -1,4 +1,4 @@
-//! What Google says when it does not answer.
+//! Error responses of Google.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ struct RawAnswer {
     error: RawError,
 }
 
-/// The `error` of an answer, and of an event of a stream.
+/// The `error` of a response or of a stream event.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawError {
     #[serde(default)]
@@ -59,7 +59,7 @@ impl RawError {
             "RESOURCE_EXHAUSTED" => FaultKind::RateLimited,
             "INVALID_ARGUMENT" if is_too_long(&self.message) => FaultKind::TooLong,
             "INVALID_ARGUMENT" | "OUT_OF_RANGE" => FaultKind::BadRequest,
-            // Most often a country that is not served, or an account without billing.
+            // Usually a country that is not supported, or an account without billing.
             "FAILED_PRECONDITION" | "PERMISSION_DENIED" => FaultKind::Forbidden,
             "UNAUTHENTICATED" => FaultKind::Credentials,
             "NOT_FOUND" => FaultKind::NotFound,
@@ -75,7 +75,7 @@ impl RawError {
         self.details.iter().find_map(|detail| detail.get("reason")?.as_str())
     }
 
-    /// Whether a quota of this kind is used up.
+    /// Whether a quota of this kind is exceeded.
     fn is_quota(&self, kind: &str) -> bool {
         let violations =
             self.details.iter().filter_map(|detail| detail.get("violations")?.as_array());
@@ -97,8 +97,8 @@ fn is_too_long(message: &str) -> bool {
     message.contains("token count") && message.contains("exceeds")
 }
 
-/// Whether a backend refused a request because it does not know `parametersJsonSchema`, the newer field for what a tool
-/// takes, or does not read what is in it. Messages name the field in either spelling.
+/// Whether a backend rejected the request because of `parametersJsonSchema`: it does not know this newer field, or
+/// cannot parse its content. Error messages use either spelling of the field.
 pub(crate) fn refuses_json_schema(fault: &ModelFault) -> bool {
     let names_field = ["parametersJsonSchema", "parameters_json_schema"]
         .iter()
@@ -106,9 +106,9 @@ pub(crate) fn refuses_json_schema(fault: &ModelFault) -> bool {
     fault.kind == FaultKind::BadRequest && names_field
 }
 
-/// Reads an answer that is no stream. Code Assist puts it into an array.
+/// Parses an error response. Code Assist wraps it in an array.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
-    // The array first: what reads an object reads its members from an array, too.
+    // The array is tried first, because serde would also deserialise the struct from an array.
     let many = serde_json::from_slice::<Vec<RawAnswer>>(answer.body).ok();
     let first = many.and_then(|many| many.into_iter().next());
     let Some(RawAnswer { error }) = first.or_else(|| serde_json::from_slice(answer.body).ok())

@@ -1,22 +1,22 @@
-//! What can be told from the name of a model.
+//! Capabilities of Gemini models, derived from the model name.
 
 use switchboard_model::Effort;
 
-/// How a model is told how hard to think.
+/// How thinking is configured for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
     Budget(Option<u32>),
     Level(Option<&'static str>),
-    /// It cannot think, and refuses to be told.
+    /// The model does not support thinking and rejects the setting.
     Never,
 }
 
-/// Whether calls of the current turn must be signed.
+/// Whether calls of the current turn need signatures.
 pub(super) fn wants_signatures(model: &str) -> bool {
     model.starts_with("gemini-3")
 }
 
-/// Whether what is not text of a result stands within the response.
+/// Whether media of a result is nested in the function response.
 pub(super) fn nests_media(model: &str) -> bool {
     model.starts_with("gemini-3-")
 }
@@ -27,7 +27,7 @@ pub(super) fn thinking(model: &str, effort: Option<Effort>) -> Thinking {
         return Thinking::Never;
     }
     if begins(&["gemini-2.5"]) {
-        // Between what the smallest of them needs and what the smaller one takes at most.
+        // From the smallest model's minimum to the smaller models' maximum.
         return Thinking::Budget(effort.map(|effort| match effort {
             Effort::Minimal => 512,
             Effort::Low => 1024,
@@ -37,11 +37,11 @@ pub(super) fn thinking(model: &str, effort: Option<Effort>) -> Thinking {
     }
     let is_first_pro = model.starts_with("gemini-3-pro");
     let level = |effort| match effort {
-        // The larger ones never think as little.
+        // Pro models do not support `MINIMAL`.
         Effort::Minimal if model.contains("pro") => "LOW",
         Effort::Minimal => "MINIMAL",
         Effort::Low => "LOW",
-        // The first of them knows two levels.
+        // `gemini-3-pro` has only two levels.
         Effort::Medium if is_first_pro => "HIGH",
         Effort::Medium => "MEDIUM",
         Effort::High => "HIGH",

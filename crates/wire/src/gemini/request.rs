@@ -1,4 +1,4 @@
-//! A conversation as a request to Gemini.
+//! Builds requests for Gemini.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ struct Body<'a> {
     session: Option<&'a str>,
 }
 
-/// What Code Assist wants around it.
+/// The envelope of Code Assist.
 #[derive(Debug, Serialize)]
 struct Envelope<'a> {
     model: &'a str,
@@ -91,7 +91,7 @@ impl GenerationConfig {
     }
 }
 
-/// What is sent for a conversation.
+/// Builds the request for a conversation.
 pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let model = bare(&ask.source.model)?;
     let ids = CallIds::new(ask.messages, ask.source);
@@ -118,7 +118,7 @@ pub(crate) fn request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault>
     Ok(WireRequest { path, headers: Vec::new(), body })
 }
 
-/// The name of a model as it stands in the address: nothing in it may lead elsewhere.
+/// The model name for the URL path. Characters that could change the path are rejected.
 fn bare(model: &str) -> Result<&str, ModelFault> {
     let bare = model.strip_prefix("models/").unwrap_or(model);
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');

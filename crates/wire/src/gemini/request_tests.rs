@@ -31,7 +31,7 @@ fn sent(model: &str, messages: &[Message]) -> Value {
     body["contents"].clone()
 }
 
-/// The rules of the order of contents that no schema states.
+/// Rules for the order of contents that no schema states.
 #[track_caller]
 pub(super) fn check_order(model: &str, body: &Value) {
     let contents = body["contents"].as_array().unwrap();
@@ -63,7 +63,7 @@ pub(super) fn check_order(model: &str, body: &Value) {
     }
 }
 
-/// In the current turn the first call of every step is signed.
+/// In the current turn, the first call of every step has a signature.
 #[track_caller]
 fn check_signatures(contents: &[Value]) {
     let is_text = |content: &Value| {
@@ -196,7 +196,7 @@ fn signatures_return_to_their_part_and_the_first_call_of_a_step_is_let_pass_with
         signatures(NEW),
         [none.clone(), end.into(), none, bypass.into(), "own".into(), bypass.into()]
     );
-    // The older one has other seals, and wants none.
+    // The older model's signatures are different and optional.
     assert_eq!(signatures(OLD), vec![Value::Null; 5]);
 }
 

@@ -1,4 +1,4 @@
-//! The stream of Gemini, one chunk after the other.
+//! Parses Gemini's stream of chunks.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use crate::borrowed::{Few, First, Text, read};
 use crate::parser::{Wire, failed};
 use crate::scan::{self, Took};
 
-/// A chunk as it is, or, from Code Assist, in an envelope.
+/// A chunk, or Code Assist's envelope around one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawEvent<'a> {
@@ -77,8 +77,8 @@ struct RawPart<'a> {
     function_call: Option<&'a RawValue>,
 }
 
-// One text, or a part of one, with its counts: nearly all of a stream is that. It is found without reading what is not
-// needed; whatever is more than that is read as it should be.
+// Fast path for the most frequent chunk: one text with its usage. It scans the needed members without parsing the
+// others; any other chunk is deserialised normally.
 impl<'a> RawChunk<'a> {
     fn scanned(data: &'a [u8]) -> Option<Self> {
         let (mut bare, mut wrapped) = (Self::default(), None);
@@ -219,13 +219,13 @@ impl RawUsage {
     }
 }
 
-/// Reads one answer.
+/// Parses one answer.
 #[derive(Debug)]
 pub(crate) struct GeminiWire {
     gathered: Gathered,
     blocks: Vec<Block>,
     usage: Option<Usage>,
-    /// Why the model stopped. More may follow, such as the last count; the end of the stream ends the answer.
+    /// Why the model stopped. More chunks may follow, such as the final usage; the end of the stream ends the answer.
     stop: Option<Stop>,
 }
 
@@ -250,7 +250,7 @@ impl GeminiWire {
             self.usage = Some(usage);
             out.push(ModelEvent::Usage(usage));
         }
-        // Only one answer is asked for.
+        // Only one candidate is requested.
         if let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.0) {
             let parts = candidate.content.and_then(|content| content.parts);
             if let Some(Few { first, rest }) = parts {
@@ -289,7 +289,7 @@ impl GeminiWire {
         let is_thought = part.thought == Some(true);
         self.gathered.take(text.len())?;
         let opaque = match signature {
-            // Thoughts are never given back.
+            // Thinking is never sent back, so its signature is not needed.
             Some(signature) if !is_thought => {
                 self.gathered.take(signature.len())?;
                 Some(json!({"thoughtSignature": signature}))
@@ -322,7 +322,7 @@ impl GeminiWire {
         Ok(())
     }
 
-    /// Calls come whole.
+    /// Processes a function call; calls are never split over chunks.
     fn call(
         &mut self,
         raw: FunctionCall,
@@ -354,7 +354,7 @@ impl GeminiWire {
     }
 }
 
-/// Why it stopped, or that this is no answer. There is no word for calls.
+/// Maps the finish reason; an error means that there is no usable answer. Gemini has no separate reason for calls.
 fn stop_of(reason: &str) -> Result<Stop, FaultKind> {
     match reason {
         "MAX_TOKENS" => Ok(Stop::Length),

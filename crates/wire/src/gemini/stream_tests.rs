@@ -34,7 +34,7 @@ fn usage(candidates: u64) -> Value {
         "thoughtsTokenCount": 30, "toolUsePromptTokenCount": 5, "totalTokenCount": 999}})
 }
 
-/// Thoughts, text with a signature, calls in two chunks, and a count that comes last.
+/// Thinking, text with a signature, calls in two chunks, and usage in the last chunk.
 fn chunks() -> Vec<Value> {
     vec![
         usage(1),
@@ -169,7 +169,7 @@ fn other_line_ends_comments_and_unknown_things_change_nothing() {
     assert_eq!(read(&whole.replace('\n', "\r\n")), expected);
     assert_eq!(read(&whole.replace("\n\n", "\n: still here\n\n")), expected);
     assert_eq!(read(&format!("data: {{\"brandNew\":1}}\n\n{whole}data: [DONE]\n\n")), expected);
-    // A candidate without content, and none at all.
+    // A candidate without content, and no candidate.
     let empty = stream(&[json!({"candidates": [{}]}), json!({"candidates": []})]);
     assert_eq!(read(&format!("{empty}{whole}")), expected);
 }

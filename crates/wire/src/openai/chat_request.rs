@@ -1,7 +1,7 @@
-//! A conversation as the body of a request to Chat Completions.
+//! Builds requests for Chat Completions.
 //!
-//! Many servers speak this format, each a little less of it than OpenAI does. So as little as possible is said: texts as
-//! one string, no parameter that was not asked for, and results of tools without anything but text.
+//! Many servers support only a part of this format. So requests are minimal: text as one string, no parameter without a
+//! setting, and tool results as text only.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::call_ids::CallIds;
 use crate::model_request::{ModelRequest, WireRequest, declared, written};
 use crate::{name, tool_results};
 
-/// The request to a server that speaks Chat Completions.
+/// Builds the request for a conversation.
 pub(crate) fn chat_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let ids = CallIds::new(ask.messages, ask.source);
     let mut lines = ChatMessages { ask, ids: &ids, said: Vec::new(), shown: Vec::new() };
@@ -69,7 +69,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// One of `messages`.
+/// An entry of `messages`.
 #[derive(Serialize)]
 struct ChatMessage<'a> {
     role: &'static str,
@@ -91,7 +91,7 @@ impl<'a> ChatMessage<'a> {
 enum ChatContent<'a> {
     Text(Cow<'a, str>),
     Pieces(Vec<Content<'a>>),
-    /// Only calls.
+    /// No content: the message has only calls.
     Nothing,
 }
 
@@ -138,7 +138,8 @@ struct ChatMessages<'a> {
     ask: &'a ModelRequest<'a>,
     ids: &'a CallIds<'a>,
     said: Vec<ChatMessage<'a>>,
-    /// Images of the results since the last reply. Nothing may come between those, so they come after.
+    /// Images of the results since the last reply. They are sent in a user message after all results, because nothing
+    /// may come between results.
     shown: Vec<Content<'a>>,
 }
 
@@ -146,7 +147,7 @@ impl<'a> ChatMessages<'a> {
     fn push(&mut self, message: &'a Message) {
         match message {
             Message::Tool(result) => self.push_result(result),
-            // Only users show pictures.
+            // Only user messages may contain images.
             Message::System(said) => {
                 let text = Some(attachment::as_text(&said.content)).filter(|text| !text.is_empty());
                 let text = text.map(|text| Content::Text { text: text.into() });
@@ -173,8 +174,8 @@ impl<'a> ChatMessages<'a> {
         let calls = reply.calls().map(|call| Call {
             id: self.ids.of(&call.id),
             r#type: "function",
-            // Servers read the arguments of old calls again and fail on what is no JSON, so a call that could not be
-            // read has none here. Its result says what was wrong.
+            // Servers parse the arguments of earlier calls and fail if they are not JSON, so unreadable arguments are
+            // sent as an empty object. The result of the call contains the error.
             function: Function {
                 name: name::legal(&call.name),
                 arguments: tool_results::arguments(call, is_own, self.ask.tools).to_string(),
@@ -217,7 +218,7 @@ impl<'a> ChatMessages<'a> {
         self.said.push(ChatMessage { tool_call_id: Some(call), ..line });
     }
 
-    /// Shows the images of the results that have all been told.
+    /// Adds the user message with the images of the results.
     fn show(&mut self) {
         if !self.shown.is_empty() {
             let images = std::mem::take(&mut self.shown);
@@ -226,7 +227,7 @@ impl<'a> ChatMessages<'a> {
     }
 }
 
-/// The text of a reply, if it has some.
+/// The text of a reply, if it has any.
 fn texts(reply: &Reply) -> Option<Cow<'_, str>> {
     let mut texts = reply.content.iter().filter_map(|block| match block {
         Block::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
@@ -236,7 +237,7 @@ fn texts(reply: &Reply) -> Option<Cow<'_, str>> {
     Some(texts.fold(first, |all, text| all + "\n\n" + text))
 }
 
-/// What was said as one string where it is only text: not every server takes pieces.
+/// Text-only content as one string, because not every server accepts content parts.
 fn joined(contents: Vec<Content<'_>>) -> Option<ChatContent<'_>> {
     let are_texts = contents.iter().map(|content| match content {
         Content::Text { text } => Some(text.as_ref()),

@@ -1,7 +1,7 @@
-//! The stream of Chat Completions, as OpenAI and the many servers that speak like it write it.
+//! Parses the stream of Chat Completions, as sent by OpenAI and compatible servers.
 //!
-//! Calls come in fragments. Which call a fragment belongs to is said by its index; where servers leave that out, or give
-//! all calls the same, a new id or name begins a new call.
+//! Calls arrive in fragments. A fragment's `index` names its call; where servers omit it or use the same one for all
+//! calls, a new id or name begins a new call.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::borrowed::{Text, read};
 use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
-/// The longest arguments that are read before they are complete.
+/// Maximum length of arguments for which completeness is checked with every fragment.
 const MOST_READ_AGAIN: usize = 16 << 10;
 
-/// Reads the stream of one answer.
+/// Parses one answer.
 #[derive(Debug)]
 pub(crate) struct ChatWire {
     gathered: Gathered,
@@ -26,14 +26,14 @@ pub(crate) struct ChatWire {
     calls: Vec<Call>,
     usage: Option<Usage>,
     finish: Option<Stop>,
-    /// Whether there was an answer at all.
+    /// Whether any chunk of an answer arrived.
     has_begun: bool,
 }
 
-/// A call, as far as it has come.
+/// A call in progress.
 #[derive(Debug)]
 struct Call {
-    /// What the server calls it in this stream.
+    /// The server's index of the call in this stream.
     index: Option<u64>,
     id: String,
     name: String,
@@ -76,7 +76,7 @@ struct ChoiceDelta<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// The one choice of a chunk that has nothing else to say, without reading what is not needed.
+    /// Parses a chunk that has one choice and nothing else with the scanner, without parsing the other members.
     fn scanned(chunk: &'a [u8]) -> Option<Self> {
         let mut read = None;
         scan::each(chunk, |key, rest| match key {
@@ -174,12 +174,12 @@ struct Fragment<'a> {
 struct Function<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
-    /// A text; from some servers the object itself.
+    /// A string; some servers send the object itself.
     #[serde(borrow, default)]
     arguments: Option<Arguments<'a>>,
 }
 
-/// Arguments, read or as they are written.
+/// Arguments, as an object or as a string.
 #[derive(Deserialize)]
 #[serde(from = "&'a RawValue", bound(deserialize = "'de: 'a"))]
 enum Arguments<'a> {
@@ -242,7 +242,7 @@ impl ChatWire {
             return Err(faults::in_stream(data));
         }
         for choice in chunk.choices.into_iter().flatten() {
-            // We ask for one answer.
+            // Only one answer is requested.
             if choice.index.unwrap_or(0) == 0 {
                 self.choice(&choice, out)?;
             }
@@ -328,7 +328,7 @@ impl ChatWire {
         Ok(())
     }
 
-    /// The call that a fragment belongs to, unless it begins one.
+    /// The position of the call that a fragment continues; `None` if the fragment begins a new call.
     fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
@@ -339,7 +339,7 @@ impl ChatWire {
         let is_new_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
         let is_new_name = !name.is_empty() && !call.name.is_empty() && name != call.name;
         let is_new = match index {
-            // Some servers repeat the name, some make up an id for every fragment, and some give all calls one index.
+            // Some servers repeat the name, some create an id for every fragment, and some use one index for all calls.
             Some(_) => is_new_id && (is_new_name || !name.is_empty() && call.seems_whole()),
             None if id.is_empty() || call.id.is_empty() => {
                 is_new_name || !name.is_empty() && call.seems_whole()
@@ -350,7 +350,7 @@ impl ChatWire {
     }
 
     fn finish_up(&mut self, out: &mut Vec<ModelEvent>) {
-        // A server that says that it is done but not why has said all that it had to say.
+        // The stream ended normally without a finish reason: the answer counts as complete.
         let finish = match self.finish {
             Some(finish) => finish,
             None if self.has_begun => Stop::End,
@@ -365,7 +365,7 @@ impl ChatWire {
             content.push(Block::text(text));
         }
         let calls = std::mem::take(&mut self.calls).into_iter();
-        // A call that was cut off is none.
+        // Incomplete calls are dropped.
         let calls = calls.filter(|call| finish == Stop::End || call.is_whole());
         content.extend(calls.map(|call| Block::ToolCall(Box::new(call.into()))));
         let reply = accumulator::reply(content, finish, self.usage);
@@ -383,7 +383,7 @@ impl Call {
         !self.arguments.trim().is_empty() && accumulator::arguments(&self.arguments).1.is_none()
     }
 
-    /// The same, for who asks with every fragment: long arguments are not read again and again.
+    /// Like [`Call::is_whole`], but `false` for long arguments, so that they are not parsed with every fragment.
     fn seems_whole(&self) -> bool {
         self.arguments.len() <= MOST_READ_AGAIN && self.is_whole()
     }
@@ -404,7 +404,7 @@ impl From<Call> for ToolCall {
     }
 }
 
-/// The text of arguments, or of the object that stands for it.
+/// The text of the arguments, or of the object in its place.
 fn arguments_in(given: &Arguments<'_>) -> Option<String> {
     match given {
         Arguments::Text(text) => text.filled().map(str::to_owned),

@@ -1,4 +1,4 @@
-//! What both formats of OpenAI say in the same way.
+//! Content that both OpenAI formats represent in the same way.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,11 @@ use switchboard_chat::{FaultKind, ModelFault, Part, Place, ToolReturn};
 use crate::attachment::File;
 use crate::outcome;
 
-/// The most characters that the output of a call may have.
+/// Maximum number of characters of a tool result.
 const MOST_CHARS: usize = 10_485_760;
 
-/// What a call gave: its text, which says so when it failed, for neither format has a flag for that, and the rest.
+/// The text of a tool result and its other parts. A failed call is marked in the text, because neither format has a
+/// flag for it.
 pub(super) fn outcome(result: &ToolReturn) -> (String, Vec<&Part>) {
     let (mut text, media) = outcome::pieces(result);
     if result.is_error && text.trim().is_empty() {
@@ -21,13 +22,13 @@ pub(super) fn outcome(result: &ToolReturn) -> (String, Vec<&Part>) {
     (fitted(text), media)
 }
 
-/// A text that is not too long for the output of a call, and says so where it was.
+/// Cuts a text to the maximum length of a tool result, with a note.
 pub(super) fn fitted(text: String) -> String {
     cut(text, MOST_CHARS)
 }
 
 fn cut(text: String, most: usize) -> String {
-    // There are never more characters than bytes.
+    // A text never has more characters than bytes.
     if text.len() <= most {
         return text;
     }
@@ -40,7 +41,7 @@ fn cut(text: String, most: usize) -> String {
     text.chars().take(room).collect::<String>() + &notice
 }
 
-/// Where a provider finds it; the address may hold all of it.
+/// The URL of a file, or a `data:` URL with its content.
 pub(super) fn address<'a>(file: &File<'a>) -> Cow<'a, str> {
     match file.place {
         Place::Data(data) => format!("data:{};base64,{data}", file.media_type).into(),
@@ -48,7 +49,7 @@ pub(super) fn address<'a>(file: &File<'a>) -> Cow<'a, str> {
     }
 }
 
-/// No provider answers nothing, and its own words for that are hard to read.
+/// The error for a request without messages; the providers' own errors for it are hard to understand.
 pub(super) fn nothing_to_answer() -> ModelFault {
     let text = "the conversation has no message that could be answered: say something first";
     ModelFault::new(FaultKind::BadRequest, text)

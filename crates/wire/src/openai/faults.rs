@@ -1,8 +1,8 @@
-//! Why OpenAI, or a server that speaks like it, did not answer.
+//! Error responses of OpenAI and compatible servers.
 //!
-//! Errors look different at each of them: `{"error": {message, type, param, code}}`, `{"error": "text"}`,
-//! `{"detail": ...}` of the ChatGPT backend, bare members of older servers, and pages of proxies. A code decides where it
-//! says something, else the status does.
+//! Their formats differ: `{"error": {message, type, param, code}}`, `{"error": "text"}`, `{"detail": ...}` of the
+//! ChatGPT backend, top-level members of older servers, and HTML pages of proxies. A known code decides the kind, else
+//! the status does.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use switchboard_chat::{FaultKind, ModelEvent, ModelFault};
 
 use crate::{Answer, refusal, retry_after};
 
-/// An answer that is no stream.
+/// Parses an error response.
 pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     let header = |name: &str| (answer.header)(name);
     let said = serde_json::from_slice::<Value>(answer.body).ok();
@@ -21,7 +21,7 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
         status => words.kind().unwrap_or_else(|| refusal::kind_of(status)),
     };
     match (header("x-should-retry").as_deref(), kind) {
-        // The same request may pass later.
+        // The header says that the request can be repeated.
         (Some("true"), FaultKind::BadRequest) => kind = FaultKind::Provider,
         (Some("false"), FaultKind::RateLimited) => kind = FaultKind::Quota,
         _ => {}
@@ -40,7 +40,7 @@ pub(crate) fn fault(answer: &Answer<'_>) -> ModelFault {
     }
 }
 
-/// An error that came within a stream, whatever is around it.
+/// Parses an error event of a stream.
 pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
     let said = serde_json::from_slice::<Value>(data).unwrap_or_default();
     let words = ErrorText::of(&said);
@@ -56,13 +56,13 @@ pub(super) fn in_stream(data: &[u8]) -> ModelEvent {
     }))
 }
 
-/// The words that an error is told in.
+/// The members of an error.
 #[derive(Debug, Default)]
 struct ErrorText<'a> {
     message: Option<&'a str>,
     code: Option<String>,
     kind: Option<String>,
-    /// In how many seconds a plan is filled again.
+    /// Seconds until the plan's limit resets.
     resets_in: Option<f64>,
 }
 
@@ -72,11 +72,11 @@ impl<'a> ErrorText<'a> {
             Value::Array(list) => list.first().unwrap_or(said),
             said => said,
         };
-        // The error of a response that failed is within the response.
+        // For a failed response, the error is inside of `response`.
         let said = said.get("response").unwrap_or(said);
         let holder = ["error", "detail"].iter().find_map(|key| said.get(*key));
         let holder = holder.filter(|holder| !holder.is_null()).unwrap_or(said);
-        // A list of complaints about a body: the first says enough.
+        // A list of validation errors: the first one is enough.
         let holder = match holder {
             Value::Array(list) => list.first().unwrap_or(holder),
             holder => holder,
@@ -91,7 +91,7 @@ impl<'a> ErrorText<'a> {
         Self {
             message: message.filter(|message| !message.trim().is_empty()),
             code: word("code"),
-            // The type of an event is no type of an error.
+            // `error` is the type of the event and not of the error.
             kind: word("type").filter(|kind| kind != "error"),
             resets_in: holder.get("resets_in_seconds").and_then(Value::as_f64),
         }
@@ -107,7 +107,7 @@ impl<'a> ErrorText<'a> {
     }
 }
 
-/// What a code or a type says by itself.
+/// The kind of a known error code or type.
 fn kind_of_word(word: &str) -> Option<FaultKind> {
     Some(match word {
         "context_length_exceeded" | "exceed_context_size_error" | "context_window_exceeded" => {
@@ -140,7 +140,7 @@ fn kind_of_word(word: &str) -> Option<FaultKind> {
     })
 }
 
-/// "Please try again in 1.5s", "in 20ms", "in 6m0s": how long that is.
+/// Parses the delay in "Please try again in 1.5s", "in 20ms" or "in 6m0s".
 fn wait_in(message: &str) -> Option<Duration> {
     let lower = message.to_ascii_lowercase();
     let (_, mut rest) = lower.split_once("try again in ")?;

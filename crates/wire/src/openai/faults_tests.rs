@@ -1,4 +1,4 @@
-//! Answers that are none, in all the shapes that servers give them.
+//! Error responses in the formats of different servers.
 
 use pretty_assertions::assert_eq;
 

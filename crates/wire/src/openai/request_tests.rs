@@ -1,5 +1,5 @@
-//! Conversations as requests: goldens of whole bodies for each kind of provider, and the rules that no schema states.
-//! `UPDATE_GOLDEN=1` writes the goldens anew; `tests/openai_official.rs` shows them to OpenAI's own types.
+//! Golden files of request bodies for each kind of provider, and rules that no schema states. `UPDATE_GOLDEN=1`
+//! rewrites the files; `tests/openai_official.rs` validates them with OpenAI's own types.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn rendering(kind: ProviderKind, names: &[&str]) -> Arc<Rendering> {
     Arc::new(Rendering::new(provider, declared))
 }
 
-/// What a request is made of.
+/// The input of a request.
 struct Case {
     kind: ProviderKind,
     messages: Vec<Message>,
@@ -98,7 +98,7 @@ fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
     }
 }
 
-/// A call as a provider made it.
+/// A call of a reply, with the provider's ids.
 fn made(id: &str, there: &str, item: Option<&str>, name: &str, arguments: Value) -> Block {
     let item = item.map(str::to_owned);
     let origin = CallOrigin { id: Some(there.into()), item, arguments: None };
@@ -283,7 +283,7 @@ fn media(kind: ProviderKind) -> Case {
     )
 }
 
-/// Tools that came in the middle, for those who take them there.
+/// Tools that were added within the conversation, for models that accept that.
 fn changes(kind: ProviderKind) -> Case {
     let (old, new) = (rendering(kind, &["weather"]), rendering(kind, &["weather", "late"]));
     let newer = rendering(kind, &["weather", "late", "last"]);
@@ -326,7 +326,7 @@ fn bodies_are_as_they_were() {
     }
 }
 
-/// The kinds of the items of `input`, or the roles of `messages`.
+/// The types of the items of `input`, or the roles of `messages`.
 fn order(body: &Value) -> Vec<&str> {
     let key = if body["input"].is_array() { "input" } else { "messages" };
     let word = |item: &Value| item.get("type").or(item.get("role")).cloned().unwrap_or_default();
@@ -392,14 +392,14 @@ fn thoughts_that_the_provider_would_miss_or_refuse_stay_here() {
         let own = reply(Some(source(kind)), content);
         Case::new(kind, vec![Message::user("a"), own, Message::user("b")]).body()
     };
-    // Without its content it is only an id, and nothing is stored; then what follows has no id either.
+    // A reasoning item without content is only an id, which OpenAI does not store; then later items have no id either.
     let body = ask(vec![thought("rs_1", None), own_text()]);
     assert_eq!(order(&body), ["message", "message", "message"]);
     assert_eq!(body["input"][1]["id"], Value::Null);
-    // Nothing follows.
+    // Reasoning at the end is dropped.
     let body = ask(vec![own_text(), thought("rs_1", Some("SEAL"))]);
     assert_eq!(order(&body), ["message", "message", "message"]);
-    // The thought of another server, in the clear.
+    // Unencrypted reasoning of a compatible server.
     let open = json!({"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]});
     let open = Block::Reasoning { text: "hm".into(), opaque: Some(open) };
     assert_eq!(order(&ask(vec![open, own_text()])), ["message", "reasoning", "message", "message"]);

@@ -1,7 +1,8 @@
-//! A conversation as the body of a request to OpenAI Responses.
+//! Builds requests for OpenAI Responses.
 //!
-//! Nothing is stored at the provider, so everything goes along each time: thoughts too, sealed, but only where they came
-//! from. The backend of ChatGPT accounts takes less than the public one: it wants instructions and refuses limits.
+//! Nothing is stored at the provider, so every request contains the whole conversation, including encrypted reasoning,
+//! which is sent to its source only. The backend of ChatGPT accounts accepts less than the public API: it requires
+//! instructions and rejects token limits.
 
 use std::borrow::Cow;
 
@@ -18,14 +19,14 @@ use crate::call_ids::CallIds;
 use crate::model_request::{ModelRequest, WireRequest, declared, written};
 use crate::{name, tool_results};
 
-/// A ChatGPT account must be told something; this changes nothing.
+/// Default instructions, because the ChatGPT backend requires some.
 const PLAIN_INSTRUCTIONS: &str = "Answer the user. Use the tools where they help.";
-/// The longest id of an item.
+/// Maximum length of an item id.
 const MOST_ITEM_ID: usize = 64;
-/// The longest key of a prompt cache.
+/// Maximum length of a prompt cache key.
 const MOST_KEY: usize = 64;
 
-/// The request to either of the two backends.
+/// Builds the request for either backend.
 pub(crate) fn responses_request(ask: &ModelRequest<'_>) -> Result<WireRequest, ModelFault> {
     let is_account = ask.source.kind == ProviderKind::ChatGpt;
     let ids = CallIds::new(ask.messages, ask.source);
@@ -62,13 +63,13 @@ pub(crate) fn responses_request(ask: &ModelRequest<'_>) -> Result<WireRequest, M
     Ok(WireRequest { path: "/responses".into(), headers: headers(ask, is_account), body })
 }
 
-/// Whether a model thinks. The older ones refuse a request that speaks of thoughts.
+/// Whether a model supports reasoning. Older models reject requests with reasoning settings.
 fn thinks(model: &str) -> bool {
     let model = model.strip_prefix("ft:").unwrap_or(model);
     !["gpt-3", "gpt-4", "chatgpt-4o"].iter().any(|older| model.starts_with(older))
 }
 
-/// A ChatGPT account is served faster where it is told which requests belong together.
+/// Headers for the ChatGPT backend: ids that relate the requests of a conversation, which it then answers faster.
 fn headers(ask: &ModelRequest<'_>, is_account: bool) -> Vec<(&'static str, String)> {
     let is_sendable = !ask.session.is_empty() && ask.session.bytes().all(|b| b.is_ascii_graphic());
     let names = ["session-id", "thread-id"].into_iter().filter(|_| is_account && is_sendable);
@@ -119,7 +120,7 @@ struct Reasoning {
     summary: Option<&'static str>,
 }
 
-/// One item of `input`.
+/// An item of `input`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
@@ -128,13 +129,13 @@ enum Item<'a> {
         role: &'static str,
         content: Given<'a>,
     },
-    /// What another model answered, or this one without a trace of the item.
+    /// An answer of another model, or of this one without its item id.
     Answer {
         r#type: &'static str,
         role: &'static str,
         content: &'a str,
     },
-    /// What this model answered.
+    /// An answer of this model with its item id.
     OwnAnswer {
         r#type: &'static str,
         id: &'a str,
@@ -157,9 +158,9 @@ enum Item<'a> {
         call_id: &'a str,
         output: Given<'a>,
     },
-    /// A thought as it came.
+    /// A reasoning item as received.
     Thought(&'a Value),
-    /// Tools that came later.
+    /// Tools that were added later.
     Change(&'a RawValue),
 }
 
@@ -189,7 +190,7 @@ struct OutputText<'a> {
     logprobs: [(); 0],
 }
 
-/// What was said, or what a call gave: one text where it is nothing else.
+/// The content of a message or a tool result: one string if it is only text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Given<'a> {
@@ -216,7 +217,7 @@ impl<'a> Content<'a> {
     fn file(file: &File<'a>, extension: &str) -> Self {
         let address = Some(address(file));
         match file.place {
-            // The name of a file that is elsewhere is in its address, and both together are refused.
+            // The API rejects a file name beside a URL.
             Place::Url(_) => Self::File { filename: None, file_data: None, file_url: address },
             Place::Data(_) => {
                 let name = file_name(file.name, extension);
@@ -226,8 +227,8 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The extension of a type of document that OpenAI reads. A file of any other type makes it refuse the request, and with
-/// it every later one of the conversation.
+/// The file extension of a document type that OpenAI accepts. A file of another type makes it reject this request and
+/// all later ones of the conversation.
 fn document_extension(media_type: &str) -> Option<&'static str> {
     const OPEN_XML: &str = "application/vnd.openxmlformats-officedocument.";
     if let Some(kind) = media_type.strip_prefix(OPEN_XML) {
@@ -249,7 +250,7 @@ fn document_extension(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// A file must have a name, and the extension of the name must be that of its type.
+/// A file needs a name with the extension of its type.
 fn file_name<'a>(name: Option<&'a str>, extension: &str) -> Cow<'a, str> {
     let has_extension = |name: &str| {
         name.rsplit_once('.')
@@ -268,7 +269,7 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// The items of all messages but the leading ones, with the changes of tools at their places.
+    /// The items of all messages except the leading system messages, with the changes of tools at their positions.
     fn items(&self) -> Vec<Item<'a>> {
         let leading = tool_results::leading(self.ask.messages);
         let mut items = Vec::with_capacity(self.ask.messages.len());
@@ -293,9 +294,10 @@ impl<'a> Conversation<'a> {
 
     fn push_reply(&self, reply: &'a Reply, items: &mut Vec<Item<'a>>) {
         let is_own = tool_results::is_own(reply, self.ask.source);
-        // A provider that is shown the id of an item misses the thoughts that came before that item.
+        // Item ids are sent only if all reasoning of the reply is sent too: for a known id, the provider requires the
+        // reasoning before it.
         let has_ids = is_own && reply.content.iter().all(is_whole);
-        // A thought that nothing follows is refused.
+        // The API rejects reasoning that is followed by nothing.
         let is_shown = |block: &Block| match block {
             Block::Text { text, .. } => !text.is_empty(),
             Block::ToolCall(_) => true,
@@ -388,7 +390,7 @@ fn push_change<'a>(apply: &'a ApplyDelta, items: &mut Vec<Item<'a>>) {
     }
 }
 
-/// Whether a block is one that can be given back with all that belongs to it.
+/// Whether a block can be sent back completely.
 fn is_whole(block: &Block) -> bool {
     match block {
         Block::Reasoning { opaque, .. } => opaque.as_ref().is_some_and(is_sealed),
@@ -396,7 +398,7 @@ fn is_whole(block: &Block) -> bool {
     }
 }
 
-/// Whether a thought holds what it stands for. The provider stores nothing, so it does not find one by its id.
+/// Whether a reasoning item has its content. The provider stores nothing, so an id alone is not enough.
 fn is_sealed(item: &Value) -> bool {
     let is_filled = |key: &str| match item.get(key) {
         Some(Value::String(text)) => !text.is_empty(),
@@ -406,7 +408,7 @@ fn is_sealed(item: &Value) -> bool {
     item.is_object() && (is_filled("encrypted_content") || is_filled("content"))
 }
 
-/// Other servers give other ids, which the provider itself would refuse.
+/// Whether an item id is valid for OpenAI; ids of compatible servers may not be.
 fn is_item_id(id: &str, prefix: &str) -> bool {
     id.starts_with(prefix) && id.len() <= MOST_ITEM_ID
 }

@@ -1,7 +1,7 @@
-//! The stream of OpenAI Responses.
+//! Parses the stream of OpenAI Responses.
 //!
-//! An answer is a list of items. Each is told twice: in deltas, which are for who watches, and whole when it is done,
-//! which is what counts. Only what is needed of an event is read, and an event that nobody knows is not read at all.
+//! An answer is a list of items. Each item arrives twice: as deltas, which are passed on for display, and complete when
+//! it is done, which is what the reply contains. Unknown events are skipped without parsing.
 
 use std::collections::BTreeMap;
 
@@ -16,49 +16,49 @@ use crate::borrowed::{Text, read};
 use crate::parser::{Limits, Wire, failed};
 use crate::scan::{self, Took};
 
-/// What of a thought goes back to who thought it.
+/// The members of a reasoning item that are sent back.
 const OF_THOUGHTS: [&str; 5] = ["type", "id", "summary", "content", "encrypted_content"];
 
-/// Reads the stream of one answer.
+/// Parses one answer.
 #[derive(Debug)]
 pub(crate) struct ResponsesWire {
     gathered: Gathered,
-    /// In the order in which the model gave them.
+    /// Items by their index in the answer.
     items: BTreeMap<u64, Item>,
 }
 
-/// An item, as far as it has come.
+/// An item in progress.
 #[derive(Debug, Default)]
 struct Item {
-    /// What its deltas brought.
+    /// The concatenated deltas.
     gathered: String,
     is_thought: bool,
-    /// What is counted for it.
+    /// Bytes counted for the item.
     counted: usize,
-    /// The number of its call, if it is one.
+    /// The index of its call, if it is one.
     call: Option<usize>,
     done: Option<Done>,
 }
 
-/// An item that is whole, or said to be.
+/// A complete item.
 #[derive(Debug)]
 enum Done {
     Block(Block),
     Call(Box<ToolCall>, Ending),
-    /// One that we have no use for.
+    /// An item of another kind, which is ignored.
     Other,
 }
 
-/// How an item ended.
+/// The status of a complete item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ending {
     Whole,
-    /// It does not say.
+    /// No status given.
     Unsaid,
     Cut,
 }
 
-/// The events that say something.
+/// The events that are processed.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Text,
@@ -91,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// What the data says that the event is. Servers that do not name their events write it first.
+    /// The event type from the data, for servers that send no event names; they write the type first.
     fn within(data: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct Named<'a> {
@@ -125,7 +125,7 @@ impl<'a> DeltaEvent<'a> {
         Self::scanned(data).or_else(|| serde_json::from_slice(data).ok())
     }
 
-    /// The same without reading what is not needed.
+    /// Parses a delta with the scanner, without parsing the other members.
     fn scanned(data: &'a [u8]) -> Option<Self> {
         let (mut output_index, mut delta) = (None, None);
         scan::each(data, |key, rest| {
@@ -234,7 +234,7 @@ impl ResponsesWire {
         Self { gathered: Gathered::new(limits), items: BTreeMap::new() }
     }
 
-    /// The item at a place; an event that does not say it means the last one.
+    /// The item with this index; without an index, the last one.
     fn item(&mut self, index: Option<u64>) -> Result<(&mut Gathered, &mut Item), ModelEvent> {
         let last = || self.items.last_key_value().map_or(0, |(index, _)| *index);
         let index = index.unwrap_or_else(last);
@@ -250,7 +250,7 @@ impl ResponsesWire {
         data: &[u8],
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelEvent> {
-        // One that cannot be read is missed by nobody: the item will be told whole.
+        // An unreadable delta is ignored: the complete item follows.
         let Some(event) = DeltaEvent::read(data) else { return Ok(()) };
         let Some(delta) = event.delta.filled() else { return Ok(()) };
         let (gathered, item) = self.item(event.output_index)?;
@@ -271,7 +271,7 @@ impl ResponsesWire {
         Ok(())
     }
 
-    /// Thoughts come in paragraphs, and no delta says where one ends.
+    /// Inserts a blank line between paragraphs of reasoning, because deltas do not contain it.
     fn next_thought(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelEvent> {
         let Ok(event) = read::<DeltaEvent<'_>>(data) else { return Ok(()) };
         let (gathered, item) = self.item(event.output_index)?;
@@ -302,7 +302,7 @@ impl ResponsesWire {
         self.settle(event.output_index, event.item, out)
     }
 
-    /// Keeps an item that is whole, and shows what its deltas did not.
+    /// Stores a complete item, and emits what its deltas did not.
     fn settle(
         &mut self,
         index: Option<u64>,
@@ -338,7 +338,7 @@ impl ResponsesWire {
     ) -> Result<(), ModelEvent> {
         let event: LastEvent<'_> = read(data).map_err(|e| unreadable(&e))?;
         let response = event.response;
-        // Some servers tell the items only here.
+        // Some servers send the items only in the last event.
         if self.items.values().all(|item| item.done.is_none()) {
             for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
                 self.settle(Some(index), raw, out)?;
@@ -359,7 +359,7 @@ impl ResponsesWire {
         Ok(())
     }
 
-    /// All blocks. A call that was cut off is none: its arguments may look whole and mean something else.
+    /// All blocks. Calls of a cut answer are dropped, because their arguments may be valid JSON and yet incomplete.
     fn content(&mut self, is_cut: bool) -> Result<Vec<Block>, ModelEvent> {
         let mut blocks = Vec::with_capacity(self.items.len());
         for item in std::mem::take(&mut self.items).into_values() {
@@ -405,7 +405,7 @@ fn begin_call(
     Ok(())
 }
 
-/// A message, and what it counts.
+/// A message item and its size.
 fn message(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Done, usize) {
     let parts = raw.content.as_deref().unwrap_or_default();
     let mut text = String::new();
@@ -426,7 +426,7 @@ fn message(item: &mut Item, raw: &RawItem<'_>, out: &mut Vec<ModelEvent>) -> (Do
     (Done::Block(Block::Text { text, opaque }), size)
 }
 
-/// A thought, sealed or not.
+/// A reasoning item, encrypted or not, and its size.
 fn thought(
     item: &mut Item,
     raw: &RawItem<'_>,

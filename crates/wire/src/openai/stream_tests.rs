@@ -1,4 +1,4 @@
-//! Streams of both formats: what they say, cut at any place, in any pieces.
+//! Streams of both formats: their events, cut at any position and in chunks of any size.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn events<'a>(format: Format, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec
     out
 }
 
-/// A stream of Responses: each event has its type as its name too.
+/// A stream of Responses; the name of each event is its type.
 fn responses(data: &[Value]) -> String {
     let event =
         |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
@@ -48,7 +48,7 @@ fn chat(data: &[Value]) -> String {
     events.concat() + "data: [DONE]\n\n"
 }
 
-/// Events as lines that are easy to compare.
+/// Events in a short notation.
 fn told(events: &[ModelEvent]) -> Vec<String> {
     let line = |event: &ModelEvent| match event {
         ModelEvent::Text(text) => format!("text {text}"),
@@ -69,7 +69,7 @@ fn check(format: Format, text: &str, expected: &[&str]) {
     assert_eq!(told(&events(format, [text.as_bytes()])), expected, "{text}");
 }
 
-/// Only the last event.
+/// The last event.
 #[track_caller]
 fn check_last(format: Format, text: &str, expected: &str) {
     let events = events(format, [text.as_bytes()]);
@@ -121,7 +121,7 @@ fn message_item(text: &str) -> Value {
     json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]})
 }
 
-/// Thoughts, text and two calls.
+/// Reasoning, text and two calls.
 fn whole_responses() -> String {
     let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}, {"type": "summary_text", "text": "yes"}], "content": null, "encrypted_content": "SEAL", "status": null});
     responses(&[
@@ -264,7 +264,7 @@ fn an_answer_that_was_cut_off_keeps_its_text_and_only_whole_calls() {
         assert!(last.contains(r#""text":"so""#), "{last}");
         assert_eq!(last.contains("tool_call"), is_kept, "{status} {arguments}: {last}");
     }
-    // A call that was begun and never done.
+    // A call that began and never completed.
     let begun = added(0, &call_item(1, "t", "", "in_progress"));
     let text = responses(&[
         begun.clone(),
@@ -339,7 +339,7 @@ fn what_was_told_only_once_is_kept_and_shown() {
     assert_eq!(reply_of(Format::Responses, &text).unwrap().text(), "no");
 }
 
-/// A fragment: its index, its id, its name and some of its arguments.
+/// A fragment: its index, id, name and a part of its arguments.
 type Fragment = (Option<u64>, Option<&'static str>, Option<&'static str>, &'static str);
 
 #[track_caller]
@@ -386,7 +386,7 @@ fn fragments_of_calls_find_their_call_whatever_servers_leave_out() {
     check_fragments("no ids", &no_ids, [None, None]);
     let names = [(None, None, a, one), (None, None, a, two)];
     check_fragments("nothing but names", &names, [None, None]);
-    // The object itself in place of its text.
+    // An object in the place of its text.
     let call = json!({"function": {"name": "a", "arguments": {"x": 1}}});
     let choice = json!({"delta": {"tool_calls": [call]}, "finish_reason": "stop"});
     let reply = reply_of(Format::Chat, &chat(&[json!({"choices": [choice]})])).unwrap();
@@ -500,7 +500,7 @@ fn what_is_not_of_the_format_is_said_or_passed_over() {
     let text = "event: response.output_item.done\ndata: {\"item\":\n\n";
     assert_eq!(fault_of(Format::Responses, text).kind, FaultKind::Unreadable);
     assert_eq!(fault_of(Format::Chat, "data: <html>\n\n").kind, FaultKind::Unreadable);
-    // Members that are not what they should be, and answers that we did not ask for.
+    // Members of wrong types, and answers that were not requested.
     let odd = json!({"choices": [
         {"index": 1, "delta": {"content": "not this"}},
         {"index": 0, "delta": {"content": ["x"], "reasoning": {"a": 1}, "tool_calls": null}, "finish_reason": "stop"},
@@ -531,7 +531,7 @@ fn answers_that_are_too_large_end() {
     let items: Vec<Value> =
         (0..50).map(|index| added(index, &json!({"type": "message"}))).collect();
     assert_eq!(last(Format::Responses, &responses(&items)), large);
-    // Deltas and the item that they were of count once.
+    // Deltas and their item count once.
     let twice = [
         delta("output_text", 0, &"x".repeat(350)),
         delta("output_text", 0, &"x".repeat(350)),
@@ -602,7 +602,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes, there is one end, and what it holds can be told as JSON.
+    /// Every stream ends once, and its events can be serialised as JSON.
     #[test]
     fn whatever_comes_there_is_one_end(order in proptest::collection::vec(any::<u16>(), 0..30), noise in "[ -~\n]{0,40}") {
         for (format, text) in [(Format::Responses, whole_responses()), (Format::Chat, whole_chat())] {

@@ -1,4 +1,4 @@
-//! What every provider is sent for a conversation, and what the fakes of them say to it.
+//! Builds the request of every provider for a conversation and validates it with the fake providers.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ fn rendering(backend: Backend) -> Arc<Rendering> {
     Arc::new(Rendering::new(form, declared))
 }
 
-/// Asks everybody. A conversation in which nothing is said may be refused here; what is sent breaks no rule there.
+/// Builds all requests. A conversation without content may be refused; a request that is built must break no rule of
+/// its provider.
 #[track_caller]
 pub(crate) fn check(messages: &[Message]) {
     for (kind, backend, model) in PROVIDERS {
@@ -60,7 +61,7 @@ pub(crate) fn check(messages: &[Message]) {
     }
 }
 
-/// Whether there is anything that a model could answer.
+/// Whether the conversation has content that a model could answer.
 fn says_something(messages: &[Message]) -> bool {
     messages.iter().any(|message| match message {
         Message::User(said) => said.content.iter().any(|part| match part {

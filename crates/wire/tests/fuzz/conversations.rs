@@ -1,10 +1,10 @@
-//! Conversations as JSON: nearly valid ones, and ones with anything in them.
+//! Random conversations as JSON: nearly valid ones, and ones with arbitrary values.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Ids, of which some are taken twice and some no provider takes.
+/// Call ids; some occur twice, and some are invalid for every provider.
 const IDS: [&str; 8] = ["c1", "c2", "c3", "c4", "call with blanks", "é", "", "toolu_1"];
 const NAMES: [&str; 5] = [
     "find",
@@ -15,13 +15,13 @@ const NAMES: [&str; 5] = [
 ];
 const KINDS: [&str; 6] = ["openai", "chatgpt", "openai-chat", "anthropic", "gemini", "code-assist"];
 
-/// Any JSON, not very deep.
+/// Arbitrary JSON of limited depth.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        // One that is read as it was written: `serde_json` may miss the last bit of others.
+        // Numbers that survive a round trip: `serde_json` may lose the last bit of others.
         any::<i32>().prop_map(|number| json!(f64::from(number) / 2.0)),
         "[a-zé \"\\\\\n]{0,8}".prop_map(Value::from),
     ];
@@ -54,7 +54,7 @@ fn parts() -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(part(), 0..4)
 }
 
-/// Whoever answered is never the one that is asked, so that nothing sealed goes back: seals cannot be made up.
+/// The source of a reply is never the requested one, so opaque data is not sent back: it cannot be generated.
 fn replier() -> impl Strategy<Value = Value> {
     let known = select(&KINDS[..])
         .prop_map(|kind| json!({"kind": kind, "provider": "other", "model": "m"}));
@@ -71,7 +71,7 @@ fn call() -> impl Strategy<Value = Value> {
     )
 }
 
-/// A reply and the results that follow it, some of them missing or misplaced.
+/// A reply and its results, some of them missing or misplaced.
 fn round() -> impl Strategy<Value = Vec<Value>> {
     let block = prop_oneof![
         2 => "[ a-z\n]{0,8}".prop_map(|text| json!({"type": "text", "text": text})),
@@ -100,7 +100,7 @@ fn round() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-/// Messages that are a conversation more often than not.
+/// Messages that are mostly a valid conversation.
 pub(crate) fn messages() -> impl Strategy<Value = Vec<Value>> {
     let said = |role: &'static str| {
         parts().prop_map(move |content| vec![json!({"role": role, "content": content})])

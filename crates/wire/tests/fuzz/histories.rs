@@ -1,4 +1,4 @@
-//! Whatever is read as a history is one, and everybody can be asked with it.
+//! Every imported conversation is valid, and requests to all providers can be built from it.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -9,7 +9,7 @@ use crate::conversations::{any_json, messages};
 use crate::mutation::Mutation;
 use crate::{asking, config};
 
-/// Reads a history; if it is one, it is valid, and written down it is the same again.
+/// Imports a conversation; if that succeeds, it is valid, and exporting and importing it again changes nothing.
 #[track_caller]
 fn read(text: &[u8]) -> Option<History> {
     let history = History::read(text).ok()?;
@@ -19,7 +19,7 @@ fn read(text: &[u8]) -> Option<History> {
     Some(history)
 }
 
-/// The same in the form of seed 001.
+/// The same message in the older format, `"version": "v1"`.
 fn as_seed(message: &Value) -> Value {
     let content = message["content"].as_array().cloned().unwrap_or_default();
     let (calls, content): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! Fifty megabytes of deltas: the limit of a reply ends them long before, and little is kept.
+//! Fifty megabytes of deltas: the size limit of a reply ends the parsing early, and memory stays small.
 
 use switchboard_chat::{FaultKind, ModelEvent};
 use switchboard_model::ProviderKind;
@@ -10,7 +10,7 @@ use crate::{PROVIDERS, source};
 const ALL: usize = 50 << 20;
 const DELTA: usize = 4 << 10;
 
-/// The stream up to its first delta, and one delta, which stands twice in a stream of two.
+/// The stream up to its first delta, and one delta, which is repeated.
 fn opening_and_delta(backend: Backend) -> (String, String) {
     let step = Step::new().repeat_delta(2, "x".repeat(DELTA));
     let stream = String::from_utf8(stream_of(backend, &step)).unwrap();
@@ -23,7 +23,7 @@ fn opening_and_delta(backend: Backend) -> (String, String) {
 #[test]
 fn fifty_megabytes_of_deltas_end_at_the_limit() {
     let most = Limits::default().reply_bytes;
-    // The other two are read by the same parsers.
+    // The other two use the same parsers.
     let own = [
         ProviderKind::OpenAi,
         ProviderKind::OpenAiChat,

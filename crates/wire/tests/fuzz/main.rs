@@ -1,5 +1,5 @@
-//! Streams and histories that nobody wrote on purpose. `make test` tries some hundreds of each, `make fuzz` as many as there
-//! is time for; what fails is made small and kept in `proptest-regressions`.
+//! Random and mutated streams and conversations. `make test` runs some hundreds of each, `make fuzz` as many as time
+//! allows; failing cases are minimised and kept in `proptest-regressions`.
 #![expect(clippy::unwrap_used, reason = "tests, and what they are made of")]
 
 mod asking;
@@ -15,7 +15,7 @@ use switchboard_chat::Source;
 use switchboard_model::ProviderKind;
 use switchboard_test_support::model_backends::Backend;
 
-/// Everybody who has a wire format, with a model that takes all there is.
+/// Every wire format, with a model that supports all features.
 const PROVIDERS: [(ProviderKind, Backend, &str); 6] = [
     (ProviderKind::OpenAi, Backend::OpenAi, "gpt-5.5"),
     (ProviderKind::ChatGpt, Backend::ChatGpt, "gpt-5.5"),
@@ -29,7 +29,7 @@ fn source(kind: ProviderKind, model: &str) -> Source {
     Source { kind, provider: kind.as_str().into(), model: model.into() }
 }
 
-/// Enough to notice what is often wrong, in some seconds; `PROPTEST_CASES` says how many else.
+/// Number of cases: some seconds by default; `PROPTEST_CASES` overrides it.
 fn config() -> Config {
     let wanted = std::env::var_os("PROPTEST_CASES");
     Config {

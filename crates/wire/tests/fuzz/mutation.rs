@@ -1,9 +1,9 @@
-//! Bytes that were right once.
+//! Mutations of valid bytes.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Pieces that mean something where they come to stand.
+/// Fragments with a meaning in the formats.
 const PIECES: [&str; 24] = [
     "\n",
     "\r",
@@ -31,14 +31,14 @@ const PIECES: [&str; 24] = [
     "\u{7f}é世",
 ];
 
-/// One thing that happens to bytes.
+/// One mutation.
 #[derive(Debug, Clone)]
 pub(crate) enum Mutation {
     Cut(Index),
     Flip(Index, u8),
     Remove(Index, usize),
     Insert(Index, &'static str),
-    /// A part once more, somewhere else.
+    /// Repeats a part at another position.
     Repeat {
         from: Index,
         length: usize,

@@ -1,4 +1,4 @@
-//! Any edits of any conversation: refused with a reason, or valid for everybody.
+//! Random edits of random conversations are refused with a reason, or valid for every provider.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ proptest! {
                 prop_assert_eq!(check(&view), Ok(()));
                 prop_assert!(!matches!(view.last(), Some(Message::Assistant(_))));
                 asking::check(&view);
-                // Later messages come after all changes.
+                // Messages that are added later follow all edits.
                 let mut later = stored.clone();
                 later.push(Message::user("more"));
                 let longer = overlay.lay_over(&later);

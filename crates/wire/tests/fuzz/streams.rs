@@ -1,4 +1,4 @@
-//! Whatever bytes come, in whatever pieces: one end, the same events, and no call that is not whole.
+//! For any bytes in any chunks: one final event, the same events, and no incomplete call.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -13,7 +13,7 @@ use crate::{PROVIDERS, config, source};
 
 type Call = (&'static str, Value);
 
-/// An answer, and the calls in it.
+/// An answer and its calls.
 #[derive(Debug, Clone)]
 struct Answer {
     step: Step,
@@ -70,7 +70,7 @@ fn events<'a>(kind: ProviderKind, pieces: impl IntoIterator<Item = &'a [u8]>) ->
     }
     parser.finish(&mut events);
     assert!(parser.is_done());
-    // What comes after the end says nothing.
+    // Bytes after the final event have no effect.
     let count = events.len();
     parser.feed(b"data: {}\n\n", &mut events);
     parser.finish(&mut events);
@@ -85,7 +85,7 @@ fn pieces<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
     cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect()
 }
 
-/// Reads a stream in one piece, in these pieces and byte by byte, and gives the answer if there is one.
+/// Parses a stream as a whole, in the given chunks and byte by byte, and returns the reply if there is one.
 #[track_caller]
 fn check(kind: ProviderKind, bytes: &[u8], cuts: &[Index]) -> Option<Reply> {
     let whole = events(kind, [bytes]);
@@ -139,7 +139,7 @@ proptest! {
         }
     }
 
-    /// A stream that is cut off anywhere gives the calls that are in it, or fewer, and each as it was meant.
+    /// A stream that is cut anywhere gives its calls or fewer, each with its arguments unchanged.
     #[test]
     fn calls_of_a_stream_that_is_cut_are_whole(answer in answer(), cut in any::<Index>()) {
         for (kind, backend, _) in PROVIDERS {
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// The generator is worth something: what it makes is understood by the parsers.
+/// The generator is useful: the parsers understand its streams.
 #[test]
 fn streams_that_nothing_happened_to_are_read() {
     let step = Step::new().thinking("hm").say("hello").call("find", json!({"a b": 1}));
