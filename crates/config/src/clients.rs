@@ -1,7 +1,7 @@
-//! What MCP clients write into their own files to reach this Switchboard: one entry of their server list.
+//! The entry that an MCP client needs in its own configuration file to reach Switchboard.
 //!
-//! Nothing of the client is lost: whatever stands in the file stays as it is, to the letter, and a file
-//! that cannot be kept so is refused. An API key is named by a variable and never written.
+//! Edits keep every other character of the client's file; a file that cannot be edited in this way is refused. API keys
+//! are written as a reference to an environment variable, never in plain text.
 
 mod json_file;
 mod toml_file;
@@ -14,16 +14,16 @@ use serde_json::{Value as Json, json};
 use switchboard_model::is_on_this_machine;
 use url::Url;
 
-/// Where a Switchboard is when nobody says.
+/// The default address of a running Switchboard.
 pub const DEFAULT_MCP_URL: &str = "http://127.0.0.1:8420/mcp";
 
-/// The variable that clients take the API key from.
+/// The environment variable that clients read the API key from.
 pub const API_KEY_VARIABLE: &str = "SWITCHBOARD_API_KEY";
 
-/// What VS Code asks for, and keeps where it keeps secrets.
+/// The id of the VS Code input that asks for the API key; VS Code keeps the answer in its secret storage.
 const KEY_INPUT: &str = "switchboard-api-key";
 
-/// The clients whose files we know.
+/// MCP clients whose configuration files are supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientProgram {
     ClaudeDesktop,
@@ -44,7 +44,7 @@ impl ClientProgram {
         Self::Gemini,
     ];
 
-    /// The word of the command line.
+    /// The word on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "claude-desktop",
@@ -56,7 +56,7 @@ impl ClientProgram {
         }
     }
 
-    /// Its name, for people.
+    /// The product name.
     pub fn title(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "Claude Desktop",
@@ -68,13 +68,14 @@ impl ClientProgram {
         }
     }
 
-    /// Claude Desktop reads only programs from its file; remote servers are added in its settings.
+    /// Whether the file can hold servers that are reached over HTTP. Claude Desktop's cannot: remote servers are added
+    /// in its settings.
     pub fn speaks_http(self) -> bool {
         self != Self::ClaudeDesktop
     }
 
-    /// The text of a file of this client without some of its servers: for each list, by the keys that lead to it, the
-    /// names that leave it. Whatever else stands there stays as it is.
+    /// The text of a client's file with servers removed. `leaving` maps the key path of a server list to the names to
+    /// remove. Everything else in the file stays unchanged.
     pub fn without_servers(
         self,
         text: &str,
@@ -105,12 +106,12 @@ impl ClientProgram {
     }
 }
 
-/// How the client gets here.
+/// How the client reaches Switchboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// To a running instance.
+    /// Over HTTP, to a running instance.
     Http { url: Url, key: KeyUse },
-    /// By starting a program of its own.
+    /// Over stdio: the client starts a program.
     Stdio { command: String, args: Vec<String>, key: KeyUse },
 }
 
@@ -118,11 +119,11 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
     None,
-    /// As a reference to [`API_KEY_VARIABLE`], in the client's own words.
+    /// As a reference to [`API_KEY_VARIABLE`], in the client's own syntax.
     FromVariable,
 }
 
-/// An address as somebody types it, with its scheme: `host:port` is one of http.
+/// Completes an address with a scheme: `host:port` becomes an http URL.
 pub fn with_scheme(given: &str) -> Cow<'_, str> {
     let authority = given.split(['/', '?', '#']).next().unwrap_or_default();
     let is_host_and_port = authority.rsplit_once(':').is_some_and(|(host, port)| {
@@ -131,7 +132,7 @@ pub fn with_scheme(given: &str) -> Cow<'_, str> {
     if is_host_and_port { format!("http://{given}").into() } else { given.into() }
 }
 
-/// The address of `/mcp` at a running instance. An address without a path is that of the instance itself.
+/// The URL of the MCP endpoint of a running instance. An address without a path gets the path `/mcp`.
 pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
     let text = with_scheme(given.unwrap_or(DEFAULT_MCP_URL));
     let mut url = Url::parse(&text).map_err(|error| format!("the URL is not valid: {error}"))?;
@@ -147,12 +148,12 @@ pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Who is reached on another machine asks for a key.
+/// Whether clients need an API key: an instance on another machine requires one.
 pub fn needs_key(url: &Url) -> bool {
     !is_on_this_machine(url)
 }
 
-/// One entry for one client.
+/// One server entry for one client.
 #[derive(Debug, Clone)]
 pub struct ClientEntry {
     client: ClientProgram,
@@ -160,37 +161,37 @@ pub struct ClientEntry {
     reach: Reach,
 }
 
-/// What to do with an entry of the same name.
+/// What to do with an existing entry of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SameName {
     Refuse,
     Replace,
 }
 
-/// What came of laying an entry into a file.
+/// The result of adding an entry to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Laid {
-    /// It is there already, just so.
+    /// The file already has this entry.
     Unchanged,
     /// The new text of the file.
     Changed(String),
 }
 
-/// Why a file is left alone. Each completes the sentence "the file ...".
+/// Why a file is not changed. Each text completes the sentence "the file ...".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unwritable {
-    /// JSON with comments or trailing commas, which a client's editor accepts and we might displace.
+    /// JSON with comments or trailing commas, whose positions an edit might disturb.
     HasComments,
-    /// Neither JSON nor JSON with comments, or not TOML; with the reason.
+    /// Invalid JSON or TOML; with the reason.
     Unreadable { format: &'static str, reason: String },
-    /// The whole, or a part of it, is not what it must be.
+    /// The file or a part of it has the wrong type.
     WrongShape { part: String, wanted: &'static str },
-    /// Something else has the name.
+    /// An entry of this name exists with other content.
     NameTaken { name: String },
 }
 
 impl Unwritable {
-    /// The way out.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::HasComments => "add the entry by hand: without --write it is printed",
@@ -218,7 +219,7 @@ impl ClientEntry {
         Self { client, name: name.into(), reach }
     }
 
-    /// A whole file with nothing but this entry.
+    /// A complete file with this entry only.
     pub fn file_text(&self) -> String {
         match self.client {
             ClientProgram::Codex => toml_file::document(self).to_string(),
@@ -230,7 +231,7 @@ impl ClientEntry {
         }
     }
 
-    /// Lays the entry into the text of a file that is there.
+    /// Adds the entry to the text of an existing file.
     pub fn lay_into(&self, text: &str, same_name: SameName) -> Result<Laid, Unwritable> {
         if text.trim().is_empty() {
             return Ok(Laid::Changed(self.file_text()));
@@ -255,7 +256,7 @@ impl ClientEntry {
                     json!({"command": command, "args": args})
                 };
                 match (self.client, key) {
-                    // What it reads stands in the file itself.
+                    // Claude Desktop has no syntax for variables: the user adds the key to the file.
                     (_, KeyUse::None) | (ClientProgram::ClaudeDesktop, KeyUse::FromVariable) => {}
                     (ClientProgram::Codex, KeyUse::FromVariable) => {
                         entry["env_vars"] = json!([API_KEY_VARIABLE]);
@@ -291,7 +292,7 @@ impl ClientEntry {
         }
     }
 
-    /// The API key in the client's own words for "the value of a variable".
+    /// The API key in the client's syntax for "the value of a variable".
     fn key_reference(&self) -> String {
         match self.client {
             ClientProgram::ClaudeDesktop | ClientProgram::ClaudeCode => {
@@ -304,7 +305,7 @@ impl ClientEntry {
         }
     }
 
-    /// The question that VS Code has to be told to ask.
+    /// The declaration of the VS Code input that asks for the API key.
     fn key_input(&self) -> Option<Json> {
         let (Reach::Http { key, .. } | Reach::Stdio { key, .. }) = &self.reach;
         let asks = self.client == ClientProgram::VsCode && *key == KeyUse::FromVariable;

@@ -1,9 +1,9 @@
-//! Gives text from the environment and from expansions the type that the schema wants.
+//! Converts strings from the environment and from expansions to the types that the schema wants.
 
 use crate::schema::SchemaAt;
 use crate::tree::{Node, Value};
 
-/// Coerces every loose text below `node`; what does not fit stays text and fails the shape check.
+/// Converts every untyped string below `node`; a string that does not convert stays one and fails validation.
 pub(crate) fn coerce(node: &mut Node, schema: SchemaAt) {
     match &mut node.value {
         Value::Map(entries) => {
@@ -53,7 +53,7 @@ fn read(text: &str, schema: SchemaAt) -> Option<Value> {
     integer().or_else(number).or_else(boolean)
 }
 
-/// The other way round, for JSON from the environment: `{"PORT": 8080}` where text is wanted.
+/// The reverse, for JSON from the environment: makes strings where the schema wants them, as in `{"PORT": 8080}`.
 fn unread(value: &Value, schema: SchemaAt) -> Value {
     let types: Vec<_> = schema.types().collect();
     match value {

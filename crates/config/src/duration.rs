@@ -1,15 +1,15 @@
-//! Durations in the spellings that people use.
+//! Parses durations in several notations.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Unit};
 use serde_json::Value;
 
-/// What to write instead; part of every refusal.
+/// Help text of every error about a duration.
 pub(crate) const ACCEPTED: &str = "write a duration above zero, such as `30s`, `1m30s`, `250ms`, `2h`, `PT30S`, `00:00:30` or `30` (seconds)";
 
-/// Reads `30s`, `1m30s`, ISO 8601, `00:00:30` or bare seconds. The error completes the sentence
-/// "the value ...".
+/// Parses `30s`, `1m30s`, ISO 8601, `00:00:30` or a number of seconds. The error completes the sentence "the value
+/// ...".
 pub(crate) fn parse(value: &Value) -> Result<Duration, &'static str> {
     let signed = match value {
         Value::Number(number) => seconds(number.as_f64().unwrap_or(f64::NAN))?,
@@ -32,11 +32,11 @@ fn parse_text(text: &str) -> Result<SignedDuration, &'static str> {
         return parse_clock(text);
     }
     let span: Span = text.parse().map_err(|_| "is not a duration")?;
-    // A month has no fixed length, and nobody who writes `1y` for a timeout means it.
+    // Years, months and weeks are rejected: months have no fixed length, and none of them is a plausible timeout.
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
         return Err("uses years, months or weeks; the longest unit is the day");
     }
-    // A day is 24 hours here; jiff wants that said. (Plain `SignedDuration` parsing refuses `P0DT...`.)
+    // A day counts as 24 hours. (`SignedDuration` parsing alone rejects `P0DT...`.)
     span.total((Unit::Second, SpanRelativeTo::days_are_24_hours()))
         .map_err(|_| "is too long")
         .and_then(|_| {
@@ -68,7 +68,7 @@ fn parse_clock(text: &str) -> Result<SignedDuration, &'static str> {
 }
 
 fn seconds(number: f64) -> Result<SignedDuration, &'static str> {
-    // The same bound that a span of seconds has, so that `1e300` and `999999999999h` fail alike.
+    // The bound of jiff's seconds span, so that `1e300` and `999999999999h` fail with the same message.
     if number.is_nan() || number.abs() > 631_107_417_600.0 {
         return Err("is too long");
     }

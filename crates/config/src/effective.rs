@@ -1,4 +1,4 @@
-//! The configuration as it takes effect: every value, where it comes from, nothing secret.
+//! The effective configuration: every value with its origin, secrets redacted.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ use crate::template;
 /// A valid configuration.
 #[derive(Clone)]
 pub struct Loaded {
-    /// What it means.
+    /// The resulting plan.
     pub plan: Plan,
-    /// What is allowed, but probably not meant.
+    /// Problems that do not prevent the start.
     pub warnings: Vec<ConfigProblem>,
     shown: Doc,
 }
@@ -26,11 +26,11 @@ pub struct Loaded {
 /// One effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The path, starting with the root key as the user wrote it.
+    /// The path, starting with the root key as written.
     pub path: String,
-    /// The value as it may be shown: `***` for what is secret.
+    /// The value for display; secrets are `***`.
     pub value: String,
-    /// Who set it.
+    /// Where the value was set.
     pub origin: SourceLocation,
 }
 
@@ -45,7 +45,7 @@ impl Loaded {
         Self { plan, warnings, shown }
     }
 
-    /// A warning about the value at a path below the root key, such as `toolsets[0].tools[1]`, with its place.
+    /// A warning about the value at a path below the root key, such as `toolsets[0].tools[1]`, with its location.
     pub fn warning_at(&self, path: &str, message: String, help: Option<String>) -> ConfigProblem {
         let is_meant =
             |setting: &Setting| setting.path.split_once('.').is_some_and(|(_, rest)| rest == path);
@@ -62,8 +62,8 @@ impl Loaded {
         settings
     }
 
-    /// The effective configuration as a file, each value with its origin in a comment. Without secrets
-    /// in it, it loads again.
+    /// The effective configuration as a YAML file, with the origin of each value in a comment. It can be loaded again
+    /// unless secrets were redacted.
     pub fn to_yaml(&self) -> String {
         self.shown.map_text(&template::escape).to_yaml()
     }
@@ -83,7 +83,7 @@ impl Loaded {
     }
 }
 
-/// Shows the redacted settings: the plan holds expanded values in plain fields.
+/// Prints the redacted settings, because the plan holds expanded values in plain fields.
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loaded")

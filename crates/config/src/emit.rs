@@ -1,4 +1,4 @@
-//! YAML as we write it: block style, one value per line, so that it can be edited and diffed.
+//! Writes YAML in block style with one value per line, for easy editing and diffing.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use crate::place::SourceLocation;
 /// A document to be written.
 #[derive(Clone)]
 pub(crate) enum Doc {
-    /// A single value, or an empty list; with its origin when that is to be told.
+    /// A scalar or an empty list, with its origin if that is to be shown.
     Value(Json, Option<SourceLocation>),
-    /// A text in which `${VAR}` means a variable; it is never escaped.
+    /// A string in which `${VAR}` is a reference; it is never escaped.
     Template(String, SourceLocation),
     List(Vec<Doc>),
     Map(Vec<(String, Doc)>),
@@ -63,7 +63,7 @@ impl Doc {
         }
     }
 
-    /// The same document with every text changed.
+    /// The same document with `change` applied to every string.
     pub(crate) fn map_text(&self, change: &dyn Fn(&str) -> String) -> Self {
         match self {
             Self::Value(Json::String(text), place) => {
@@ -120,7 +120,7 @@ impl Doc {
     }
 }
 
-/// A text as YAML: plain where no reader of any YAML version takes it for something else.
+/// A string as YAML: unquoted if every YAML version reads it as a string, else quoted.
 pub(crate) fn plain_or_quoted(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "_./-:${}@=+".contains(c);
     let starts_safe = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_/$".contains(c));

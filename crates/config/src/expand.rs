@@ -1,7 +1,6 @@
-//! `${VAR}`, `${VAR:-default}` and `file:` references.
+//! Expands `${VAR}`, `${VAR:-default}` and `file:` references.
 //!
-//! Everything is expanded once. What comes out is never looked at again: a token that happens to hold
-//! `${` or to start with `file:` stays as it is.
+//! Expansion happens once: a value that itself contains `${` or starts with `file:` is not expanded again.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -15,7 +14,7 @@ use crate::source::SourceText;
 use crate::template::{self, TemplateError};
 use crate::tree::{Node, Value};
 
-/// What a reference may look at.
+/// The sources that references read from.
 pub(crate) struct Expander<'a> {
     pub(crate) source: &'a SourceText<'a>,
     pub(crate) env: &'a [(String, String)],
@@ -24,7 +23,7 @@ pub(crate) struct Expander<'a> {
 }
 
 impl Expander<'_> {
-    /// Expands every text below `node` and marks what must not be shown.
+    /// Expands every string below `node` and marks the sensitive ones.
     pub(crate) fn expand(&self, node: &mut Node, path: &Path, problems: &mut Vec<ConfigProblem>) {
         node.sensitive |= path.is_secret();
         match &mut node.value {
@@ -45,7 +44,8 @@ impl Expander<'_> {
                     node.sensitive |= expanded.substituted;
                     node.referenced = expanded.values;
                     let written = std::mem::replace(text, expanded.text);
-                    // What stands in a secret field may hold the secret's other half.
+                    // A secret field may contain a part of the secret beside the reference, so its template is not
+                    // kept.
                     node.template = (!path.is_secret()).then_some(written);
                 }
                 Ok(None) => {}
@@ -58,7 +58,7 @@ impl Expander<'_> {
         }
     }
 
-    /// `None` when there is nothing to expand.
+    /// Returns `None` if the text has no reference.
     fn expand_text(
         &self,
         text: &str,
@@ -94,7 +94,7 @@ impl Expander<'_> {
         if file.trim().is_empty() {
             return Err(refuse("there is no path"));
         }
-        // Only the kind: the reason of a reader may quote what it read.
+        // Only the error kind is reported: the reader's message may quote file content.
         let content = (self.read_secret)(&self.directory.join(file))
             .map_err(|error| refuse(&error.kind().to_string()))?;
         let text = content.strip_suffix('\n').unwrap_or(&content);
@@ -104,7 +104,7 @@ impl Expander<'_> {
     }
 }
 
-/// Keeps the lines of secrets that are written out in the file away from every snippet.
+/// Hides the lines of secrets that are written literally in the file from every snippet.
 pub(crate) fn hide_literals(node: &Node, path: &Path, source: &mut SourceText<'_>) {
     for (index, item) in node.items().iter().enumerate() {
         hide_literals(item, &path.index(index), source);

@@ -1,23 +1,23 @@
-//! Which exposure is in force: command line over environment over file (seed 003).
+//! Resolves the effective exposure. Precedence: command line, environment, file.
 
 use switchboard_model::{Exposure, ExposureMode, Plan};
 
 use crate::schema::nearest;
 
-/// What the command line or the environment says.
+/// The exposure settings of the command line or of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExposureSource {
     /// `--dynamic-tool-discovery`, `DYNAMIC_TOOL_DISCOVERY`.
     pub dynamic: Option<bool>,
-    /// `--tool-sets`, `TOOL_SETS`. An empty list counts as not given, and so does an empty name.
+    /// `--tool-sets`, `TOOL_SETS`. Empty names are ignored; an empty list counts as not given.
     pub tool_sets: Option<Vec<String>>,
-    /// Whether the sets were given by the name that the first program of this kind had for them, `FMP_TOOL_SETS`.
+    /// Whether the toolsets came from `FMP_TOOL_SETS`, an alias for compatibility.
     pub is_alias: bool,
 }
 
 impl ExposureSource {
-    /// From the texts of the environment variables `DYNAMIC_TOOL_DISCOVERY`, `TOOL_SETS` and its alias `FMP_TOOL_SETS`,
-    /// which counts where the other one is not set or empty. The error names the variable.
+    /// Parses the environment variables `DYNAMIC_TOOL_DISCOVERY`, `TOOL_SETS` and its alias `FMP_TOOL_SETS`, which is
+    /// used if `TOOL_SETS` is unset or empty. The error names the variable.
     pub fn from_environment(
         dynamic: Option<&str>,
         tool_sets: Option<&str>,
@@ -36,7 +36,7 @@ impl ExposureSource {
     }
 }
 
-/// Reads a switch as people write it.
+/// Parses a boolean switch.
 pub fn parse_flag(text: &str) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
@@ -47,8 +47,8 @@ pub fn parse_flag(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Decides what clients see at first. The first source that says something decides; within one, dynamic
-/// wins over sets. The error is for a person: it names the set, who asked for it, and what there is.
+/// Resolves the exposure. The first source with a setting decides; within one source, dynamic wins over toolsets. The
+/// error names the toolset, the source that asked for it, and the existing toolsets.
 pub fn resolve_exposure(
     cli: &ExposureSource,
     env: &ExposureSource,
@@ -100,7 +100,7 @@ pub fn resolve_exposure(
     Ok(Exposure { mode: ExposureMode::Legacy, tool_sets: Vec::new(), reason })
 }
 
-/// One source, with what it calls its two settings.
+/// One source, with the names of its two settings.
 struct ExposureSettings {
     dynamic: Option<bool>,
     tool_sets: Vec<String>,
@@ -128,13 +128,13 @@ fn of_file(plan: &Plan) -> ExposureSettings {
     let (dynamic, tool_sets) = match plan.gateway.exposure {
         Some(ExposureMode::Dynamic) => (Some(true), names(written)),
         Some(ExposureMode::Static) | None => (None, names(written)),
-        // Who writes it wants to see everything, whatever sets stand beside it.
+        // An explicit `legacy` shows all tools and ignores `tool_sets`.
         Some(ExposureMode::Legacy) => (None, Vec::new()),
     };
     ExposureSettings { dynamic, tool_sets, words: &FILE }
 }
 
-/// The names that were really given, each once.
+/// The names that are not empty, without duplicates.
 fn names(given: Option<&Vec<String>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in given.into_iter().flatten().map(|name| name.trim()) {
@@ -145,7 +145,7 @@ fn names(given: Option<&Vec<String>>) -> Vec<String> {
     names
 }
 
-/// Every set must exist and be admitted; a silent fallback would show tools that nobody asked for.
+/// Every toolset must exist and be allowed; a silent fallback would show tools that were not requested.
 fn check_sets(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), String> {
     let known = || {
         let all = plan.toolsets.iter().map(|set| set.name.as_str());
@@ -177,7 +177,7 @@ fn check_sets(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), Str
     Err(format!("{}\n{known}", complaints.join("\n")))
 }
 
-/// Sets that are enabled at first count like those that a client enables.
+/// Initially enabled toolsets count towards `max_active_toolsets`.
 fn check_count(tool_sets: &[String], source: &str, plan: &Plan) -> Result<(), String> {
     let Some(most) = plan.gateway.max_active_toolsets else { return Ok(()) };
     if tool_sets.len() <= usize::try_from(most).unwrap_or(usize::MAX) {

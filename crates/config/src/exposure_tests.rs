@@ -6,7 +6,7 @@ use super::*;
 
 const NOTHING: (Option<bool>, &str) = (None, "-");
 
-/// `-` is not given at all; otherwise names with commas between them.
+/// `-` means not given; otherwise comma-separated names.
 fn sets(text: &str) -> Option<Vec<String>> {
     (text != "-").then(|| text.split(',').map(str::to_owned).collect())
 }
@@ -36,7 +36,7 @@ fn plan(exposure: Option<ExposureMode>, tool_sets: &str) -> Plan {
     }
 }
 
-/// Command line, environment and file, and what comes of them.
+/// Command line, environment, file, and the expected exposure.
 fn check(
     cli: (Option<bool>, &str),
     env: (Option<bool>, &str),
@@ -56,7 +56,7 @@ const FILE_NOTHING: (Option<ExposureMode>, &str) = (None, "-");
 const LEGACY: (ExposureMode, &str, &str) =
     (Legacy, "", "legacy (all tools) because nothing else is configured");
 
-/// The nine scenarios of seed 003: three modes from three sources.
+/// Three modes from each of three sources.
 #[test]
 fn every_mode_from_every_source() {
     let on = (Some(true), "-");
@@ -161,7 +161,7 @@ fn false_switches_off_every_lower_source_and_goes_on_looking_for_sets() {
         FILE_NOTHING,
         (Static, "search", "static (search) because --tool-sets says so"),
     );
-    // Only lower sources are switched off.
+    // `false` disables only the sources below.
     let on = (Dynamic, "", "dynamic (meta-tools) because --dynamic-tool-discovery says so");
     check((Some(true), "-"), off, FILE_NOTHING, on);
 }
@@ -208,7 +208,7 @@ fn an_unknown_or_denied_set_is_an_error() {
         found.unwrap_err(),
         "--tool-sets: the toolset `search` is not in allow_toolsets of the gateway\nthere is none to choose from"
     );
-    // What a higher source overrules is not looked at.
+    // Settings that a higher source overrides are not validated.
     check(
         (None, "search"),
         (None, "nowhere"),

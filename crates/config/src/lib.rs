@@ -1,8 +1,8 @@
-//! Reads a configuration: a YAML file, the environment laid over it, variables and secret files
-//! expanded, everything checked at once, and out comes a [`switchboard_model::Plan`].
+//! Reads a configuration: parses a YAML file, applies overrides from the environment, expands variables and secret
+//! files, validates everything, and produces a [`switchboard_model::Plan`].
 //!
-//! The crate is pure. Text, environment and a reader for secret files come in as arguments; what is
-//! wrong comes out as [`Problems`] with a place and a way out for each, and never with a secret.
+//! The crate is pure: text, environment and a reader for secret files are arguments. Errors are returned as
+//! [`Problems`], each with a location and help, and without secrets.
 
 mod clients;
 mod coerce;

@@ -1,4 +1,4 @@
-//! The way of a configuration: text, environment, expansion, types, shape, meaning.
+//! The steps of loading a configuration: parse, overrides, expansion, types, schema, plan.
 
 use std::path::Path as FilePath;
 
@@ -18,12 +18,12 @@ use crate::source::SourceText;
 use crate::tree::{Node, TreeEntry, Value};
 use crate::yaml;
 
-/// Everything that a configuration is made of. The crate itself reads no file and no environment.
+/// The inputs of a configuration. The crate itself reads no file and no environment.
 #[expect(missing_debug_implementations, reason = "holds the environment, which holds secrets")]
 pub struct ConfigInput<'a> {
-    /// The file, if there is one: the environment alone is enough.
+    /// The file; optional, because the environment alone is enough.
     pub file: Option<SourceFile<'a>>,
-    /// The environment: for overrides and for `${VAR}`.
+    /// The environment, for overrides and for `${VAR}`.
     pub env: &'a [(String, String)],
     /// Reads the file of a `file:` reference.
     pub read_secret: &'a dyn Fn(&FilePath) -> std::io::Result<String>,
@@ -33,15 +33,15 @@ pub struct ConfigInput<'a> {
 #[expect(missing_debug_implementations, reason = "the text may hold secrets")]
 #[derive(Clone, Copy)]
 pub struct SourceFile<'a> {
-    /// The name as messages show it.
+    /// The file name for messages.
     pub name: &'a str,
-    /// What relative paths in it are relative to.
+    /// The base directory of relative paths in the file.
     pub directory: &'a FilePath,
     /// The text.
     pub text: &'a str,
 }
 
-/// Reads a configuration, or says everything that is wrong with it.
+/// Loads a configuration, or returns all problems.
 pub fn load(input: &ConfigInput<'_>) -> Result<Loaded, Problems> {
     let file =
         input.file.unwrap_or(SourceFile { name: "", directory: FilePath::new(""), text: "" });
@@ -89,7 +89,7 @@ fn read_file(
     take_root(source, document.root, problems)
 }
 
-/// Finds the root key; without exactly one of them there is nothing to check.
+/// Finds the root key. Nothing below is checked unless there is exactly one.
 fn take_root(
     source: &SourceText<'_>,
     document: Option<Node>,
@@ -111,7 +111,7 @@ fn take_root(
         }
         [] => {
             let unknown = unknown_roots(source, &document);
-            // A misspelt root key is one problem, not two.
+            // A misspelt root key is reported once, not also as a missing one.
             if unknown.iter().any(|problem| problem.help.is_some()) {
                 problems.extend(unknown);
             } else {
@@ -131,7 +131,7 @@ fn take_root(
     }
 }
 
-/// Keys beside the root keys, with a hint for those that look like one.
+/// Unknown keys beside the root key, with a hint for those that look like it.
 fn unknown_roots(source: &SourceText<'_>, document: &Node) -> Vec<ConfigProblem> {
     let is_root = |entry: &&TreeEntry| ROOTS.iter().any(|key| key.as_str() == entry.key);
     let unknown = document.entries().iter().filter(|entry| !is_root(entry));
@@ -145,7 +145,7 @@ fn unknown_roots(source: &SourceText<'_>, document: &Node) -> Vec<ConfigProblem>
     unknown.take(MAX_UNKNOWN).map(draw).collect()
 }
 
-/// A file of something else altogether has no end of unknown keys.
+/// Maximum number of reported unknown keys: a file of another kind can have any number.
 const MAX_UNKNOWN: usize = 100;
 
 const ROOTS: [RootKey; 2] = [RootKey::Switchboard, RootKey::Myai];

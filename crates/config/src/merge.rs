@@ -1,7 +1,7 @@
-//! Puts imported servers into an existing file without touching anything else in it.
+//! Adds imported servers to an existing configuration file.
 //!
-//! The text is edited, not rewritten: comments, order and spelling of the user's file stay byte for
-//! byte. The result is read again before it is handed out.
+//! The text is edited, not rewritten: comments, order and spelling of the user's file stay byte for byte. The result is
+//! parsed again before it is returned.
 
 use switchboard_model::{AdmissionMode, RootKey};
 
@@ -13,27 +13,27 @@ use crate::source::SourceText;
 use crate::tree::{Node, TreeEntry, Value};
 use crate::yaml;
 
-/// A file with more servers in it.
+/// A file with the servers added.
 #[derive(Clone)]
 pub struct Merged {
     /// The whole text. May hold secrets.
     pub text: String,
     /// Names of the servers that were added.
     pub added: Vec<String>,
-    /// The imported servers whose names the file had before. They were not added.
+    /// Imported servers that were not added because the file already has their names.
     pub present: Vec<PresentServer>,
 }
 
-/// An imported server whose name the file had before.
+/// An imported server whose name is already in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentServer {
     pub name: String,
-    /// Whether the server of the file has the same command or address.
+    /// Whether the existing server has the same command or address.
     pub is_same: bool,
 }
 
 impl Merged {
-    /// What was left out and why.
+    /// Notes about servers that were not added.
     pub fn notes(&self) -> Vec<String> {
         let note = |server: &PresentServer| {
             format!("{}: left out: a server of this name is already there", server.name)
@@ -42,15 +42,14 @@ impl Merged {
     }
 }
 
-/// Leaves the text out, which may hold secrets.
+/// Leaves out the text, which may hold secrets.
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Merged").field("added", &self.added).finish_non_exhaustive()
     }
 }
 
-/// Adds the imported servers at the end of `toolbox.mcps`. A server whose name is there already is left
-/// out, with a note.
+/// Appends the imported servers to `toolbox.mcps`. A server whose name already exists is skipped with a note.
 pub fn merge_into(
     existing_name: &str,
     existing_text: &str,
@@ -105,7 +104,7 @@ fn server_node<'a>(document: &'a Node, name: &str) -> Option<&'a Node> {
     mcps.items().iter().find(|server| texts_of(server.get("name")) == [name])
 }
 
-/// A text, or a list of texts; nothing where there is neither.
+/// A string or a list of strings; empty for anything else.
 fn texts_of(node: Option<&Node>) -> Vec<&str> {
     fn text(node: &Node) -> Option<&str> {
         match &node.value {
@@ -121,7 +120,7 @@ fn texts_of(node: Option<&Node>) -> Vec<&str> {
     }
 }
 
-/// The names of the servers that are there, in their order.
+/// The names of the existing servers, in file order.
 fn names(document: &Node) -> Vec<String> {
     let name = |server: &Node| match server.get("name").map(|name| &name.value) {
         Some(Value::Text(name)) => name.clone(),
@@ -165,7 +164,7 @@ impl FileEdit<'_> {
         }
     }
 
-    /// Adds servers behind the last one.
+    /// Adds servers after the last one.
     fn append(&self, mcps: &TreeEntry, items: &[Node]) -> Result<String, BoxedProblem> {
         let list = file_extent(&mcps.node.origin);
         let first = items.first().and_then(|item| file_extent(&item.origin));
@@ -180,7 +179,7 @@ impl FileEdit<'_> {
         Ok(self.insert_after(last + self.comments_of_item(last, dash), &self.nested(&[], dash)))
     }
 
-    /// Adds `keys` below `parent`, which is a map, or holds nothing yet.
+    /// Adds `keys` below `parent`, which is a map or empty.
     fn fill(&self, parent: &TreeEntry, keys: &[&str]) -> Result<String, BoxedProblem> {
         let (Some(key), Some(value)) =
             (file_extent(&parent.origin), file_extent(&parent.node.origin))
@@ -202,7 +201,7 @@ impl FileEdit<'_> {
         }
     }
 
-    /// Takes `[]`, `{}`, `null` or nothing away from behind a key and writes `lines` below it.
+    /// Replaces `[]`, `{}`, `null` or nothing after a key with `lines` below it.
     fn replace_empty(
         &self,
         parent: &TreeEntry,
@@ -236,7 +235,7 @@ impl FileEdit<'_> {
         Ok(insert(&without, key.line - 1, &whole, self.line_end()))
     }
 
-    /// The servers below `keys`, each of which stands deeper than the one before.
+    /// The servers below `keys`, each key indented below the one before.
     fn nested(&self, keys: &[&str], indent: usize) -> Vec<String> {
         let servers = self.added.iter().map(|server| server.to_doc(self.mode)).collect();
         let doc = keys
@@ -254,7 +253,7 @@ impl FileEdit<'_> {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// The column of the `-` of an item, from 0; it may stand on a line of its own.
+    /// The column of an item's `-`, from 0; the dash may be on a line of its own.
     fn dash_column(&self, item: Extent) -> Option<usize> {
         let lines: Vec<_> = self.text.lines().take(item.line).collect();
         let (last, above) = lines.split_last()?;
@@ -264,7 +263,7 @@ impl FileEdit<'_> {
         line.find('-')
     }
 
-    /// How many comment lines behind `line` still stand inside of the item whose dash is at `dash`.
+    /// The number of comment lines after `line` that still belong to the item whose dash is at column `dash`.
     fn comments_of_item(&self, line: usize, dash: usize) -> usize {
         let is_inside = |line: &&str| {
             let comment = line.trim_start();
@@ -273,7 +272,7 @@ impl FileEdit<'_> {
         self.text.lines().skip(line).take_while(is_inside).count()
     }
 
-    /// The last line that belongs to a node; comments and blank lines behind it do not.
+    /// The last line of a node, without comments and blank lines after it.
     fn last_line(&self, node: &Node) -> usize {
         let own = file_extent(&node.origin).map_or(0, |at| self.last_content_line(at));
         let items = node.items().iter().map(|item| self.last_line(item));
@@ -284,7 +283,7 @@ impl FileEdit<'_> {
         items.chain(entries).max().unwrap_or(0).max(own)
     }
 
-    /// A block scalar ends, for the parser, where the next thing starts.
+    /// The last line with content. The parser reports the end of a block scalar at the next token.
     fn last_content_line(&self, at: Extent) -> usize {
         let lines: Vec<_> = self.text.lines().take(at.end_line).collect();
         let is_content = |line: &&str| {
@@ -320,7 +319,7 @@ fn file_extent(origin: &ValueOrigin) -> Option<Extent> {
     }
 }
 
-/// Puts `lines` behind the given number of lines of `text`.
+/// Inserts `lines` after the first `after` lines of `text`.
 fn insert(text: &str, after: usize, lines: &[String], line_end: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64 * lines.len());
     let mut rest = text.split_inclusive('\n');

@@ -1,8 +1,7 @@
-//! Environment variables laid over the tree.
+//! Overrides from environment variables.
 //!
-//! `SWITCHBOARD__TOOLBOX__MCPS__0__MODE` and `APP_MYAI__TOOLBOX__MCPS__0__MODE` set the same value,
-//! whatever the root key of the file is. Variables are applied from the general to the special, so a
-//! whole list and one of its elements can be set together.
+//! `SWITCHBOARD__TOOLBOX__MCPS__0__MODE` and `APP_MYAI__TOOLBOX__MCPS__0__MODE` set the same value, whatever the root
+//! key of the file is. Shorter paths are applied first, so a whole list and one of its elements can be set together.
 
 use std::cmp::Ordering;
 
@@ -14,10 +13,10 @@ use crate::problem::{BoxedProblem, ConfigProblem};
 use crate::schema::{SchemaAt, nearest};
 use crate::tree::{Node, TreeEntry, Value};
 
-/// The prefixes, the weaker one first.
+/// The prefixes, in the order of increasing precedence.
 const PREFIXES: [&str; 2] = ["APP_MYAI__", "SWITCHBOARD__"];
 
-/// Sets what the environment sets.
+/// Applies the overrides to the tree.
 pub(crate) fn apply(
     config: &mut Node,
     root: &Path,
@@ -35,7 +34,7 @@ pub(crate) fn apply(
     }
 }
 
-/// One variable that is meant for us.
+/// One variable with one of the prefixes.
 struct Variable<'a> {
     name: &'a str,
     segments: Vec<&'a str>,
@@ -67,7 +66,7 @@ fn variable((name, value): &(String, String)) -> Option<Variable<'_>> {
     })
 }
 
-/// Indices count as numbers, so that element 10 is appended after element 9.
+/// Compares indices as numbers, so that element 10 is appended after element 9.
 fn compare(a: &str, b: &str) -> Ordering {
     match (a.parse::<usize>(), b.parse::<usize>()) {
         (Ok(a), Ok(b)) => a.cmp(&b),
@@ -75,7 +74,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A position in the tree and in the schema at once.
+/// A position in the tree and the matching one in the schema.
 struct OverlayPosition<'a> {
     schema: SchemaAt,
     path: Path,
@@ -103,7 +102,7 @@ impl OverlayPosition<'_> {
         rest: &[&str],
         all: &[&str],
     ) -> Result<(), BoxedProblem> {
-        // Names of headers and of a child's variables may hold `__` themselves.
+        // Names of headers and of environment variables may contain `__`.
         let joined = all.join("__");
         let (key, rest) = match self.schema.free_form() {
             Some(_) if joined.is_empty() => return Err(self.unknown(segment)),
@@ -162,14 +161,14 @@ impl OverlayPosition<'_> {
         Ok(())
     }
 
-    /// The value of the variable: text for a single value, JSON for a list or a map.
+    /// The value of the variable: a string for a scalar, JSON for a list or a map.
     fn read(&self) -> Result<Node, BoxedProblem> {
         let origin = &self.variable.origin;
         let text = self.variable.value;
         let takes_json = self.schema.accepts("array") || self.schema.accepts("object");
         let looks_like_json = text.trim_start().starts_with(['[', '{']);
         if takes_json && (looks_like_json || !self.schema.accepts("string")) {
-            // The reason of the parser names a position, never the text.
+            // The parser's message names a position and does not quote the text.
             let json: Json = serde_json::from_str(text).map_err(|error| {
                 let message = format!("{} is not set to valid JSON: {error}", self.path);
                 let shape = if self.schema.accepts("array") { "[...]" } else { "{...}" };

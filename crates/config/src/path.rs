@@ -12,10 +12,10 @@ enum Segment {
     Index(usize),
 }
 
-/// The keys of a server entry under which every value is taken for a secret.
+/// The keys of a server entry whose whole subtree is secret.
 const SERVER_SECRETS: [&str; 3] = ["auth", "headers", "env"];
-/// The keys of a provider entry that hold no secret. All others do: its credentials stand beside them, and whoever misspells
-/// `api_key` has still written a key.
+/// The keys of a provider entry that hold no secret. All other keys count as secret, so that a key under a misspelt
+/// `api_key` is redacted too.
 const PROVIDER_PLAIN: [&str; 15] = [
     "name",
     "kind",
@@ -49,8 +49,8 @@ impl Path {
         self.with(Segment::Index(index))
     }
 
-    /// Whether the value here may hold a credential, so that it is never shown. It holds for the whole
-    /// subtree: `auth: abc` is malformed, but `abc` is still somebody's token.
+    /// Whether the value may hold a credential and must not be shown. This includes the whole subtree: `auth: abc` is
+    /// malformed, but `abc` may be a token.
     pub(crate) fn is_secret(&self) -> bool {
         let key = |at: usize| match self.0.get(at) {
             Some(Segment::Key(key)) => key.as_str(),
@@ -62,7 +62,7 @@ impl Path {
             || (key(1) == "providers" && self.0.len() > 3 && !PROVIDER_PLAIN.contains(&key(3)))
     }
 
-    /// The last key of the path, skipping indices: what a message calls the value.
+    /// The last key of the path, skipping indices; the name of the value in messages.
     pub(crate) fn last_key(&self) -> &str {
         let keys = self.0.iter().rev().filter_map(|segment| match segment {
             Segment::Key(key) => Some(key.as_str()),

@@ -1,9 +1,9 @@
-//! Where a value was written: the answer to "why is it set to that?".
+//! The location of a value in the configuration.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a value comes from, as people are told.
+/// Where a value was set, for display.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceLocation {
     /// A file, with a line and a column that count from 1.
@@ -20,7 +20,7 @@ pub enum SourceLocation {
         /// The name of the variable, never its value.
         variable: String,
     },
-    /// Nobody wrote it.
+    /// The built-in default.
     Default,
 }
 
@@ -34,29 +34,29 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// The same inside the crate, where the file is known and need not be named at every node.
+/// Where a value was set, without the file name, which is the same for all nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueOrigin {
     File(Extent),
     Environment(Arc<str>),
-    /// Made up while reading: an absent file, a list that only the environment fills.
+    /// No source: an absent file, or a list that only the environment fills.
     Nowhere,
 }
 
-/// A stretch of the file. Lines and columns count from 1.
+/// A range of the file. Lines and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) end_line: usize,
-    /// Characters on the first line; the rest of a longer value is never underlined.
+    /// Characters on the first line; further lines of a value are never underlined.
     pub(crate) width: usize,
-    /// A list or map that is written with brackets.
+    /// Whether it is a list or map in flow style (with brackets).
     pub(crate) bracketed: bool,
 }
 
 impl Extent {
-    /// A single character.
+    /// A range of one character.
     pub(crate) fn point(line: usize, column: usize) -> Self {
         Self { line, column, end_line: line, width: 1, bracketed: false }
     }

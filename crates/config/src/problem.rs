@@ -1,4 +1,4 @@
-//! A problem that a person will fix, and how it is drawn.
+//! A problem in a configuration, and its rendering.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use crate::place::SourceLocation;
 
-/// Whether a problem stops the start.
+/// Whether a problem prevents the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// It can be used, but probably not as meant.
+    /// The configuration can be used, but probably has a mistake.
     Warning,
 }
 
 impl Severity {
-    /// The word that text and JSON show.
+    /// The word in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -25,38 +25,38 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong: what, where, and the way out. Holds no secret, so it may go anywhere.
+/// One problem: message, location and help. It holds no secret and may be shown anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// Whether it stops the start.
+    /// Whether it prevents the start.
     pub severity: Severity,
-    /// What is wrong, in one line.
+    /// The message, in one line.
     pub message: String,
-    /// The path of the value, starting with the root key as the user wrote it.
+    /// The path of the value, starting with the root key as written.
     pub path: Option<String>,
-    /// Where it was written; `None` when it was written nowhere.
+    /// The location of the value; `None` if it is absent everywhere.
     pub place: Option<SourceLocation>,
-    /// Further facts, such as the other place of a duplicate.
+    /// Further facts, such as the other location of a duplicate.
     pub notes: Vec<String>,
-    /// The way out.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The line of the file, when it may be shown.
+    /// The line of the file, if it may be shown.
     pub snippet: Option<Snippet>,
 }
 
 /// One line of the file with a part of it underlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
-    /// The line as it may be shown: control characters replaced, overlong lines cut.
+    /// The line with control characters replaced, truncated if too long.
     pub text: String,
-    /// How many characters stand before the underlined part.
+    /// Number of characters before the underlined part.
     pub indent: usize,
-    /// How many characters are underlined; 0 when the line itself is hidden.
+    /// Number of underlined characters; 0 if the line is hidden.
     pub width: usize,
 }
 
 impl ConfigProblem {
-    /// An error without a place yet.
+    /// An error that has no location yet.
     pub(crate) fn error(message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -69,7 +69,7 @@ impl ConfigProblem {
         }
     }
 
-    /// Adds the way out.
+    /// Adds how to fix it.
     #[must_use]
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
@@ -82,7 +82,7 @@ impl ConfigProblem {
         self
     }
 
-    /// Names the value that this is about.
+    /// Sets the path of the value that this is about.
     #[must_use]
     pub(crate) fn about(self, path: &crate::path::Path) -> Self {
         Self { path: Some(path.to_string()), ..self }
@@ -93,7 +93,7 @@ impl ConfigProblem {
         Self { severity: Severity::Warning, ..self }
     }
 
-    /// The problem as JSON, with the place as separate fields.
+    /// The problem as JSON, with the location as separate fields.
     pub fn to_json(&self) -> Value {
         let mut whole = json!({
             "severity": self.severity.as_str(),
@@ -140,10 +140,10 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// The one problem that ends a step; boxed, because it is large and rare.
+/// A single problem that ends a step; boxed, because it is large and rare.
 pub(crate) type BoxedProblem = Box<ConfigProblem>;
 
-/// Everything that is wrong, sorted by place.
+/// All problems of a configuration, sorted by location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(Vec<ConfigProblem>);
 
@@ -153,7 +153,7 @@ impl Problems {
         Self(problems)
     }
 
-    /// The problems, sorted by place.
+    /// The problems, sorted by location.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigProblem> {
         self.0.iter()
     }
@@ -198,8 +198,8 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// The file from top to bottom, then the environment, then what has no place. The sort is stable, so
-/// problems of one place keep the order in which they were found.
+/// Sorts by location: the file from top to bottom, then the environment, then problems without a location. The sort is
+/// stable, so problems at one location keep the order in which they were found.
 pub(crate) fn sort(problems: &mut [ConfigProblem]) {
     problems.sort_by(|a, b| match (&a.place, &b.place) {
         (Some(a), Some(b)) => a.cmp(b),

@@ -1,8 +1,8 @@
-//! The file as it is written.
+//! The types of the configuration file.
 //!
-//! These types are the JSON Schema that editors use and that every file is checked against, so a doc
-//! comment here is what people read while they type. Every field is an `Option`: the later steps must
-//! tell "written" from "absent", and a half-valid entry must still be checked for its other faults.
+//! The JSON Schema for editors and for validation is generated from these types, so users read these doc comments while
+//! they edit a file. Every field is an `Option`, because later steps must tell "present" from "absent", and an entry
+//! with one invalid field is still checked for other problems.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,26 @@ use switchboard_model::{self as model, BUILT_IN_LIMITS};
 
 use crate::raw_provider::RawProvider;
 
-/// What stands below the root key.
+/// The configuration below the root key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Switchboard")]
 #[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
 pub(crate) struct RawConfig {
-    /// The servers, their tools and the limits under which they run.
+    /// The servers, their tools, and the limits of tools.
     pub(crate) toolbox: Option<RawToolbox>,
-    /// Named groups of tools that clients of the gateway switch on and off. Every server is a set of its
-    /// own, too.
+    /// Named groups of tools that clients of the gateway enable and disable. Every server is also a toolset of its own.
     pub(crate) toolsets: Option<Vec<RawToolset>>,
-    /// What MCP clients see of the tools.
+    /// Which tools MCP clients see, and the limits of sessions.
     pub(crate) gateway: Option<RawGateway>,
-    /// Who may ask, and where servers of sessions may be.
+    /// Accepted hosts, origins and tokens, and the addresses that servers of sessions may have.
     pub(crate) security: Option<RawSecurity>,
-    /// The models that answer in chats. `demo` is always there, and so are `openai`, `anthropic` and `gemini` with the
-    /// keys of the environment, and `ollama`; an entry of the same name replaces one of them.
+    /// The LLM providers for chats. `demo` and `ollama` always exist, and so do `openai`, `anthropic` and `gemini` with
+    /// the API keys from the environment; an entry of the same name replaces one of them.
     pub(crate) providers: Option<Vec<RawProvider>>,
 }
 
-/// The servers, their tools and the limits under which they run.
+/// The servers, their tools, and the limits of tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Toolbox")]
@@ -49,34 +48,34 @@ pub(crate) struct RawToolbox {
     pub(crate) tools: Option<Vec<RawTool>>,
     /// The MCP servers, in the order in which they are registered.
     pub(crate) mcps: Option<Vec<RawServer>>,
-    /// What holds for every server of `mcps` that does not say otherwise.
+    /// Defaults for every server in `mcps`.
     pub(crate) defaults: Option<RawServerDefaults>,
-    /// The built-in tools to register: `all`, or a list of names. Without this key, those that `tools`
-    /// names.
+    /// The built-in tools to register: `all`, or a list of names. Default: those with an entry in `tools`.
     pub(crate) local_tools: Option<RawLocalTools>,
 }
 
-/// Settings of one tool. What is not written here comes from the server's `default_tool_config`, and
-/// then from the built-in limits.
+/// Settings of one tool. A limit that is not set here comes from the server's `default_tool_config`, else from the
+/// built-in limits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tool")]
 pub(crate) struct RawTool {
-    /// `tool` for that tool of every server, or `server.tool` for just one.
+    /// `tool` for that tool of every server, or `server.tool` for one server.
     #[schemars(required, length(min = 1), extend("examples" = ["get_customer", "customers.get_customer"]))]
     pub(crate) name: Option<String>,
     /// How many calls of this tool run at the same time.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [10]))]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run, and, when it reports progress, how long after the last of it.
+    /// How long one call may run. Each progress report restarts it.
     pub(crate) timeout: Option<RawDuration>,
-    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    /// How long a call that reports progress may run in total; never less than `timeout`. Set it to the value of
+    /// `timeout` so that progress does not extend a call.
     pub(crate) max_timeout: Option<RawDuration>,
-    /// How long a call may wait for a free slot. Without it, as long as `timeout`.
+    /// How long a call may wait for a free slot. Default: the value of `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
-    /// How long a running call may stay silent. Without it, for the whole of `timeout`.
+    /// How long a running call may stay without any message from the server. Default: no such limit.
     pub(crate) inactivity_timeout: Option<RawDuration>,
-    /// Larger results are stored and answered with a preview.
+    /// Larger results are stored, and the answer contains a preview.
     #[schemars(range(min = 1024), extend("examples" = [1_048_576]))]
     pub(crate) max_result_bytes: Option<u64>,
     /// Overrides the mode of the server for this tool: `strict` or `dynamic`.
@@ -89,7 +88,7 @@ pub(crate) struct RawTool {
     /// `false` hides the tool.
     #[schemars(extend("default" = true))]
     pub(crate) enabled: Option<bool>,
-    /// Declares arguments, for servers that describe theirs badly.
+    /// Declares arguments, for servers with an incomplete schema.
     pub(crate) arguments: Option<Vec<RawArgument>>,
 }
 
@@ -112,23 +111,23 @@ pub(crate) struct RawArgument {
     pub(crate) required: Option<bool>,
 }
 
-/// One MCP server: how to reach it and which of its tools exist here.
+/// One MCP server: how to reach it, and which of its tools exist here.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Server")]
 pub(crate) struct RawServer {
-    /// A name of your choice, unique in this file; `local` is taken.
+    /// A name of your choice, unique in this file; `local` is reserved.
     #[schemars(required, regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"), extend("examples" = ["customers"]))]
     pub(crate) name: Option<String>,
-    /// `streamable_http`, `sse` (the transport of 2024) or `stdio`. Without it: `stdio` when there is a
-    /// `command`, `streamable_http` when there is a `url`.
+    /// `streamable_http`, `sse` (the HTTP+SSE transport of 2024-11-05) or `stdio`. Default: `stdio` with a `command`,
+    /// `streamable_http` with a `url`.
     pub(crate) transport: Option<RawTransport>,
     /// The address of a server that is reached over HTTP.
     #[schemars(extend("format" = "uri"), extend("examples" = ["http://localhost:8180/mcp"]))]
     pub(crate) url: Option<String>,
     /// HTTP headers that are sent with every request. Values are secrets: use `${VAR}` or `file:/path`.
     pub(crate) headers: Option<BTreeMap<String, String>>,
-    /// How to be let in.
+    /// The credentials for the server.
     pub(crate) auth: Option<RawAuth>,
     /// The program of a `stdio` server.
     #[schemars(extend("examples" = ["npx"]))]
@@ -137,62 +136,62 @@ pub(crate) struct RawServer {
     pub(crate) args: Option<Vec<String>>,
     /// Environment variables of the program. Values are secrets: use `${VAR}` or `file:/path`.
     pub(crate) env: Option<BTreeMap<String, String>>,
-    /// The directory that the program starts in; relative to this file.
+    /// The working directory of the program; relative to this file.
     pub(crate) cwd: Option<String>,
-    /// `shared`: one connection serves everybody; for a `stdio` server that is one process. `per_session`: each session
-    /// has a connection of its own, opened by its first call, with its own state, questions and roots: a process of a
-    /// `stdio` server, an MCP session of one that is reached over HTTP.
+    /// `shared`: one connection for all sessions. `per_session`: each session has its own connection with its own
+    /// state, elicitations and roots, opened by its first call. A connection is a process of a `stdio` server, or an
+    /// MCP session of an HTTP server.
     #[schemars(extend("default" = "shared"))]
     pub(crate) connection: Option<RawConnection>,
-    /// With `connection: per_session`: how many sessions may have a connection at the same time. For one more, the
-    /// connection that has been idle for longest is closed; while all are in use, calls of further sessions are refused.
+    /// With `connection: per_session`: how many sessions may have a connection at the same time. For a further session,
+    /// the connection that has been idle for longest is closed; while all are in use, its calls are refused.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("default" = model::DEFAULT_MAX_CONNECTIONS))]
     pub(crate) max_connections: Option<u32>,
-    /// With `connection: per_session`: how long a connection is kept without a call. The next call opens another one.
+    /// With `connection: per_session`: how long a connection is kept without a call. The next call opens a new one.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_CONNECTION_IDLE)))]
     pub(crate) connection_idle_timeout: Option<RawDuration>,
-    /// Another name of `connection`, for `stdio` servers.
+    /// Alias of `connection`, for `stdio` servers.
     pub(crate) process: Option<RawConnection>,
-    /// Another name of `max_connections`, for `stdio` servers.
+    /// Alias of `max_connections`, for `stdio` servers.
     #[schemars(range(min = 1, max = 4_294_967_295u32))]
     pub(crate) max_processes: Option<u32>,
-    /// Another name of `connection_idle_timeout`, for `stdio` servers.
+    /// Alias of `connection_idle_timeout`, for `stdio` servers.
     pub(crate) process_idle_timeout: Option<RawDuration>,
-    /// `strict`: every tool of the server must be in `toolbox.tools`. `dynamic`: other tools run under
-    /// `default_tool_config`.
+    /// `strict`: every tool of the server must have an entry in `toolbox.tools`. `dynamic`: tools without an entry run
+    /// with the limits of `default_tool_config`.
     #[schemars(required)]
     pub(crate) mode: Option<RawMode>,
-    /// Limits of tools that are not in `toolbox.tools`; required with `mode: dynamic`, here or in `toolbox.defaults`.
+    /// Limits of tools without an entry in `toolbox.tools`; required with `mode: dynamic`, here or in
+    /// `toolbox.defaults`.
     pub(crate) default_tool_config: Option<RawToolDefaults>,
-    /// With a list, only tools that match one of these patterns exist.
+    /// If set, only tools that match one of these patterns exist.
     #[schemars(extend("examples" = [["get_*"]]))]
     pub(crate) tool_allowlist: Option<Vec<String>>,
     /// Tools that match one of these patterns do not exist.
     #[schemars(extend("examples" = [["delete_*"]]))]
     pub(crate) tool_denylist: Option<Vec<String>>,
-    /// Whether the start fails when the server cannot be reached. With `false` the board starts without it, and its
-    /// tools come when it does.
+    /// Whether the start fails when the server cannot be reached. With `false` Switchboard starts without it, and adds
+    /// its tools once it is connected.
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
-    /// The toolset that its tools belong to; servers that name the same one share it. Default: the name
-    /// of the server. `none` makes no set: then its tools are only in the sets of `toolsets` that name them.
+    /// The toolset of its tools; servers with the same value share it. Default: the name of the server. `none` makes no
+    /// toolset: its tools are members only of the `toolsets` that list them.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub(crate) toolset: Option<String>,
-    /// The prompts of the server that are passed on: names or patterns. Without this key all of them,
-    /// with `[]` none.
+    /// The prompts of the server that clients see: names or patterns. Default: all; `[]` means none.
     #[schemars(extend("examples" = [["greeting", "review_*"]]))]
     pub(crate) prompts: Option<Vec<String>>,
-    /// Which protocol era to speak: `auto` asks the server.
+    /// The protocol era of the server; `auto` detects it.
     #[schemars(extend("default" = "auto"))]
     pub(crate) era: Option<RawEra>,
-    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server, which may have
-    /// to be downloaded first.
+    /// How long connecting and the first listing may take. Default: 30s, or 5m for a `stdio` server, which may have to
+    /// be downloaded first.
     pub(crate) connect_timeout: Option<RawDuration>,
-    /// How often to ask for the tools again when the server does not say when to.
+    /// Interval of listing the tools again, for servers that send no change notifications.
     pub(crate) poll_interval: Option<RawDuration>,
 }
 
-/// What holds for every server that does not say otherwise.
+/// Defaults for every server.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ServerDefaults")]
@@ -200,14 +199,13 @@ pub(crate) struct RawServerDefaults {
     /// Whether the start fails when a server cannot be reached.
     #[schemars(extend("default" = true))]
     pub(crate) required: Option<bool>,
-    /// How long connecting and the first listing may take. Without it 30s, and 5m for a `stdio` server.
+    /// How long connecting and the first listing may take. Default: 30s, or 5m for a `stdio` server.
     pub(crate) connect_timeout: Option<RawDuration>,
-    /// Limits of tools that are not in `tools`. What a server writes in its own `default_tool_config` goes before, field
-    /// by field.
+    /// Limits of tools without an entry in `tools`. A server's own `default_tool_config` wins, field by field.
     pub(crate) default_tool_config: Option<RawToolDefaults>,
 }
 
-/// How to be let in by a server.
+/// The credentials for a server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Auth")]
@@ -215,49 +213,49 @@ pub(crate) struct RawAuth {
     /// Sent as `Authorization: Bearer ...`. A secret: use `${VAR}` or `file:/path`.
     #[schemars(extend("examples" = ["${TOKEN}", "file:/run/secrets/token"]))]
     pub(crate) bearer: Option<String>,
-    /// Signs in with OAuth; `oauth: {}` asks the server for everything. Then run `switchboard auth login NAME`.
+    /// OAuth. With `oauth: {}` everything is discovered from the server. Then run `switchboard auth login NAME`.
     pub(crate) oauth: Option<RawOAuth>,
 }
 
-/// Who Switchboard is to the authorization server of an MCP server. Everything may be left out: it registers
-/// itself where it can.
+/// The OAuth client of Switchboard at the authorization server of an MCP server. All keys are optional: without them,
+/// the client is registered dynamically where the authorization server supports it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OAuth")]
 pub(crate) struct RawOAuth {
-    /// Whose access it is: `sign_in`, that of a person who signs in with a browser; `client_credentials`, the
-    /// program's own, and nobody signs in.
+    /// `sign_in`: a person signs in with a browser (authorization code). `client_credentials`: the program has access
+    /// of its own, and no person signs in.
     #[schemars(extend("default" = "sign_in"))]
     pub(crate) grant: Option<RawGrant>,
-    /// A client that was registered beforehand.
+    /// The id of a client that was registered beforehand.
     #[schemars(length(min = 1), extend("examples" = ["switchboard"]))]
     pub(crate) client_id: Option<String>,
-    /// Its secret, if it has one: use `${VAR}` or `file:/path`.
+    /// The secret of that client, if it has one: use `${VAR}` or `file:/path`.
     #[schemars(length(min = 1), extend("examples" = ["${CLIENT_SECRET}"]))]
     pub(crate) client_secret: Option<String>,
-    /// For `client_credentials`: the issuer that registered the client, and to which alone it proves who it is. Without
-    /// it, the first one that the server names, from then on.
+    /// For `client_credentials`: the issuer that registered the client; no other one receives the credentials. Default:
+    /// the first issuer that the server names, which is then kept.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://login.example.com"]))]
     pub(crate) issuer: Option<String>,
     /// For `client_credentials`, instead of a secret: the private key of the client, as PEM (PKCS #8). Use `${VAR}` or
-    /// `file:/path`. It is never sent; what is sent is signed with it.
+    /// `file:/path`. It signs assertions and is never sent.
     #[schemars(length(min = 1), extend("examples" = ["file:/run/secrets/client-key.pem"]))]
     pub(crate) private_key: Option<String>,
-    /// How `private_key` signs.
+    /// The signature algorithm of `private_key`.
     #[schemars(extend("default" = "ES256"))]
     pub(crate) signing_algorithm: Option<RawSigningAlgorithm>,
-    /// The https address of a client metadata document, for authorization servers that read such documents.
+    /// The https URL of a client id metadata document, for authorization servers that support such documents.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://example.com/switchboard.json"]))]
     pub(crate) client_metadata_url: Option<String>,
-    /// The scopes to ask for, instead of those that the server names.
+    /// The scopes to request, instead of those that the server names.
     #[schemars(extend("examples" = [["read", "write"]]))]
     pub(crate) scopes: Option<Vec<String>>,
-    /// The port on this machine to which the browser comes back. Without it, any that is free.
+    /// The port of the redirect URI on this machine. Default: any free port.
     #[schemars(range(min = 1, max = 65_535), extend("examples" = [8765]))]
     pub(crate) redirect_port: Option<u16>,
 }
 
-/// Limits of tools that are not in `toolbox.tools`.
+/// Limits of tools without an entry in `toolbox.tools`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolDefaults")]
@@ -268,31 +266,32 @@ pub(crate) struct RawToolDefaults {
         extend("examples" = [10], "default" = BUILT_IN_LIMITS.max_instances)
     )]
     pub(crate) max_instances: Option<u32>,
-    /// How long one call may run, and, when it reports progress, how long after the last of it.
+    /// How long one call may run. Each progress report restarts it.
     #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.timeout)))]
     pub(crate) timeout: Option<RawDuration>,
-    /// How long a call may run that reports progress; never less than `timeout`. Set both to the same to switch this off.
+    /// How long a call that reports progress may run in total; never less than `timeout`. Set it to the value of
+    /// `timeout` so that progress does not extend a call.
     #[schemars(extend("default" = model::render_duration(BUILT_IN_LIMITS.max_timeout)))]
     pub(crate) max_timeout: Option<RawDuration>,
-    /// How long a call may wait for a free slot. Without it, as long as `timeout`.
+    /// How long a call may wait for a free slot. Default: the value of `timeout`.
     pub(crate) queue_timeout: Option<RawDuration>,
-    /// How long a running call may stay silent. Without it, for the whole of `timeout`.
+    /// How long a running call may stay without any message from the server. Default: no such limit.
     pub(crate) inactivity_timeout: Option<RawDuration>,
-    /// Larger results are stored and answered with a preview.
+    /// Larger results are stored, and the answer contains a preview.
     #[schemars(range(min = 1024), extend("default" = BUILT_IN_LIMITS.max_result_bytes))]
     pub(crate) max_result_bytes: Option<u64>,
 }
 
-/// A named group of tools that is switched on and off as one.
+/// A named group of tools that is enabled and disabled as one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Toolset")]
 pub(crate) struct RawToolset {
-    /// A name of your choice, unique in this file. With the name of a server's own set and without
-    /// `servers` and `tools`, the entry describes that set.
+    /// A name of your choice, unique in this file. An entry with the name of a server's own toolset and without
+    /// `servers` and `tools` describes that toolset.
     #[schemars(required, regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"), extend("examples" = ["quotes"]))]
     pub(crate) name: Option<String>,
-    /// What is in it, for a model that has to choose.
+    /// Describes the contents to a model that has to choose a toolset.
     #[schemars(required, length(min = 1))]
     pub(crate) description: Option<String>,
     /// When a model should enable it.
@@ -306,33 +305,33 @@ pub(crate) struct RawToolset {
     pub(crate) tools: Option<Vec<String>>,
 }
 
-/// What MCP clients see of the tools.
+/// Which tools MCP clients see, and the limits of sessions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Gateway")]
 pub(crate) struct RawGateway {
-    /// `legacy` shows every tool, `static` those of `tool_sets`, `dynamic` only meta-tools that enable
-    /// sets on demand. Without it: `static` when there are `tool_sets`, else `legacy`.
+    /// `legacy` shows all tools, `static` the tools of `tool_sets`, `dynamic` only meta-tools that enable toolsets on
+    /// demand. Default: `static` with `tool_sets`, else `legacy`.
     pub(crate) exposure: Option<RawExposure>,
-    /// The sets to show; with `exposure: dynamic` those that are enabled at first.
+    /// The toolsets to show; with `exposure: dynamic` those that are enabled at first.
     #[schemars(extend("examples" = [["quotes"]]))]
     pub(crate) tool_sets: Option<Vec<String>>,
-    /// How tools are called: `prefixed` is `server__tool`. With `bare` names the last of two equal ones
-    /// wins.
+    /// How tools are named: `prefixed` means `server__tool`, `bare` means `tool`. If two tools have the same bare name,
+    /// the last registered one wins.
     #[schemars(extend("default" = "prefixed"))]
     pub(crate) naming: Option<RawNaming>,
-    /// How many sets one client may have enabled at the same time. Without it, any number.
+    /// How many toolsets one client may have enabled at the same time. Default: no limit.
     #[schemars(range(min = 1, max = 4_294_967_295u32), extend("examples" = [3]))]
     pub(crate) max_active_toolsets: Option<u32>,
-    /// With a list, clients can use only these sets.
+    /// If set, clients can use only these toolsets.
     pub(crate) allow_toolsets: Option<Vec<String>>,
-    /// Sets that no client can use, whatever `allow_toolsets` says.
+    /// Toolsets that no client can use, even if `allow_toolsets` lists them.
     pub(crate) deny_toolsets: Option<Vec<String>>,
-    /// What `enable_toolset` switches for clients of 2026-07-28, which have no session: `none`, or the sets
-    /// of the `principal`, so of all clients with the same credential.
+    /// The scope of `enable_toolset` for clients of 2026-07-28, which have no session: `none`, or `principal`, which is
+    /// shared by all clients with the same credential.
     #[schemars(extend("default" = "none"))]
     pub(crate) stateless_state: Option<RawStatelessState>,
-    /// A session without a request for this long is forgotten.
+    /// A session without a request for this long is removed.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_SESSION_IDLE)))]
     pub(crate) session_idle: Option<RawDuration>,
     /// How many sessions live at the same time.
@@ -353,46 +352,46 @@ pub(crate) struct RawGateway {
         extend("default" = model::DEFAULT_MAX_SESSION_SERVERS)
     )]
     pub(crate) max_session_servers: Option<u32>,
-    /// Larger requests are refused.
+    /// Larger request bodies are refused.
     #[schemars(range(min = 1024), extend("default" = model::DEFAULT_MAX_BODY_BYTES))]
     pub(crate) max_body_bytes: Option<u64>,
-    /// How long a client that comes while the servers are being connected waits for their tools. Then it gets those that
-    /// are there, and is told of the others as they come.
+    /// How long a client that connects while servers are still connecting waits for their tools. After that it gets the
+    /// tools that are available, and is notified of the others as they arrive.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_STARTUP_WAIT)))]
     pub(crate) startup_wait: Option<RawDuration>,
 }
 
-/// Who may ask, and where servers of sessions may be.
+/// Accepted hosts, origins and tokens, and the addresses that servers of sessions may have.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Security")]
 #[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
 pub(crate) struct RawSecurity {
-    /// Names under which clients may address this machine, beside its loopback names. A name without a
-    /// port holds for every port.
+    /// Accepted `Host` names in addition to the loopback names. A name without a port is accepted with every port.
     #[schemars(extend("examples" = [["gateway.example.com"]]))]
     pub(crate) allowed_hosts: Option<Vec<String>>,
-    /// Web pages that may ask, beside those of this machine.
+    /// Accepted origins of web pages, in addition to those of this machine.
     #[schemars(extend("examples" = [["https://app.example.com"]]))]
     pub(crate) allowed_origins: Option<Vec<String>>,
-    /// Accepts the tokens of an authorization server.
+    /// Accepts the access tokens of an authorization server.
     pub(crate) jwt: Option<RawJwt>,
-    /// Where the MCP servers that sessions bring with them may be. Without it: anywhere in the public internet,
-    /// but neither on this machine nor in a private network.
+    /// Which addresses the MCP servers that sessions attach may have. Default: public internet addresses, but neither
+    /// this machine nor private networks.
     pub(crate) egress: Option<RawEgress>,
 }
 
-/// Exceptions to where servers of sessions may be. Servers of this file may be anywhere.
+/// Exceptions to the addresses that servers of sessions may have. Servers in this file may have any address.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Egress")]
 #[expect(dead_code, reason = "its parts are read one by one, so that one fault hides no other")]
 pub(crate) struct RawEgress {
-    /// Networks, addresses and host names that may be reached although they are not public. `*.example.com` is
-    /// every name below `example.com`.
+    /// Networks, addresses and host names that are allowed although they are not public. `*.example.com` means every
+    /// subdomain of `example.com`.
     #[schemars(extend("examples" = [["10.20.0.0/16", "mcp.corp.example"]]))]
     pub(crate) allow: Option<Vec<String>>,
-    /// What may not be reached, whatever `allow` says. A host has many names, so networks hold better here.
+    /// Networks, addresses and host names that are refused even if `allow` lists them. A host can have many names, so
+    /// prefer networks here.
     #[schemars(extend("examples" = [["10.20.30.0/24"]]))]
     pub(crate) deny: Option<Vec<String>>,
 }
@@ -402,25 +401,25 @@ pub(crate) struct RawEgress {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Jwt")]
 pub(crate) struct RawJwt {
-    /// The `iss` of the tokens, letter for letter.
+    /// The exact `iss` of accepted tokens.
     #[schemars(required, extend("format" = "uri"), extend("examples" = ["https://issuer.example.com"]))]
     pub(crate) issuer: Option<String>,
-    /// What the `aud` of the tokens must name.
+    /// The `aud` that tokens must contain.
     #[schemars(required, length(min = 1), extend("examples" = ["https://gateway.example.com/mcp"]))]
     pub(crate) audience: Option<String>,
-    /// Where the keys of the issuer are fetched. Either this or `jwks_file`.
+    /// The URL of the issuer's keys. Set either this or `jwks_file`.
     #[schemars(extend("format" = "uri"), extend("examples" = ["https://issuer.example.com/jwks"]))]
     pub(crate) jwks_url: Option<String>,
     /// The file with the keys of the issuer; relative to this file.
     #[schemars(length(min = 1))]
     pub(crate) jwks_file: Option<String>,
-    /// Scopes that a token needs, all of them.
+    /// Scopes that a token must have, all of them.
     #[schemars(extend("examples" = [["mcp"]]))]
     pub(crate) required_scopes: Option<Vec<String>>,
-    /// How far the clocks of the issuer and of this machine may differ.
+    /// Allowed clock difference between the issuer and this machine.
     #[schemars(extend("default" = model::render_duration(model::DEFAULT_JWT_LEEWAY)))]
     pub(crate) leeway: Option<RawDuration>,
-    /// The address that the metadata for clients (RFC 9728) names. Default: the audience.
+    /// The `resource` of the protected resource metadata (RFC 9728). Default: the audience.
     #[schemars(extend("format" = "uri"))]
     pub(crate) resource: Option<String>,
 }
@@ -515,7 +514,7 @@ pub(crate) enum RawArgumentType {
     Array,
 }
 
-/// A duration in any of the accepted spellings; read by [`crate::duration`].
+/// A duration in any accepted notation; parsed by [`crate::duration`].
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RawDuration(pub(crate) Value);
@@ -534,7 +533,7 @@ impl JsonSchema for RawDuration {
     }
 }
 
-/// `all` or a list of names; read by the plan.
+/// `all` or a list of names; parsed when the plan is made.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RawLocalTools(#[expect(dead_code, reason = "see RawToolbox")] pub(crate) Value);
@@ -549,8 +548,8 @@ impl JsonSchema for RawLocalTools {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // `pattern` binds only strings and `items` only lists, so no `anyOf` is needed, whose failures
-        // cannot be told in one sentence.
+        // `pattern` applies only to strings and `items` only to lists, so `anyOf`, whose failures cannot be explained
+        // in one sentence, is not needed.
         json_schema!({
             "type": ["string", "array"],
             "pattern": "^all$",

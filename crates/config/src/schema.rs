@@ -1,4 +1,4 @@
-//! The published JSON Schema, and finding one's way in it.
+//! The published JSON Schema of the configuration file, and navigation in it.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use crate::raw::RawConfig;
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(build);
 
-/// The JSON Schema (2020-12) of a configuration file: for editors, and what [`fn@crate::load`] checks with.
+/// The JSON Schema (2020-12) of a configuration file, used by editors and by [`fn@crate::load`].
 pub fn json_schema() -> Value {
     SCHEMA.clone()
 }
@@ -18,7 +18,7 @@ pub fn json_schema() -> Value {
 pub(crate) struct SchemaAt(&'static Value);
 
 impl SchemaAt {
-    /// What stands below the root key.
+    /// The schema of the configuration below the root key.
     pub(crate) fn config() -> Self {
         Self::resolve(&SCHEMA["$defs"]["Switchboard"])
     }
@@ -61,7 +61,7 @@ impl SchemaAt {
         types.filter(|types| types.is_string()).into_iter().chain(many).filter_map(Value::as_str)
     }
 
-    /// The words that are accepted, where only certain ones are.
+    /// The accepted words, if the value is an enumeration.
     pub(crate) fn words(self) -> Vec<&'static str> {
         self.0
             .get("enum")
@@ -83,7 +83,7 @@ impl SchemaAt {
     }
 }
 
-/// The closest of `candidates` to a misspelt word, if any is close enough to be meant.
+/// The most similar of `candidates`, if one is similar enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -120,8 +120,8 @@ fn build() -> Value {
     })
 }
 
-/// `Option` means "may be absent" here, and a key without a value counts as absent before the check, so
-/// offering `null` in an editor would only mislead.
+/// Removes `null` from the types. `Option` means "may be absent" here, and a key without a value counts as absent, so
+/// editors should not offer `null`.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(without_null),

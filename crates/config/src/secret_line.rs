@@ -1,10 +1,10 @@
-//! Which raw lines of a file may be quoted in a message.
+//! Decides which lines of a file may be quoted in a message.
 //!
-//! When the file can be read, the secret fields are known and their lines are hidden for certain. This
-//! is the second net, for files that cannot be read and for secrets under misspelt keys: it judges a
-//! line by its look. A line too many costs a snippet; a line too few shows a token in a CI log.
+//! If the file can be parsed, the secret fields are known and their lines are hidden. This module is the second check,
+//! for files that cannot be parsed and for secrets under misspelt keys: it judges a line by its text. A false positive
+//! costs a snippet; a false negative shows a token in a CI log.
 
-/// Parts of keys that announce a secret.
+/// Parts of keys that suggest a secret.
 const WORDS: [&str; 12] = [
     "auth",
     "bearer",
@@ -20,7 +20,7 @@ const WORDS: [&str; 12] = [
     "token",
 ];
 
-/// Keys of ours that hold one of these words and never a secret.
+/// Configuration keys that contain one of these words and never hold a secret.
 const HARMLESS_KEYS: [&str; 5] = [
     "session_idle",
     "max_sessions",
@@ -29,7 +29,7 @@ const HARMLESS_KEYS: [&str; 5] = [
     "max_output_tokens",
 ];
 
-/// How far upwards the keys above a line are looked for.
+/// How many lines above are searched for parent keys.
 const MAX_LOOK_BACK: usize = 2000;
 
 /// Whether `lines[index]` may hold a secret as literal text.
@@ -45,7 +45,7 @@ pub(crate) fn looks_secret(lines: &[&str], index: usize) -> bool {
         || is_below_secret_key(lines, index)
 }
 
-/// Whether a value shows nothing: empty, a reference to a variable or to a file.
+/// Whether a value reveals nothing: it is empty, or a reference to a variable or to a file.
 pub(crate) fn is_harmless(value: &str) -> bool {
     let value = value.trim();
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
@@ -55,12 +55,12 @@ pub(crate) fn is_harmless(value: &str) -> bool {
     matches!(value, "" | "{}" | "[]") || value.starts_with("file:") || variable.is_some_and(is_name)
 }
 
-/// Whether a URL carries a user, a password or a query, where keys are often put.
+/// Whether a URL has a user, a password or a query, which often holds a key.
 pub(crate) fn has_credentials(value: &str) -> bool {
     value.split_once("://").is_some_and(|(_, rest)| rest.contains(['@', '?']))
 }
 
-/// The key and the value of a line; a line without a key is all value.
+/// Splits a line into key and value; a line without a key is all value.
 fn split(line: &str) -> (&str, &str) {
     line.split_once(": ")
         .or_else(|| line.trim_end().strip_suffix(':').map(|key| (key, "")))
@@ -72,7 +72,7 @@ fn has_word(text: &str) -> bool {
     !HARMLESS_KEYS.contains(&text.trim()) && WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Looks upwards for the keys that this line is nested under.
+/// Whether a parent key of this line suggests a secret.
 fn is_below_secret_key(lines: &[&str], index: usize) -> bool {
     let indentation = |line: &str| line.len() - line.trim_start().len();
     let mut innermost = lines.get(index).map_or(0, |line| indentation(line));
@@ -88,7 +88,7 @@ fn is_below_secret_key(lines: &[&str], index: usize) -> bool {
             return true;
         }
     }
-    // Without having seen the top, better not.
+    // If the outermost key was not reached, the line counts as secret.
     index > MAX_LOOK_BACK && innermost > 0
 }
 

@@ -1,7 +1,6 @@
-//! The check against the schema, told in words for people.
+//! Validates a configuration against the schema and explains errors in plain words.
 //!
-//! The validator says everything that is wrong in its own terms; here each finding is brought back to
-//! the place where the value was written, reworded, and reduced to one per cause.
+//! Each finding of the validator is mapped to the location of the value, reworded, and reduced to one per cause.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -20,11 +19,10 @@ use crate::tree::{Node, TreeEntry, Value};
 static VALIDATOR: LazyLock<Option<Validator>> =
     LazyLock::new(|| jsonschema::validator_for(SchemaAt::document()).ok());
 
-/// More problems than this help nobody.
+/// Maximum number of reported findings.
 const MAX_FINDINGS: usize = 200;
 
-/// Checks `config` and returns it as JSON from which everything malformed has been taken out, so that
-/// the rest can still be checked for its meaning.
+/// Validates `config` and returns it as JSON with every malformed value removed, so that the rest can still be checked.
 pub(crate) fn check(
     config: &Node,
     root: &Path,
@@ -45,14 +43,14 @@ struct Findings<'a> {
     config: &'a Node,
     root: &'a Path,
     source: &'a SourceText<'a>,
-    /// A value is reported once, whatever number of rules it breaks.
+    /// A value is reported once, however many rules it breaks.
     seen: HashSet<Path>,
     problems: &'a mut Vec<ConfigProblem>,
 }
 
 impl Findings<'_> {
     fn take(&mut self, error: &ValidationError<'_>, sound: &mut Json) {
-        // The first segment is the root key, which `config` stands for.
+        // The first segment is the root key, which `config` represents.
         let segments =
             error.instance_path().segments().skip(1).map(|segment| segment.to_string().into());
         let (node, path) = self.config.follow(self.root.clone(), segments);
@@ -103,7 +101,7 @@ impl Findings<'_> {
             !known.contains(&entry.key.as_str())
                 && nearest(&entry.key, known.iter().copied()) == Some(key)
         };
-        // The unknown key is reported with the key that was meant: one cause, one problem.
+        // A misspelt required key is reported once, as an unknown key with a suggestion.
         if node.entries().iter().any(is_misspelt) {
             return;
         }

@@ -1,12 +1,12 @@
-//! The words for types and values.
+//! Names of types and values in error messages.
 
 use crate::schema::SchemaAt;
 use crate::tree::{Node, Value};
 
-/// Longer texts are not quoted in full.
+/// Longer strings are truncated in quotes.
 const QUOTED_CHARACTERS: usize = 60;
 
-/// What the schema wants: "an integer", "a string or a list".
+/// The types that the schema accepts: "an integer", "a string or a list".
 pub(crate) fn expected(schema: SchemaAt) -> String {
     let words = schema.words();
     if !words.is_empty() {
@@ -26,12 +26,12 @@ pub(crate) fn expected(schema: SchemaAt) -> String {
     words.join(" or ")
 }
 
-/// Words in a row, each marked as something to type.
+/// A list of words, each in backticks.
 pub(crate) fn listed(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What stands there instead: `the string "many"`. A sensitive value is named by its type alone.
+/// The actual value: `the string "many"`. A sensitive value is described by its type alone.
 pub(crate) fn found(node: &Node) -> String {
     match (&node.value, node.sensitive) {
         (Value::Null | Value::Broken, _) => "nothing".into(),
@@ -48,14 +48,14 @@ pub(crate) fn found(node: &Node) -> String {
     }
 }
 
-/// A text in quotes, escaped and cut.
+/// A string in quotes, escaped and truncated.
 pub(crate) fn quoted(text: &str) -> String {
     let cut: String = text.chars().take(QUOTED_CHARACTERS).collect();
     let mark = if cut.len() < text.len() { "..." } else { "" };
     format!("{cut:?}{mark}")
 }
 
-/// What the pattern of a key asks for.
+/// Describes the `pattern` of a key.
 pub(crate) fn pattern_in_words(key: &str) -> &'static str {
     match key {
         "local_tools" => "`all` or a list of names",

@@ -1,6 +1,6 @@
-//! The plan as a document: every effective value beside its origin, secrets as `***`.
+//! The plan as a document: every effective value with its origin, secrets as `***`.
 //!
-//! Limits that a tool entry leaves open are not shown there, because they are decided per server.
+//! Limits that a tool entry does not set are not shown there, because they depend on the server.
 
 use serde_json::{Value as Json, json};
 use switchboard_model::{
@@ -40,7 +40,7 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     fields.put_list("mcps", servers);
     let mut whole = ShownFields::new(Some(config.clone()), source);
     whole.out.push(("toolbox".into(), fields.done()));
-    // Behind those of the file stand the sets that servers make by themselves.
+    // The toolsets made from servers come after the configured ones and are not shown.
     let sets = config.items("toolsets").into_iter().zip(&plan.toolsets);
     let sets = sets.map(|(at, set)| toolset_entry(set, at, source)).collect();
     whole.put_list("toolsets", sets);
@@ -52,7 +52,7 @@ pub(crate) fn document(plan: &Plan, config: &At<'_>, source: &SourceText<'_>) ->
     Doc::Map(vec![(plan.root.as_str().into(), whole.done())])
 }
 
-/// Without the servers that belong to the set because their own entries say so: those show it there.
+/// Leaves out servers that are members through their own `toolset` key, which is shown there.
 fn toolset_entry(set: &ToolsetPlan, at: At<'_>, source: &SourceText<'_>) -> Doc {
     let written = at.items("servers").len();
     let mut fields = ShownFields::new(Some(at), source);
@@ -96,7 +96,7 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
         below.put("audience", json!(jwt.audience));
         match &jwt.jwks {
             JwksSource::Url(url) => below.put("jwks_url", json!(redact_url(url))),
-            // As written: the resolved path would not survive a move of the file.
+            // As written: the resolved path would be wrong after the file is moved.
             JwksSource::File(_) => {
                 below.put_written(
                     "jwks_file",
@@ -106,7 +106,7 @@ fn security(plan: &SecurityPlan, at: Option<At<'_>>, source: &SourceText<'_>) ->
         }
         below.put_texts("required_scopes", &jwt.required_scopes);
         below.put("leeway", json!(render_duration(jwt.leeway)));
-        // Unwritten it follows the audience, which may have come from a variable.
+        // The default is the audience, which may have come from a variable.
         if below.written("resource").is_some() || !below.is_sensitive("audience") {
             below.put("resource", json!(redact_url(&jwt.resource)));
         }
@@ -149,7 +149,7 @@ fn argument(spec: &ArgumentSpec, at: At<'_>, source: &SourceText<'_>) -> Doc {
     fields.done()
 }
 
-/// What is inherited from `toolbox.defaults` is shown with every server, with its place there.
+/// Values inherited from `toolbox.defaults` are shown with every server, with their origin there.
 fn server_entry<'a>(
     server: &ServerPlan,
     at: At<'a>,
@@ -245,7 +245,7 @@ fn put_endpoint(fields: &mut ShownFields<'_>, endpoint: &Endpoint) {
             fields.put("command", json!(command));
             fields.put_texts("args", args);
             fields.put_secrets("env", env.keys().map(String::as_str));
-            // As written: the resolved path would not survive a move of the file.
+            // As written: the resolved path would be wrong after the file is moved.
             let cwd = fields.at.as_ref().and_then(|at| at.get("cwd")).map(|cwd| cwd.node.to_json());
             fields.put_written("cwd", cwd);
         }
@@ -273,10 +273,10 @@ fn put_auth(fields: &mut ShownFields<'_>, auth: &UpstreamAuth) {
     }
 }
 
-/// The fields of one map, each looked up in the tree for its origin.
+/// The fields of one map, each with its origin from the tree.
 struct ShownFields<'a> {
     at: Option<At<'a>>,
-    /// Where a value comes from that is not written in `at`.
+    /// The origin of values that are not in `at`.
     inherited: Option<At<'a>>,
     source: &'a SourceText<'a>,
     out: Vec<(String, Doc)>,

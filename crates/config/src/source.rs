@@ -1,4 +1,4 @@
-//! The text that was read, for the places and snippets of problems.
+//! The text of a configuration file, for the locations and snippets of problems.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use crate::secret_line;
 /// Longer lines are cut in a snippet.
 const SHOWN_CHARACTERS: usize = 160;
 
-/// What stands in a snippet instead of a line with a secret.
+/// Replaces a line with a secret in a snippet.
 const HIDDEN_LINE: &str = "(not shown: this line may hold a secret)";
 
-/// The file that is being read.
+/// The text of the file.
 #[derive(Debug)]
 pub(crate) struct SourceText<'a> {
     name: &'a str,
     lines: Vec<&'a str>,
-    /// Lines of which it is known that they hold a secret; others are judged by their look.
+    /// Lines that are known to hold a secret; others are judged by their text.
     hidden: BTreeSet<usize>,
 }
 
@@ -26,12 +26,12 @@ impl<'a> SourceText<'a> {
         Self { name, lines: text.lines().collect(), hidden: BTreeSet::new() }
     }
 
-    /// Keeps the lines of a secret value out of every snippet.
+    /// Hides the lines of a secret value from every snippet.
     pub(crate) fn hide(&mut self, extent: Extent) {
         self.hidden.extend(extent.line..=extent.end_line.max(extent.line));
     }
 
-    /// The place as people are told.
+    /// The location for display.
     pub(crate) fn place(&self, origin: &ValueOrigin) -> SourceLocation {
         match origin {
             ValueOrigin::File(at) => {
@@ -44,7 +44,7 @@ impl<'a> SourceText<'a> {
         }
     }
 
-    /// Places a problem and adds the line that it is about.
+    /// Adds the location and the snippet to a problem.
     pub(crate) fn locate(&self, origin: &ValueOrigin, problem: ConfigProblem) -> ConfigProblem {
         match origin {
             ValueOrigin::Nowhere => problem,
@@ -69,7 +69,7 @@ impl<'a> SourceText<'a> {
         let text: String = line.chars().take(SHOWN_CHARACTERS).map(shown).collect();
         let indent = at.column.saturating_sub(1);
         let left = text.chars().count().saturating_sub(indent);
-        // An error at the very end of a line still deserves its mark.
+        // An error at the end of a line is marked with one character.
         let width = if left == 0 && indent < SHOWN_CHARACTERS {
             1
         } else {
@@ -80,7 +80,7 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// The parser counts blanks and a comment behind a quoted value as part of it.
+/// The width of a value; the parser includes trailing spaces and a comment after a quoted value.
 fn value_width(marked: &str) -> usize {
     let quote = marked.chars().next().filter(|c| matches!(c, '"' | '\''));
     let closing = quote.and_then(|quote| marked.char_indices().skip(1).find(|(_, c)| *c == quote));

@@ -1,4 +1,4 @@
-//! The little language of `${VAR}`, `${VAR:-default}` and `$${`.
+//! The syntax of `${VAR}`, `${VAR:-default}` and `$${`.
 
 use switchboard_model::Secret;
 
@@ -6,13 +6,13 @@ use switchboard_model::Secret;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub(crate) text: String,
-    /// Whether a variable or its default went into it; an escaped `$${` alone is no secret.
+    /// Whether a variable or a default was inserted; an escaped `$${` does not count.
     pub(crate) substituted: bool,
-    /// What variables held. A default is not among it: it is written in the file.
+    /// The values of the variables, without defaults, which are visible in the file.
     pub(crate) values: Vec<Secret>,
 }
 
-/// Why a text cannot be expanded. Holds no part of the text but the name of a variable.
+/// Why a text cannot be expanded. Contains no part of the text except the name of a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TemplateError {
     Unresolved(String),
@@ -42,11 +42,11 @@ pub(crate) fn expand<'v>(
             Some((name, default)) => (name, Some(default)),
             None => (reference, None),
         };
-        // A reference inside of a default would end at the wrong brace.
+        // A nested reference in a default is not supported: it would end at the wrong brace.
         if !is_name(name) || default.is_some_and(|default| default.contains("${")) {
             return Err(TemplateError::BadName);
         }
-        // As in a shell, a default also replaces a variable that is set to nothing.
+        // As in a shell, a default also replaces an empty variable.
         let value = lookup(name).filter(|value| default.is_none() || !value.is_empty());
         out.push_str(value.or(default).ok_or_else(|| TemplateError::Unresolved(name.into()))?);
         values.extend(value.map(Secret::new));
@@ -57,7 +57,7 @@ pub(crate) fn expand<'v>(
     Ok(Expanded { text: out, substituted, values })
 }
 
-/// Writes a text so that [`expand`] gives it back.
+/// Escapes a text so that [`expand`] returns it unchanged.
 pub(crate) fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }

@@ -1,6 +1,6 @@
 //! Proposes toolsets for a server from its own grouping, from the names of its tools and from their annotations.
 //!
-//! The result is a draft for a person to edit: sets may share tools, and names are the server's words.
+//! The result is a draft for the user to edit: toolsets may share tools, and names are taken from the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use serde_json::Value as Json;
 
 use crate::emit::Doc;
 
-/// A group of fewer tools is not worth a set of its own.
+/// Minimum number of tools in a proposed toolset.
 const FEWEST: usize = 2;
-/// Words that say what a tool does rather than what it is about.
+/// Verbs: words of a tool's name that describe its action, not its subject.
 const VERBS: [&str; 32] = [
     "add", "analyze", "approve", "archive", "cancel", "check", "close", "count", "create",
     "delete", "describe", "disable", "download", "edit", "enable", "execute", "export", "fetch",
     "find", "get", "list", "merge", "move", "query", "read", "remove", "run", "search", "set",
     "show", "update", "write",
 ];
-/// Tools about toolsets, which a set of tools does not need.
+/// Tools for handling toolsets, which are left out of drafts.
 const META_TOOLS: [&str; 6] = [
     "enable_toolset",
     "disable_toolset",
@@ -27,35 +27,35 @@ const META_TOOLS: [&str; 6] = [
     "list_tools",
 ];
 
-/// A tool, as far as a draft looks at it.
+/// The properties of a tool that a draft uses.
 #[derive(Debug, Clone)]
 pub struct DraftTool {
-    /// As its server calls it.
+    /// The name that the server gives it.
     pub name: String,
-    /// Whether its server says that it only reads.
+    /// Whether it has the annotation `readOnlyHint`.
     pub is_read_only: bool,
 }
 
-/// A proposed set.
+/// A proposed toolset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftSet {
     pub name: String,
     pub description: String,
     pub when_to_use: Option<String>,
-    /// Patterns and names, each with its server.
+    /// Patterns and names, each with the server's name.
     pub tools: Vec<String>,
 }
 
-/// Proposed sets, and what a person should know about them.
+/// Proposed toolsets, with a comment for the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolsetDraft {
     pub sets: Vec<DraftSet>,
     pub notes: Vec<String>,
-    /// Why the sets are as they are, where they show no grouping.
+    /// Explains a draft without any grouping.
     pub comment: Option<String>,
 }
 
-/// Groups of tools by what they have in common, and the tools that are in none.
+/// Tools grouped by a common property, and the tools in no group.
 #[derive(Debug, Default)]
 struct Grouping<'a> {
     groups: BTreeMap<String, Vec<&'a str>>,
@@ -75,13 +75,13 @@ impl<'a> Grouping<'a> {
         Self { groups, other }
     }
 
-    /// Whether it tells tools apart: one set for everything says nothing.
+    /// Whether it makes more than one group; a single one is no grouping.
     fn tells_apart(&self) -> bool {
         !self.groups.is_empty() && self.groups.len() + usize::from(!self.other.is_empty()) > 1
     }
 }
 
-/// A group that the server names itself.
+/// A group that the server itself defines.
 #[derive(Debug)]
 struct Group {
     key: String,
@@ -92,8 +92,8 @@ struct Group {
 }
 
 impl ToolsetDraft {
-    /// Proposes sets for the tools of a server. `grouping` is what the server's `list_toolsets` answers, or a file of
-    /// that shape: a list of objects with `key` or `name`, and `tools`, maybe below `toolsets`.
+    /// Proposes toolsets for the tools of a server. `grouping` is the result of the server's `list_toolsets`, or a file
+    /// of that shape: a list of objects with `key` or `name`, and `tools`, optionally below `toolsets`.
     pub fn propose(server: &str, tools: &[DraftTool], grouping: Option<&Json>) -> Self {
         let mut draft = Self::default();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -120,7 +120,7 @@ impl ToolsetDraft {
         let has_both = !reads.is_empty() && reads.len() < names.len();
         let by_subject = Grouping::by(&left, subject);
         let by_verb = Grouping::by(&left, first_word);
-        // Beside groups of the server's own, also one more set says something.
+        // In addition to the server's own groups, a single further one is useful.
         if by_subject.tells_apart() || !draft.sets.is_empty() {
             draft.add_groups(server, &by_subject, &names, |it| {
                 format!("Tools of {server} about {it}")
@@ -161,7 +161,7 @@ impl ToolsetDraft {
         }
     }
 
-    /// One set with the name of the server, tool by tool, for a person to divide.
+    /// One toolset with the name of the server that lists every tool, for the user to split.
     fn add_whole_server(&mut self, server: &str, names: &[&str]) {
         self.comment = Some(format!(
             "The names and annotations of these tools show no groups. Divide them by what they are for, or leave this\n\
@@ -197,7 +197,7 @@ impl ToolsetDraft {
     }
 }
 
-/// The groups of an answer, in its order. What has no name is left out.
+/// The groups in a `list_toolsets` result, in order. Groups without a name are skipped.
 fn groups(answer: &Json) -> Vec<Group> {
     let list = answer.get("toolsets").unwrap_or(answer);
     let of = |key: Option<&str>, group: &Json| -> Option<Group> {
@@ -226,7 +226,7 @@ fn groups(answer: &Json) -> Vec<Group> {
     }
 }
 
-/// The tools that a group lists, or, where it lists none, those whose names have its words.
+/// The tools that a group lists; if it lists none, those whose names contain its words.
 fn members<'a>(group: &Group, names: &[&'a str]) -> Vec<&'a str> {
     if !group.tools.is_empty() {
         return names
@@ -247,25 +247,25 @@ fn members<'a>(group: &Group, names: &[&'a str]) -> Vec<&'a str> {
     names.iter().filter(is_member).copied().collect()
 }
 
-/// The tools that only read, as their server says.
+/// The tools with the annotation `readOnlyHint`.
 fn reads<'a>(tools: &'a [DraftTool], names: &[&str]) -> Vec<&'a str> {
     let reads = tools.iter().filter(|tool| tool.is_read_only).map(|tool| tool.name.as_str());
     reads.filter(|name| names.contains(name)).collect()
 }
 
-/// What a tool does, where its name begins with a verb.
+/// The verb of a tool's name, if it begins with one.
 fn first_word(name: &str) -> String {
     words(name).into_iter().next().unwrap_or_else(|| "other".into())
 }
 
-/// What a tool is about: its first word that is no verb.
+/// The subject of a tool's name: its first word that is not a verb.
 fn subject(name: &str) -> String {
     let words = words(name);
     let subject = words.iter().find(|word| !VERBS.contains(&word.as_str()));
     subject.or(words.first()).cloned().unwrap_or_else(|| "other".into())
 }
 
-/// The words of a name, lower-case and singular: `getStockQuotes` and `get_stock_quote` have the same.
+/// The words of a name, in lower case and singular: `getStockQuotes` and `get_stock_quote` have the same ones.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -283,7 +283,7 @@ fn words(name: &str) -> Vec<String> {
     words.into_iter().filter(|word| !word.is_empty()).map(singular).collect()
 }
 
-/// Ends of words that are no plural.
+/// Endings in `s` that are no plural.
 const KEPT_ENDS: [&str; 4] = ["ss", "us", "is", "news"];
 
 fn singular(word: String) -> String {
@@ -298,7 +298,7 @@ fn singular(word: String) -> String {
     }
 }
 
-/// `server-key`, as far as names of sets allow.
+/// `server-key`, with characters that are invalid in toolset names replaced.
 fn set_name(server: &str, key: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let key: String = key.chars().map(allowed).collect();
@@ -306,7 +306,7 @@ fn set_name(server: &str, key: &str) -> String {
     name.trim_end_matches('-').chars().take(64).collect()
 }
 
-/// The tools as few patterns as fit: a beginning that all of them and no other tool have, else the names.
+/// The shortest list of patterns for the tools: one prefix that only they have, else their names.
 fn patterns(server: &str, members: &[&str], all: &[&str]) -> Vec<String> {
     let first = members.first().copied().unwrap_or_default();
     let common = first.char_indices().map(|(end, c)| end + c.len_utf8()).rev().find_map(|end| {

@@ -40,13 +40,13 @@ fn tools_are_grouped_by_what_they_are_about() {
 
 #[test]
 fn a_draft_that_would_be_one_set_is_grouped_otherwise_or_says_why() {
-    // By what they do, where every tool is about something else.
+    // Grouped by verb if every tool has a different subject.
     check(
         &["create_user", "create_invoice", "delete_mail", "delete_fax"],
         None,
         &[("fmp-create", &["fmp.create_*"]), ("fmp-delete", &["fmp.delete_*"])],
     );
-    // By what the server says about them.
+    // Grouped by annotation.
     check(
         &["getIssue", "delete_issue", "issue"],
         None,

@@ -1,4 +1,4 @@
-//! The configuration as a tree in which every value knows where it was written.
+//! The configuration as a tree in which every value has its location.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use switchboard_model::Secret;
 use crate::path::Path;
 use crate::place::ValueOrigin;
 
-/// A value and its place.
+/// A value with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) origin: ValueOrigin,
-    /// Text that came from the environment or an expansion has no type of its own: it takes the one
-    /// that the schema wants. What is written in the file keeps the type that YAML gives it.
+    /// Whether the text came from the environment or an expansion. Such text is converted to the type that the schema
+    /// wants; values in the file keep their YAML type.
     pub(crate) loose: bool,
-    /// Must never be shown.
+    /// Whether the value must not be shown.
     pub(crate) sensitive: bool,
-    /// What stood here before a variable was put in its place. That may be shown.
+    /// The text before expansion, which may be shown.
     pub(crate) template: Option<String>,
-    /// The file that it was read from (`file:`).
+    /// The file that the value was read from (`file:`).
     pub(crate) file: Option<PathBuf>,
-    /// The values that references put into the text.
+    /// The values that references inserted into the text.
     pub(crate) referenced: Vec<Secret>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Value {
     Text(String),
     List(Vec<Node>),
     Map(Vec<TreeEntry>),
-    /// Could not be read and has been reported; nothing more is said about it.
+    /// Invalid and already reported; further checks skip it.
     Broken,
 }
 
@@ -69,7 +69,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, unless it is absent or null, which mean the same.
+    /// The value of a key. `None` if it is absent or null, which mean the same.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.node).filter(|node| node.value != Value::Null)
     }
@@ -90,14 +90,13 @@ impl Node {
         }
     }
 
-    /// The values that references put here and below.
+    /// The values that references inserted here and below.
     pub(crate) fn all_referenced(&self) -> Vec<Secret> {
         let items = self.items().iter().chain(self.entries().iter().map(|entry| &entry.node));
         self.referenced.iter().cloned().chain(items.flat_map(Self::all_referenced)).collect()
     }
 
-    /// Follows a JSON pointer as the validator reports it. What a segment means depends on the node:
-    /// `0` is an index of a list, but a key of a map.
+    /// Follows a JSON pointer of the validator. A segment such as `0` is an index in a list but a key in a map.
     pub(crate) fn follow<'a>(
         &self,
         root: Path,
@@ -134,7 +133,7 @@ impl Node {
         }
     }
 
-    /// The tree of a JSON value that all comes from one place.
+    /// Makes a tree from a JSON value; every node gets the same origin.
     pub(crate) fn from_json(json: Json, origin: &ValueOrigin) -> Self {
         let value = match json {
             Json::Null => Value::Null,
@@ -160,7 +159,7 @@ impl Node {
     }
 }
 
-/// JSON Schema calls 5.0 an integer and serde does not; writing it as 5 keeps the two of one mind.
+/// JSON Schema accepts 5.0 as an integer and serde does not; converting it to 5 makes both accept it.
 fn number(value: f64) -> Json {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {

@@ -1,7 +1,7 @@
-//! YAML text to a located tree.
+//! Parses YAML into a tree with locations.
 //!
-//! Built from parser events rather than from a ready document, because only the events carry the place
-//! of every key and let size, depth and alias expansion be bounded while reading.
+//! It uses parser events instead of a finished document, because only events carry the location of every key and allow
+//! limits on size, depth and alias expansion during parsing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,24 +15,24 @@ use crate::tree::{Node, TreeEntry, Value};
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 4 << 20;
-/// How deep lists and maps may be nested; the schema needs 7.
+/// Maximum nesting of lists and maps; the schema needs 7.
 const MAX_DEPTH: usize = 64;
-/// How many values a file may hold once its aliases are expanded.
+/// Maximum number of values after aliases are expanded.
 const MAX_NODES: usize = 100_000;
 
-/// How many duplicate keys are reported; finding the first of each takes a search.
+/// Maximum number of reported duplicate keys; finding the first of each takes a search.
 const MAX_DUPLICATES: usize = 100;
 
-/// What a text holds. Duplicate keys do not stop the reading; the first one counts.
+/// A parsed text. Duplicate keys do not stop the parser; the first one counts.
 #[derive(Debug)]
 pub(crate) struct YamlDocument {
-    /// `None` for a text without a value.
+    /// `None` for an empty document.
     pub(crate) root: Option<Node>,
     duplicates: Vec<(String, ValueOrigin, ValueOrigin)>,
 }
 
 impl YamlDocument {
-    /// Draws the duplicate keys, once it is known which lines may be shown.
+    /// Renders the duplicate keys, once it is known which lines may be shown.
     pub(crate) fn problems(&self, source: &SourceText<'_>) -> Vec<ConfigProblem> {
         let draw = |(key, first, second): &(String, ValueOrigin, ValueOrigin)| {
             let problem = ConfigProblem::error(format!("the key `{key}` is written twice"))
@@ -141,7 +141,7 @@ impl Builder {
         }
     }
 
-    /// The key of the innermost map, `Some(None)` when the next thing read is a key.
+    /// The key of the innermost map; `Some(None)` if the next event is a key.
     fn open_key(&mut self) -> Option<&mut Option<(String, Extent)>> {
         match self.frames.last_mut() {
             Some(Frame { content: YamlContent::Map { key, .. }, .. }) => Some(key),
@@ -174,7 +174,7 @@ impl Builder {
         self.nodes += 1;
         self.check_size(at, 0)?;
         if anchor != 0 {
-            // A copy is work too: an anchor at every level of a deep file would be quadratic.
+            // Copies count as well: with an anchor at every level, expansion would be quadratic.
             self.nodes += measure(&node).0;
             self.check_size(at, 0)?;
             self.anchors.insert(anchor, node.clone());
@@ -210,7 +210,7 @@ impl Builder {
     }
 }
 
-/// How many values a node holds and how deep they go.
+/// The number of values in a node and their maximum depth.
 fn measure(node: &Node) -> (usize, usize) {
     let below = |parts: Vec<(usize, usize)>| {
         let nodes = parts.iter().map(|(nodes, _)| nodes).sum::<usize>();
@@ -245,7 +245,7 @@ fn extent(span: Span) -> Extent {
     }
 }
 
-/// The parser ends a block scalar where the next thing starts, which is on a later line.
+/// The extent of a block scalar, whose end the parser reports at the next token on a later line.
 fn block_extent(at: Extent, span: Span) -> Extent {
     if span.end.col() < span.start.col() {
         Extent { end_line: at.end_line.saturating_sub(1).max(at.line), ..at }

@@ -1,4 +1,4 @@
-//! A server that a session brings with it.
+//! A server that a session attaches in addition to the configured ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,14 +7,14 @@ use url::Url;
 
 use crate::{Endpoint, Secret, ServerName, UpstreamAuth};
 
-/// Minimum length of a segment of a path that is treated as a key: shorter ones are words.
+/// Minimum length of a URL path segment that is redacted as a possible key. Shorter segments are shown.
 const SHORTEST_KEY: usize = 16;
 
-/// How to reach a server that no configuration names. There is no way to say a command here: what a session brings
-/// is asked over HTTP and never started.
+/// How to reach a server that a session attached. It has no `command` on purpose: sessions can attach servers over HTTP
+/// but never start a program.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AttachedServer {
-    /// What the session calls it.
+    /// The name that the session gave the server.
     pub name: ServerName,
     pub url: Url,
     pub transport: HttpTransport,
@@ -23,7 +23,7 @@ pub struct AttachedServer {
     pub bearer: Option<Secret>,
 }
 
-/// The transports that start no program.
+/// The HTTP transports; stdio is not among them because it starts a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpTransport {
     #[default]
@@ -53,19 +53,19 @@ impl AttachedServer {
         }
     }
 
-    /// Where it is, as log lines may show it. People put keys into paths, so there is none.
+    /// The scheme and host, for log lines. The path is left out because users put keys into paths.
     pub fn place(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// What is not shown where the server quotes it: the path as a whole, and each segment of it that may be a key.
+    /// Strings to redact where the server quotes them: the whole path, and each segment that may be a key.
     pub fn secret_parts(&self) -> Vec<Secret> {
         let segments = self.url.path_segments().into_iter().flatten();
         let keys = segments.filter(|segment| segment.len() >= SHORTEST_KEY);
         std::iter::once(self.url.path()).chain(keys).map(Secret::new).collect()
     }
 
-    /// Where it is and what it takes to be let in.
+    /// The endpoint and credentials, in the form that the connection uses.
     pub fn endpoint(&self) -> Endpoint {
         let (url, headers) = (self.url.clone(), self.headers.clone());
         let auth = self.bearer.clone().map_or(UpstreamAuth::None, UpstreamAuth::Bearer);

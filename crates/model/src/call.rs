@@ -19,15 +19,15 @@ impl fmt::Display for CallId {
     }
 }
 
-/// What a tool answered, in the shape of an MCP `tools/call` result.
+/// The result of a tool, in the shape of an MCP `tools/call` result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
     /// Content blocks, as the server sent them.
     pub content: Vec<Value>,
     pub structured: Option<Value>,
-    /// The tool ran and says that it failed.
+    /// Whether the tool reported its own failure (`isError`).
     pub is_error: bool,
-    /// Whatever else the server put beside them (`_meta`, unknown fields).
+    /// Further members of the result (`_meta`, unknown fields), passed on unchanged.
     pub extra: serde_json::Map<String, Value>,
 }
 
@@ -42,12 +42,12 @@ impl ToolResult {
         }
     }
 
-    /// A result of one text block that says what went wrong.
+    /// A result with `isError` and one text block that says what went wrong.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Reads a result as MCP writes it; an error says why it is none.
+    /// Parses an MCP result; the error says why the text is not one.
     pub fn from_text(json: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let Value::Object(mut whole) = value else {
@@ -64,7 +64,7 @@ impl ToolResult {
         Ok(Self { content, structured, is_error, extra: whole })
     }
 
-    /// The result as MCP writes it.
+    /// Serializes the result as MCP does.
     pub fn to_value(&self) -> Value {
         let mut whole = self.extra.clone();
         whole.insert("content".into(), Value::Array(self.content.clone()));
@@ -79,16 +79,16 @@ impl ToolResult {
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// The tool answered.
+    /// The tool returned a result.
     Ok,
-    /// The tool answered that it failed.
+    /// The tool returned a result with `isError`.
     ToolError,
-    /// It never ran, or did not finish.
+    /// The call never ran, or did not finish.
     Failed(CallErrorKind),
 }
 
 impl CallOutcome {
-    /// Every outcome that a record can have.
+    /// Every outcome that a record can hold.
     pub const ALL: [Self; 11] = [
         Self::Ok,
         Self::ToolError,
@@ -103,12 +103,12 @@ impl CallOutcome {
         Self::Failed(CallErrorKind::Internal),
     ];
 
-    /// The outcome that records write as this word.
+    /// Parses the word that [`CallOutcome::as_str`] writes.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
     }
 
-    /// The word that records and metrics show.
+    /// The word in records and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -127,22 +127,22 @@ pub enum CallErrorKind {
     InvalidArguments,
     /// No slot became free in time; nothing was sent.
     QueueTimeout,
-    /// It ran longer than its limit.
+    /// The call ran longer than its `timeout`.
     Timeout,
-    /// It ran, but showed no sign of life for longer than its limit.
+    /// The server sent nothing for the running call for longer than its `inactivity_timeout`.
     InactivityTimeout,
-    /// The caller gave up.
+    /// The caller cancelled.
     Cancelled,
-    /// The server cannot be reached just now.
+    /// The server is not connected.
     Unavailable,
-    /// The server answered with a protocol error, or with something that is no answer.
+    /// The server returned a protocol error or an invalid response.
     Upstream,
-    /// A fault of ours.
+    /// An error in Switchboard itself.
     Internal,
 }
 
 impl CallErrorKind {
-    /// The word that records, metrics and JSON show.
+    /// The word in records, metrics and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -157,7 +157,7 @@ impl CallErrorKind {
         }
     }
 
-    /// Whose fault this is.
+    /// Which party caused the failure.
     pub fn fault(self) -> Fault {
         match self {
             Self::UnknownTool | Self::InvalidArguments | Self::Cancelled => Fault::Caller,
@@ -168,7 +168,7 @@ impl CallErrorKind {
         }
     }
 
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub fn retry(self) -> Retry {
         match self {
             Self::UnknownTool | Self::InvalidArguments | Self::Internal | Self::Upstream => {
@@ -180,7 +180,7 @@ impl CallErrorKind {
     }
 }
 
-/// Whose fault a failure is.
+/// Which party caused a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Caller,
@@ -188,18 +188,18 @@ pub enum Fault {
     Us,
 }
 
-/// Whether trying again may help.
+/// Whether a retry may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// The same call will fail again.
     Never,
-    /// The tool may have run: only if running it twice does no harm.
+    /// The tool may have run: retry only if running it twice does no harm.
     IfSafe,
-    /// Nothing ran; wait a little.
+    /// The tool did not run: retry after a short wait.
     Later,
 }
 
-/// A call without a result: what went wrong, in words that name the tool, the place and the way out.
+/// A call without a result. The message names the tool and the cause; the hint says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
@@ -264,7 +264,7 @@ impl CallError {
     }
 }
 
-/// What stays of a call.
+/// The stored record of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
     pub id: CallId,
@@ -286,14 +286,14 @@ pub struct CallRecord {
     /// A digest of the arguments; the arguments themselves are not kept.
     pub argument_digest: String,
     pub outcome: CallOutcome,
-    /// The failure, when there was one: why there is no result, or what the tool says about its error.
+    /// The error message: why there is no result, or the text of the tool's own error.
     pub message: Option<String>,
     /// How long it waited for its slots.
     pub wait: Duration,
     /// How long it ran.
     pub run: Duration,
     pub result_bytes: u64,
-    /// Where the whole result is, when it was too large to be answered.
+    /// The handle of the stored full result, when it was too large to be returned inline.
     pub result_handle: Option<String>,
 }
 

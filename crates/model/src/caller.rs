@@ -1,8 +1,8 @@
-//! Who makes a request, and through which face it came in.
+//! The identity behind a request, and the interface that it arrived on.
 
 use std::sync::Arc;
 
-/// Through which face a request came in.
+/// The interface that a request arrived on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
     Cli,
@@ -13,7 +13,7 @@ pub enum Face {
 }
 
 impl Face {
-    /// The word that records show.
+    /// The word in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cli => "cli",
@@ -29,17 +29,17 @@ impl Face {
 pub enum Role {
     /// May use the tools.
     Client,
-    /// May also see what others do.
+    /// May also see the activity of other principals.
     Operator,
-    /// May also change things.
+    /// May also change configuration and state.
     Admin,
 }
 
 impl Role {
-    /// All roles, the least first.
+    /// All roles, lowest first.
     pub const ALL: [Self; 3] = [Self::Client, Self::Operator, Self::Admin];
 
-    /// The word for it.
+    /// The word in the configuration and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -48,28 +48,28 @@ impl Role {
         }
     }
 
-    /// The role of a word, when there is one.
+    /// Parses the word that [`Role::as_str`] writes.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == word)
     }
 }
 
-/// The name and the version that an MCP client gives itself (`clientInfo`). Shown to people and checked by nothing.
+/// The name and version that an MCP client reports (`clientInfo`). Shown only; no decision uses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientInfo {
     pub name: Option<Arc<str>>,
     pub version: Option<Arc<str>>,
 }
 
-/// Who makes a request. It is made at the edge where the request comes in, and goes with every call into its record;
-/// what a caller may do, and on whose account, is decided by it and by nothing that a tool is sent.
+/// The identity behind a request, created where the request enters the process and passed along until it is stored in
+/// the call's record. Authorization and accounting use only this value, never arguments or headers of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The authenticated principal, such as `local` or `key:<id>`.
     pub principal: Arc<str>,
     /// What the principal may do.
     pub role: Role,
-    /// Whose session it is made in: the principal, unless an operator acts in the session of another one.
+    /// The owner of the session: the principal itself, unless an operator acts in another principal's session.
     pub owner: Arc<str>,
     pub client: ClientInfo,
     /// The session in which it is made.

@@ -1,8 +1,9 @@
-//! Where the process may connect on behalf of somebody who cannot write its configuration file (spec section 11).
+//! Egress policy: which addresses the process may connect to for a party that cannot edit the configuration file, such
+//! as a session that attaches a server.
 //!
-//! Without a word of the configuration that is the public internet and nothing else: an address that means this
-//! machine, the network that it stands in, or something other than one distinct place is refused. The decision is
-//! about the address that is dialled, so it has to be made after every lookup of a name, and only there.
+//! By default only public internet addresses are allowed. Loopback, private, link-local and other special-purpose
+//! addresses are refused. The decision concerns the address that is dialled, so it must be made after each DNS lookup,
+//! on the address that the connection then uses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +12,7 @@ use std::str::FromStr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::Host;
 
-/// The `security.egress` section: exceptions to what is refused and allowed by itself. `deny` wins.
+/// The `security.egress` section: exceptions to the default decision. `deny` wins over `allow`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EgressPolicy {
     pub allow: Vec<EgressRule>,
@@ -23,9 +24,9 @@ pub struct EgressPolicy {
 pub enum EgressRule {
     /// Every address of a network.
     Network(IpNet),
-    /// A name, whatever addresses it has; in lower case, without a dot at its end.
+    /// A host name, whatever it resolves to; in lower case, without a trailing dot.
     Host(String),
-    /// Every name below this one, written `*.example.com`.
+    /// Every subdomain of this name, written `*.example.com`.
     HostsBelow(String),
 }
 
@@ -34,7 +35,7 @@ pub enum EgressRule {
 pub enum EgressRefusal {
     /// `security.egress.deny` names it.
     Denied,
-    /// It is not a place in the public internet, but this.
+    /// It is not a public address; the text names its kind.
     Special(&'static str),
 }
 
@@ -48,7 +49,7 @@ impl fmt::Display for EgressRefusal {
 }
 
 impl EgressRefusal {
-    /// The way out.
+    /// What the operator can change so that the address is allowed.
     pub fn hint(self) -> &'static str {
         match self {
             Self::Denied => "whoever runs this board may change `security.egress.deny`",
@@ -58,7 +59,7 @@ impl EgressRefusal {
 }
 
 impl EgressPolicy {
-    /// Whether an address may be dialled; `name` is what was looked up to find it.
+    /// Decides whether an address may be dialled; `name` is the host name that resolved to it.
     pub fn judge(&self, name: Option<&str>, address: IpAddr) -> Result<(), EgressRefusal> {
         let within = embedded(address).map(|(_, within)| IpAddr::V4(within));
         let has = |rules: &[EgressRule], address: IpAddr| {
@@ -76,24 +77,24 @@ impl EgressPolicy {
         };
         match embedded(address) {
             None => judged_alone(address),
-            // Another spelling of an IPv4 address. Nobody needs it, except to get past a check, and who allows IPv6
-            // networks has not allowed it.
+            // An IPv4-mapped IPv6 address is another spelling of an IPv4 address, useful mainly to bypass a check. A
+            // rule that allows IPv6 networks does not allow it.
             Some((Embedding::Mapped, within)) if has(&self.allow, within.into()) => Ok(()),
             Some((Embedding::Mapped, _)) => public(address),
-            // Who allows the translator has not allowed everything behind it.
+            // Allowing the NAT64 prefix does not allow every IPv4 address behind it.
             Some((Embedding::Translated, within)) => {
                 judged_alone(address).and_then(|()| judged_alone(within.into()))
             }
         }
     }
 
-    /// Whether the host of a URL is refused before any name is looked up.
+    /// Decides, without a DNS lookup, whether the host of a URL is refused.
     pub fn judge_host(&self, host: &Host<&str>) -> Result<(), EgressRefusal> {
         match host {
             Host::Ipv4(address) => self.judge(None, IpAddr::V4(*address)),
             Host::Ipv6(address) => self.judge(None, IpAddr::V6(*address)),
             Host::Domain(name) if self.denies_name(Some(name)) => Err(EgressRefusal::Denied),
-            // These names are this machine whatever a lookup says (RFC 6761), so nobody has to wait for one.
+            // `localhost` names always mean this machine (RFC 6761), so no lookup is needed.
             Host::Domain(name) if is_localhost(name) => self
                 .judge(Some(name), Ipv4Addr::LOCALHOST.into())
                 .or_else(|_| self.judge(Some(name), Ipv6Addr::LOCALHOST.into())),
@@ -155,7 +156,7 @@ impl FromStr for EgressRule {
         }
         let (is_below, name) =
             text.strip_prefix("*.").map_or((false, text), |parent| (true, parent));
-        // The same reading as that of a URL, so that both spell a name in the same way.
+        // Parsed as the host of a URL, so that rules and URLs normalize a name in the same way.
         match Host::parse(name) {
             Ok(Host::Domain(name)) => {
                 let name = plain_name(&name);
@@ -173,12 +174,12 @@ fn plain_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// How an IPv6 address holds an IPv4 one.
+/// How an IPv6 address embeds an IPv4 address.
 #[derive(Debug, Clone, Copy)]
 enum Embedding {
-    /// `::ffff:0:0/96`: the operating system dials the IPv4 address.
+    /// `::ffff:0:0/96`: the operating system dials the embedded IPv4 address.
     Mapped,
-    /// `64:ff9b::/96`: a translator on the way does.
+    /// `64:ff9b::/96`: a NAT64 translator dials the embedded IPv4 address.
     Translated,
 }
 
@@ -191,7 +192,7 @@ fn embedded(address: IpAddr) -> Option<(Embedding, Ipv4Addr)> {
     NAT64.contains(&address).then(|| (Embedding::Translated, Ipv4Addr::new(a, b, c, d)))
 }
 
-/// Whether an address is one distinct place in the public internet.
+/// Whether an address is a unicast address of the public internet.
 fn public(address: IpAddr) -> Result<(), EgressRefusal> {
     let special = match address {
         IpAddr::V4(address) => {
@@ -225,8 +226,8 @@ const fn v6(a: u16, b: u16, c: u16, length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), length)
 }
 
-/// The IANA registry of special-purpose addresses (RFC 6890 and its successors), multicast, and one address that a
-/// cloud took from the public ones.
+/// The IANA registry of special-purpose addresses (RFC 6890 and its successors), multicast, and one metadata address
+/// that a cloud provider took from public address space.
 const SPECIAL_V4: [(Ipv4Net, &str); 16] = [
     (v4(0, 0, 0, 0, 8), THIS_MACHINE),
     (v4(10, 0, 0, 0, 8), PRIVATE),
@@ -248,7 +249,7 @@ const SPECIAL_V4: [(Ipv4Net, &str); 16] = [
 
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
-/// All that has been given to anybody. What is outside is refused whether or not it has a name below.
+/// The range of global unicast addresses. Addresses outside are refused even if no entry below names them.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
 const SPECIAL_V6: [(Ipv6Net, &str); 12] = [
@@ -258,7 +259,7 @@ const SPECIAL_V6: [(Ipv6Net, &str); 12] = [
     (v6(0, 0, 0, 80), TRANSITION),
     (NAT64, TRANSITION),
     (v6(0x64, 0xff9b, 1, 48), TRANSITION),
-    // 6to4; and the protocols of the IETF, with Teredo among them.
+    // 6to4, and the IETF protocol assignments, which include Teredo.
     (v6(0x2002, 0, 0, 16), TRANSITION),
     (v6(0x2001, 0, 0, 23), RESERVED),
     (v6(0x2001, 0xdb8, 0, 32), DOCUMENTATION),

@@ -1,4 +1,4 @@
-//! What the gateway shows to whom: toolsets, exposure, sessions and who is let in.
+//! Settings of the gateway: toolsets, exposure, sessions and authentication.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use wildmatch::WildMatch;
 
 use crate::{EgressPolicy, ServerName};
 
-/// The tools that the gateway itself adds; no configured tool may be shown under one of these names.
+/// Names of the gateway's meta-tools; no configured tool may be exposed under one of them.
 pub const META_TOOLS: [&str; 7] = [
     "enable_toolset",
     "disable_toolset",
@@ -20,34 +20,35 @@ pub const META_TOOLS: [&str; 7] = [
     "call_tool",
 ];
 
-/// How long a session lives without a request when the configuration does not say.
+/// Default of `session_idle`.
 pub const DEFAULT_SESSION_IDLE: Duration = Duration::from_mins(30);
-/// How long a client waits for tools while the servers are being connected. A client that gives up before has no tools for
-/// its whole life, and Codex never lists again: so as long as clients wait, with a margin. Measured: Codex 0.166 gives its
-/// handshake and first list 30 seconds, Claude Code 2.1 its connection 30 seconds; the TypeScript SDK gives each request 60.
+/// Default of `startup_wait`: how long a client's first request waits for tools while servers connect. A client that
+/// gives up earlier may stay without tools for its whole life (Codex never lists again), so the value is just below the
+/// clients' own timeouts. Measured: Codex 0.166 allows 30 seconds for handshake and first list, Claude Code 2.1 allows
+/// 30 seconds to connect, the TypeScript SDK allows 60 seconds per request.
 pub const DEFAULT_STARTUP_WAIT: Duration = Duration::from_secs(25);
 
-/// How many sessions live at the same time when the configuration does not say.
+/// Default of `max_sessions`.
 pub const DEFAULT_MAX_SESSIONS: u32 = 10_000;
 
-/// How many of them may belong to one principal.
+/// Default of `max_sessions_per_principal`.
 pub const DEFAULT_MAX_SESSIONS_PER_PRINCIPAL: u32 = 1_000;
 
-/// How many servers all sessions together may bring with them.
+/// Default of `max_session_servers`.
 pub const DEFAULT_MAX_SESSION_SERVERS: u32 = 256;
 
-/// The largest request body that is read.
+/// Default of `max_body_bytes`.
 pub const DEFAULT_MAX_BODY_BYTES: u64 = 4 << 20;
 
-/// How far the clocks of an issuer and of this machine may differ.
+/// Default of the allowed clock difference between a token issuer and this machine.
 pub const DEFAULT_JWT_LEEWAY: Duration = Duration::from_secs(30);
 
-/// A named group of tools that is switched on and off as one.
+/// A named group of tools that is enabled and disabled as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolsetPlan {
-    /// Unique among all sets, written and implied.
+    /// Unique among all toolsets, both configured and made from a server.
     pub name: String,
-    /// What is in it, for a model that has to choose.
+    /// Describes the contents to a model that has to choose a toolset.
     pub description: String,
     /// When a model should enable it.
     pub when_to_use: Option<String>,
@@ -58,7 +59,8 @@ pub struct ToolsetPlan {
 }
 
 impl ToolsetPlan {
-    /// Whether it has whatever a server may offer: it names the server, or has a pattern for all of its tools.
+    /// Whether it contains every tool of the server: it names the server, or has a pattern that matches all of its
+    /// tools.
     pub fn has_all_of(&self, server: &ServerName) -> bool {
         let any_tool = format!("{server}.");
         self.servers.contains(server)
@@ -66,7 +68,7 @@ impl ToolsetPlan {
     }
 }
 
-/// Which of these servers are in a denied set: as a whole, whatever other sets they are in.
+/// The servers that are members of a denied toolset. They are denied as a whole, even if other toolsets contain them.
 pub fn denied_servers<'p>(
     servers: impl Iterator<Item = &'p ServerName>,
     toolsets: &[ToolsetPlan],
@@ -76,15 +78,15 @@ pub fn denied_servers<'p>(
     servers.filter(|server| denied.iter().any(|set| set.has_all_of(server))).collect()
 }
 
-/// What a client of the gateway sees at first.
+/// Which tools a client of the gateway sees at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExposureMode {
-    /// Every tool.
+    /// All tools.
     #[default]
     Legacy,
-    /// The tools of named toolsets.
+    /// The tools of the listed toolsets.
     Static,
-    /// Meta-tools that enable toolsets on demand.
+    /// Meta-tools, with which the client enables toolsets on demand.
     Dynamic,
 }
 
@@ -99,23 +101,23 @@ impl ExposureMode {
     }
 }
 
-/// The exposure in force, from whichever source decided it.
+/// The effective exposure, after command line, environment and file were considered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exposure {
     pub mode: ExposureMode,
-    /// The sets that are shown (static) or enabled at first (dynamic); none in legacy mode.
+    /// The toolsets that are shown (static) or initially enabled (dynamic); empty in legacy mode.
     pub tool_sets: Vec<String>,
-    /// Mode, sets and who said so, as a phrase for the start line.
+    /// Mode, toolsets and the source that decided them, as a phrase for the start line.
     pub reason: String,
 }
 
-/// What tools are called in a `tools/list`.
+/// How tools are named in `tools/list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Naming {
     /// `server__tool`.
     #[default]
     Prefixed,
-    /// `tool`; of two with one name, the last registered one.
+    /// `tool`; if two tools share a name, the last registered one.
     Bare,
 }
 
@@ -129,13 +131,13 @@ impl Naming {
     }
 }
 
-/// What `enable_toolset` switches for a 2026-07-28 client that uses no session endpoint.
+/// The scope of `enable_toolset` for a 2026-07-28 client that uses no session endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StatelessState {
-    /// Nothing: the answer has the definitions, and `call_tool` reaches the tools.
+    /// No state: the response contains the tool definitions, and `call_tool` calls them.
     #[default]
     None,
-    /// The sets of everybody who presents the same credential.
+    /// The enabled toolsets are shared by all clients with the same principal.
     Principal,
 }
 
@@ -152,34 +154,34 @@ impl StatelessState {
 /// The `gateway` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayPlan {
-    /// As written. What is in force, command line and environment included, is an [`Exposure`].
+    /// As configured. The effective value, including command line and environment, is an [`Exposure`].
     pub exposure: Option<ExposureMode>,
-    /// As written, see `exposure`.
+    /// As configured, see `exposure`.
     pub tool_sets: Option<Vec<String>>,
     pub naming: Naming,
-    /// How many sets one session may have enabled at the same time.
+    /// How many toolsets one session may have enabled at the same time.
     pub max_active_toolsets: Option<u32>,
-    /// With a list, only these sets exist for clients.
+    /// If set, only these toolsets exist for clients.
     pub allow_toolsets: Option<Vec<String>>,
-    /// Sets that do not exist for clients, whatever the allow list says.
+    /// Toolsets that do not exist for clients, even if the allow list contains them.
     pub deny_toolsets: Vec<String>,
     pub stateless_state: StatelessState,
-    /// A session without a request for this long is forgotten.
+    /// A session without a request for this long is removed.
     pub session_idle: Duration,
-    /// How many sessions live at the same time.
+    /// Maximum number of sessions at the same time.
     pub max_sessions: u32,
-    /// How many of them may belong to one principal.
+    /// Maximum number of sessions of one principal at the same time.
     pub max_sessions_per_principal: u32,
-    /// How many servers all sessions together may bring with them.
+    /// Maximum number of attached servers over all sessions.
     pub max_session_servers: u32,
-    /// The largest request body that is read.
+    /// Maximum size of a request body.
     pub max_body_bytes: u64,
-    /// How long a client that comes while the servers are being connected waits for their tools.
+    /// How long a client that connects while servers are still connecting waits for their tools.
     pub startup_wait: Duration,
 }
 
 impl GatewayPlan {
-    /// Whether policy lets clients see a set; deny wins over allow.
+    /// Whether policy lets clients see a toolset; deny wins over allow.
     pub fn admits(&self, toolset: &str) -> bool {
         let is_in = |names: &Vec<String>| names.iter().any(|name| name == toolset);
         self.allow_toolsets.as_ref().is_none_or(is_in) && !is_in(&self.deny_toolsets)
@@ -206,43 +208,42 @@ impl Default for GatewayPlan {
     }
 }
 
-/// The `security` section: who may ask, and what may be asked for.
+/// The `security` section: accepted hosts, origins and tokens, and the egress policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecurityPlan {
-    /// Names under which this machine may be addressed, beside its loopback names; in lower case, with
-    /// a port where one was written.
+    /// Accepted `Host` values in addition to the loopback names; in lower case, with a port if one was configured.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may ask, as browsers send them: `scheme://host[:port]`.
+    /// Accepted `Origin` values: `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
-    /// Accepts tokens of an authorization server.
+    /// Accepts JWT access tokens of an authorization server.
     pub jwt: Option<JwtPlan>,
-    /// Where servers that the file does not name may be.
+    /// Which addresses attached servers may have.
     pub egress: EgressPolicy,
 }
 
 /// Which tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JwtPlan {
-    /// `iss` as it must stand in a token, letter for letter.
+    /// The exact `iss` of accepted tokens.
     pub issuer: String,
-    /// What `aud` must name.
+    /// The `aud` that tokens must contain.
     pub audience: String,
-    /// Where the issuer's keys are.
+    /// The source of the issuer's public keys.
     pub jwks: JwksSource,
-    /// A token needs all of these.
+    /// Scopes that a token must have, all of them.
     pub required_scopes: Vec<String>,
-    /// How far the two clocks may differ.
+    /// Allowed clock difference between the issuer and this machine.
     pub leeway: Duration,
-    /// The resource that the metadata of RFC 9728 names.
+    /// The `resource` of the protected resource metadata (RFC 9728).
     pub resource: Url,
 }
 
-/// Where the keys of an issuer are.
+/// The source of an issuer's public keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JwksSource {
-    /// Fetched: https, or http on this machine.
+    /// Fetched over https, or over http from this machine.
     Url(Url),
-    /// Read: absolute, or relative to the working directory of the process.
+    /// Read from a file; relative paths start at the working directory of the process.
     File(PathBuf),
 }
 

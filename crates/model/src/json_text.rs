@@ -1,4 +1,4 @@
-//! JSON that is kept far more often than it is looked at.
+//! JSON that is stored as text, for documents that are passed on far more often than inspected.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON document as its text. A schema as a tree takes ten times the memory of its text, and most schemas are
-/// only passed on. Equal texts are equal documents; the reverse need not hold, and nothing here depends on it.
+/// A JSON document as its text. A parsed schema takes about ten times the memory of its text, and most schemas are only
+/// passed on. Equal texts are equal documents; equal documents may have different texts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct JsonText(Arc<str>);
 
 impl JsonText {
-    /// Takes a text that is JSON, or says why it is not.
+    /// Wraps a text after checking that it is JSON.
     pub fn from_text(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<Value>(text)?;
         Ok(Self(text.into()))
@@ -26,13 +26,13 @@ impl JsonText {
 
     /// The document as a tree.
     pub fn parse(&self) -> Value {
-        // Every way to make one goes through a document that was parsed or built.
+        // Cannot fail: every constructor takes a document that was parsed or built.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
 
-/// Byte for byte as it was written. Raw values are not bounded in depth: whoever takes them from a stranger
-/// bounds them first.
+/// Keeps the bytes as written. A `RawValue` has no depth limit: callers that take one from an untrusted source must
+/// limit its depth first.
 impl From<&RawValue> for JsonText {
     fn from(raw: &RawValue) -> Self {
         Self(raw.get().into())
@@ -51,7 +51,7 @@ impl fmt::Debug for JsonText {
     }
 }
 
-/// How long a value is as JSON, without making the text.
+/// Length of a value's JSON text, computed without building the text.
 pub fn json_length(value: &impl Serialize) -> u64 {
     struct Counter(u64);
     impl std::io::Write for Counter {
@@ -66,7 +66,7 @@ pub fn json_length(value: &impl Serialize) -> u64 {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        // Neither JSON values nor this writer can fail; if one did, the value is not to be trusted.
+        // Neither JSON values nor this writer can fail; an unexpected error counts as too large.
         Err(_) => u64::MAX,
     }
 }

@@ -1,8 +1,8 @@
-//! The words that every other crate uses: names, limits, the plan that a configuration means, tool
-//! descriptors, calls and their records.
+//! The domain types that all other crates share: names, limits, the plan (a validated configuration), tool descriptors,
+//! calls and their records.
 //!
-//! This crate knows no network, clock, disk or randomness. Nothing here is a wire type: what a file,
-//! a database row or an HTTP body looks like is decided at the edge that speaks it.
+//! This crate does no IO and uses no clock and no randomness. It has no wire types: the crates at the edges define the
+//! formats of files, database rows and HTTP bodies.
 
 mod attached;
 mod call;

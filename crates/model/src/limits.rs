@@ -1,22 +1,22 @@
 //! Limits of a tool and the merge of their three layers.
 //!
-//! A [`LimitsOverlay`] holds what somebody wrote, with `None` for what they did not write; only
-//! [`ToolLimits`] is complete. Keeping the two apart is what makes "explicit over server default over
-//! built-in" hold per field (seed 000, 3.2).
+//! A [`LimitsOverlay`] holds the configured fields, with `None` for each field that is not configured; only
+//! [`ToolLimits`] is complete. The two types are separate so that the precedence "explicit over server default over
+//! built-in" holds per field.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Results larger than this are kept whole in the store and answered with a preview and a handle.
+/// Default of `max_result_bytes`. Larger results are stored in full and answered with a preview and a handle.
 pub const DEFAULT_MAX_RESULT_BYTES: u64 = 1 << 20;
 
-/// How many calls run at the same time over all tools when the configuration does not say.
+/// Default of `max_concurrent`, the number of calls that run at the same time over all tools.
 pub const DEFAULT_MAX_CONCURRENT: u32 = 64;
 
-/// How long a call may go on that reports progress, when the configuration does not say.
+/// Default of `max_timeout`, the longest duration of a call that reports progress.
 pub const DEFAULT_MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What holds for a tool when nobody wrote anything.
+/// The limits of a tool without any configured limit.
 pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
     max_instances: 5,
     timeout: Duration::from_secs(30),
@@ -29,21 +29,21 @@ pub const BUILT_IN_LIMITS: ToolLimits = ToolLimits {
 /// The limits under which a tool runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ToolLimits {
-    /// How many calls of this tool run at the same time, over all callers.
+    /// Maximum number of calls of this tool that run at the same time, over all callers.
     pub max_instances: u32,
-    /// How long a call may run once it has its slots, and, when it reports progress, since the last of it.
+    /// How long a call may run once it has its slots; each progress report restarts it.
     pub timeout: Duration,
-    /// How long a call may run that reports progress; never less than `timeout`.
+    /// The longest total duration of a call that reports progress; never less than `timeout`.
     pub max_timeout: Duration,
     /// How long a call may wait for its slots.
     pub queue_timeout: Duration,
-    /// How long a running call may stay silent; any message for the call resets it.
+    /// How long a running call may stay without any message from the server; any message for the call restarts it.
     pub inactivity_timeout: Option<Duration>,
-    /// The largest result that is answered inline.
+    /// The largest result that is returned inline.
     pub max_result_bytes: u64,
 }
 
-/// Limits as somebody wrote them: a field that was not written is `None`.
+/// Limits as configured: a field that is not configured is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LimitsOverlay {
     /// See [`ToolLimits::max_instances`].
@@ -52,7 +52,7 @@ pub struct LimitsOverlay {
     pub timeout: Option<Duration>,
     /// See [`ToolLimits::max_timeout`].
     pub max_timeout: Option<Duration>,
-    /// See [`ToolLimits::queue_timeout`]; unwritten, it follows `timeout`.
+    /// See [`ToolLimits::queue_timeout`]; if not configured, it equals `timeout`.
     pub queue_timeout: Option<Duration>,
     /// See [`ToolLimits::inactivity_timeout`].
     pub inactivity_timeout: Option<Duration>,
@@ -61,14 +61,14 @@ pub struct LimitsOverlay {
 }
 
 impl ToolLimits {
-    /// Whether it matters if a call reports progress, so that its server is asked for it.
+    /// Whether progress reports affect these limits. If so, the server is asked for progress.
     pub fn depend_on_progress(&self) -> bool {
         self.max_timeout > self.timeout || self.inactivity_timeout.is_some()
     }
 }
 
 impl LimitsOverlay {
-    /// Lays `self` over `below`: a written field wins, an unwritten one shows what is below.
+    /// Lays `self` over `below`, field by field: a configured field of `self` wins.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl LimitsOverlay {
         }
     }
 
-    /// Fills what is still unwritten from the built-in limits.
+    /// Fills the fields that are not configured from the built-in limits.
     pub fn resolve(self) -> ToolLimits {
         let timeout = self.timeout.unwrap_or(BUILT_IN_LIMITS.timeout);
         ToolLimits {
@@ -137,7 +137,7 @@ impl fmt::Display for ToolLimits {
     }
 }
 
-/// A duration as a person writes it: `30s`, `1m30s`, `2h`, `250ms`.
+/// Formats a duration as the configuration writes it: `30s`, `1m30s`, `2h`, `250ms`.
 pub fn render_duration(duration: Duration) -> String {
     let (hours, minutes, seconds) =
         (duration.as_secs() / 3600, duration.as_secs() / 60 % 60, duration.as_secs() % 60);

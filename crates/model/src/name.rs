@@ -7,10 +7,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The server half of every tool that runs in this process.
+/// The server part of the canonical name of built-in tools.
 pub const LOCAL_SERVER: &str = "local";
 
-/// How the names of servers begin that no configuration names.
+/// First character of the names of attached servers.
 const ATTACHED: char = '@';
 
 /// The name of one upstream server, or [`LOCAL_SERVER`].
@@ -18,28 +18,28 @@ const ATTACHED: char = '@';
 pub struct ServerName(Arc<str>);
 
 impl ServerName {
-    /// Wraps a name that the configuration has already checked.
+    /// Wraps a name without checking it; the configuration loader has done that.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
-    /// The name by which the process knows a server that a session brought. It begins with a mark that
-    /// [`ServerName::is_valid`] refuses, so no configuration can have it; `digest` is what makes it unique.
+    /// The internal name of an attached server, unique by `digest`. It begins with a character that
+    /// [`ServerName::is_valid`] rejects, so it cannot collide with a configured name.
     pub fn attached(digest: &str) -> Self {
         Self::new(format!("{ATTACHED}{digest}"))
     }
 
-    /// Whether a session brought it.
+    /// Whether the server was attached by a session.
     pub fn is_attached(&self) -> bool {
         self.0.starts_with(ATTACHED)
     }
 
-    /// The pseudo server of the built-in tools.
+    /// The pseudo-server of the built-in tools.
     pub fn local() -> Self {
         Self::new(LOCAL_SERVER)
     }
 
-    /// Whether this is the pseudo server of the built-in tools.
+    /// Whether this is the pseudo-server of the built-in tools.
     pub fn is_local(&self) -> bool {
         &*self.0 == LOCAL_SERVER
     }
@@ -49,7 +49,8 @@ impl ServerName {
         &self.0
     }
 
-    /// Whether `name` may name a server: ASCII letters, digits, `_` and `-`, first one a letter or digit, at most 64.
+    /// Whether `name` may name a server: at most 64 ASCII letters, digits, `_` and `-`, starting with a letter or
+    /// digit.
     pub fn is_valid(name: &str) -> bool {
         name.len() <= 64
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -77,7 +78,7 @@ pub struct CanonicalName {
 }
 
 impl CanonicalName {
-    /// Joins a server and the name that this server gives its tool.
+    /// Joins a server name and a tool name of that server.
     pub fn new(server: &ServerName, tool: &str) -> Self {
         Self { server: server.clone(), whole: format!("{server}.{tool}").into() }
     }
@@ -98,7 +99,7 @@ impl CanonicalName {
     }
 }
 
-/// The whole name holds the server's; every call looks it up several times.
+/// Hashes the whole name only, which contains the server's; every call does several lookups by it.
 impl Hash for CanonicalName {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.whole.hash(state);

@@ -1,4 +1,4 @@
-//! What a configuration means once it has been read, expanded and checked.
+//! The plan: a configuration after parsing, expansion and validation.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use crate::{
     ToolsetPlan,
 };
 
-/// The word for `toolset` of a server that makes no toolset: its tools are only in those that name them.
+/// Value of a server's `toolset` that makes no toolset: its tools are members only of toolsets that list them.
 pub const NO_TOOLSET: &str = "none";
 
-/// The whole of a valid configuration.
+/// A complete, valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The root key as the user wrote it, for messages that name a path.
+    /// The root key as written, for messages that name a path in the file.
     pub root: RootKey,
-    /// How many calls run at the same time over all tools.
+    /// Maximum number of calls that run at the same time over all tools.
     pub max_concurrent: u32,
-    /// The entries of `toolbox.tools`, in their order.
+    /// The entries of `toolbox.tools`, in file order.
     pub tools: Vec<ToolEntry>,
-    /// The entries of `toolbox.mcps`, in their order, which is the order of registration.
+    /// The entries of `toolbox.mcps`, in file order, which is the order of registration.
     pub servers: Vec<ServerPlan>,
     /// Which built-in tools are registered.
     pub local_tools: LocalToolChoice,
-    /// Every toolset: those of `toolsets` in their order, then the ones that servers make.
+    /// Every toolset: those of `toolsets` in file order, then the ones made from servers.
     pub toolsets: Vec<ToolsetPlan>,
-    /// What clients of the gateway see.
+    /// Which tools the gateway exposes to clients, and the limits of sessions.
     pub gateway: GatewayPlan,
-    /// Who may ask.
+    /// Accepted hosts, origins and tokens, and the egress policy.
     pub security: SecurityPlan,
-    /// The entries of `providers`, in their order; those that need no entry are not among them.
+    /// The entries of `providers`, in file order, without the providers that need no entry.
     pub providers: Vec<ProviderPlan>,
 }
 
-/// What an empty file means.
+/// The plan of an empty file.
 impl Default for Plan {
     fn default() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Default for Plan {
     }
 }
 
-/// The root key of the file: ours, or the one of seed 000.
+/// The root key of the file: `switchboard`, or `myai` of the chatagent format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RootKey {
     #[default]
@@ -60,7 +60,7 @@ pub enum RootKey {
 }
 
 impl RootKey {
-    /// The key as it stands in the file.
+    /// The key as written in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Switchboard => "switchboard",
@@ -78,16 +78,16 @@ impl fmt::Display for RootKey {
 /// Which built-in tools are registered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LocalToolChoice {
-    /// Those that `toolbox.tools` names.
+    /// Those with an entry in `toolbox.tools`.
     #[default]
     NamedInTools,
-    /// Every one that the program has.
+    /// Every built-in tool.
     All,
-    /// Just these.
+    /// The listed ones.
     Only(Vec<String>),
 }
 
-/// Whether a tool that nobody configured is an error or gets the server's defaults.
+/// Whether a tool without an entry in `toolbox.tools` is an error (strict) or gets the server's defaults (dynamic).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionMode {
     Strict,
@@ -107,24 +107,24 @@ impl AdmissionMode {
 /// One entry of `toolbox.tools`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolEntry {
-    /// `tool`, for that tool of every server and of this process, or `server.tool` for just one.
+    /// `tool`, which applies to that tool of every server and to a built-in one, or `server.tool`.
     pub name: String,
-    /// The limits as written.
+    /// The limits as configured.
     pub limits: LimitsOverlay,
-    /// Overrides the mode of the server for this tool (seed 000, 9.3).
+    /// Overrides the admission mode of the server for this tool.
     pub mode: Option<AdmissionMode>,
     /// Replaces the server's description.
     pub description: Option<String>,
-    /// The name that renderings use instead of `server__tool`.
+    /// The exposed name, used instead of `server__tool`.
     pub expose_as: Option<String>,
-    /// `false` hides the tool although it is configured.
+    /// `false` keeps the tool out of the catalog.
     pub enabled: bool,
     /// Declared arguments; `None` when the key is absent.
     pub arguments: Option<Vec<ArgumentSpec>>,
 }
 
 impl ToolEntry {
-    /// An entry that says nothing but a name.
+    /// An entry with a name and no other field.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -138,13 +138,13 @@ impl ToolEntry {
     }
 }
 
-/// A declared argument of a tool (seed 002).
+/// A declared argument of a tool: one element of `arguments`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentSpec {
     pub name: String,
     pub kind: ArgumentType,
     pub description: String,
-    /// `None` leaves it to the server's schema.
+    /// `None` keeps what the server's schema says.
     pub required: Option<bool>,
 }
 
@@ -173,41 +173,41 @@ impl ArgumentType {
     }
 }
 
-/// One entry of `toolbox.mcps`: how to reach a server and which of its tools exist here.
+/// One entry of `toolbox.mcps`: how to reach a server and which of its tools are admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPlan {
     /// How to reach it.
     pub spec: ServerSpec,
-    /// What happens to a tool that nobody configured.
+    /// What happens to a tool without an entry in `toolbox.tools`.
     pub mode: AdmissionMode,
-    /// `default_tool_config` as written; always there in dynamic mode.
+    /// `default_tool_config` as configured; always set in dynamic mode.
     pub default_limits: Option<LimitsOverlay>,
-    /// With a list, only tools that match one of these patterns exist.
+    /// If set, only tools that match one of these patterns are admitted.
     pub tool_allowlist: Option<Vec<String>>,
-    /// Tools that match one of these patterns do not exist, whatever the allow list says.
+    /// Tools that match one of these patterns are not admitted, even if the allow list matches.
     pub tool_denylist: Vec<String>,
-    /// Whether the start fails without it.
+    /// Whether the start fails when the server cannot be reached.
     pub required: bool,
-    /// Where that is written.
+    /// Where the configuration says so, for messages.
     pub required_origin: RequiredOrigin,
-    /// The toolset that its tools belong to; its own name when unwritten. [`NO_TOOLSET`] stands for none.
+    /// The toolset of its tools; the server's name if not configured. [`NO_TOOLSET`] means none.
     pub toolset: Option<String>,
-    /// Patterns of the prompts that are passed on; `None` passes on all of them.
+    /// Patterns of the prompts that clients see; `None` means all.
     pub prompts: Option<Vec<String>>,
-    /// How often to list again a server that does not say when to.
+    /// Interval of listing again a server that sends no change notifications.
     pub poll_interval: Option<Duration>,
 }
 
-/// Where the configuration decides that a server is required, as people are told. All of them are equal: a line that
-/// moved does not change what a configuration means.
+/// The place in the configuration that makes a server required, for messages. All values compare equal, so that a moved
+/// line does not count as a change of the configuration.
 #[derive(Debug, Clone, Default)]
 pub enum RequiredOrigin {
-    /// Nobody knows: the server is in no file.
+    /// Unknown: the server comes from no file.
     #[default]
     Nowhere,
-    /// At this place stands `required`.
+    /// The place of the key `required`.
     Written(String),
-    /// At this place stands the entry of the server, without the key.
+    /// The place of the server's entry, which has no such key.
     Entry(String),
 }
 
@@ -219,7 +219,7 @@ impl PartialEq for RequiredOrigin {
 
 impl Eq for RequiredOrigin {}
 
-/// What to change so that the server is not required.
+/// Displays what to change so that the server is not required.
 impl fmt::Display for RequiredOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Who answers in a chat.
+//! LLM providers: kinds, credentials, and settings of requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::Secret;
 
-/// A backend that speaks one wire format behind one kind of account.
+/// The kind of a provider: a wire format together with a kind of account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
@@ -33,7 +33,7 @@ pub enum ProviderKind {
     Demo,
 }
 
-/// A word that is no kind of provider.
+/// The configured kind of provider does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider kind `{word}`; known are {}", ProviderKind::ALL.map(ProviderKind::as_str).join(", "))]
 pub struct UnknownProviderKind {
@@ -51,7 +51,7 @@ impl ProviderKind {
         Self::Demo,
     ];
 
-    /// The word of the configuration file and of stored histories.
+    /// The word in the configuration file and in stored histories.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -80,19 +80,19 @@ impl FromStr for ProviderKind {
     }
 }
 
-/// How a provider is to be convinced that it may answer.
+/// The credential for requests to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ProviderAuth {
-    /// Nothing is sent.
+    /// No credential is sent.
     #[default]
     None,
-    /// In the header that the kind of provider wants.
+    /// Sent in the API key header of the provider kind.
     ApiKey(Secret),
-    /// As `Authorization: Bearer`.
+    /// Sent as `Authorization: Bearer`.
     Bearer(Secret),
 }
 
-/// How hard a model is to think, where it can be told.
+/// Reasoning effort, for models that support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
@@ -113,34 +113,34 @@ impl Effort {
     }
 }
 
-/// What a request asks of the model. What is not said is left to the provider: some models refuse a parameter that
-/// others want.
+/// Settings of a model request. A setting that is `None` is not sent, so that the provider's default applies: some
+/// models reject parameters that others need.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelSettings {
-    /// Stands before the conversation.
+    /// The system prompt.
     pub instructions: Option<String>,
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub effort: Option<Effort>,
-    /// Whether thoughts are asked for, to be shown.
+    /// Whether to request readable reasoning ("thoughts") from the model.
     pub show_thinking: bool,
 }
 
-/// The field in which Gemini is told what a tool takes.
+/// The field in which tool schemas are sent to Gemini.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolSchemaForm {
-    /// `parametersJsonSchema`, until the backend does not know it.
+    /// `parametersJsonSchema`; falls back to `parameters` when the backend rejects it.
     #[default]
     Auto,
     /// `parametersJsonSchema`, always.
     JsonSchema,
-    /// `parameters`, the older field, which knows fewer keywords.
+    /// `parameters`, the older field, which supports fewer keywords.
     Parameters,
 }
 
 impl ToolSchemaForm {
-    /// The word that the configuration uses.
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -153,36 +153,36 @@ impl ToolSchemaForm {
 /// One entry of `providers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPlan {
-    /// What sessions and commands call it.
+    /// The name by which sessions and commands select it.
     pub name: String,
     pub kind: ProviderKind,
-    /// `None` is the provider's own address.
+    /// `None` means the provider's own address.
     pub base_url: Option<Url>,
     pub auth: ProviderAuth,
-    /// The model where a session names none.
+    /// Default model, for sessions that set none.
     pub model: Option<String>,
     /// Sent with every request.
     pub headers: BTreeMap<String, Secret>,
     pub settings: ModelSettings,
-    /// The account of a ChatGPT login.
+    /// The account id of a ChatGPT login.
     pub account: Option<String>,
-    /// The project of a Google account; without one it is asked for.
+    /// The project of a Google account; if `None`, the backend is asked for it.
     pub project: Option<String>,
-    /// How Gemini is told what tools take.
+    /// The field in which tool schemas are sent to Gemini.
     pub tool_schema: ToolSchemaForm,
-    /// How long the provider may be silent.
+    /// How long the provider may send nothing during a response.
     pub idle_timeout: Duration,
-    /// How long one answer may take.
+    /// How long one response may take.
     pub total_timeout: Duration,
 }
 
-/// How long a provider may be silent unless it is said.
+/// Default of `idle_timeout`.
 pub const DEFAULT_PROVIDER_IDLE_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long one answer of a model may take unless it is said.
+/// Default of `total_timeout`.
 pub const DEFAULT_PROVIDER_TOTAL_TIMEOUT: Duration = Duration::from_mins(15);
 
 impl ProviderPlan {
-    /// A provider of which nothing is said but what it is.
+    /// A provider with default settings.
     pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
         Self {
             name: name.into(),

@@ -1,12 +1,12 @@
-//! Values that must never be shown.
+//! Values that must not appear in output: secrets, and URLs with credentials.
 
 use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-/// Text that is wiped on drop and prints as `***`. Unlike [`SecretString`] it can be compared, which a
-/// reload needs to tell whether a server's credentials changed.
+/// Text that is wiped on drop and prints as `***`. Unlike [`SecretString`] it can be compared, which a reload needs to
+/// detect changed credentials.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
@@ -16,7 +16,7 @@ impl Secret {
         Self(SecretString::from(value.into()))
     }
 
-    /// The value itself, for the one place that must send it.
+    /// The value itself, for the code that sends it.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -36,11 +36,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A URL as it may be shown: no password, no user, no query values.
+/// A URL without user name, password and query values, for display.
 pub fn redact_url(url: &Url) -> String {
     let mut shown = url.clone();
     if !url.username().is_empty() || url.password().is_some() {
-        // Both fail only for URLs that cannot have credentials, which then have none to hide.
+        // Both calls fail only for URLs that cannot have credentials.
         let _hidden = shown.set_username("***").and_then(|()| shown.set_password(None));
     }
     if url.query().is_some() {

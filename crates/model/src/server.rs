@@ -1,4 +1,4 @@
-//! What it takes to reach one upstream server, and how it is doing.
+//! How to reach an upstream server, and its connection state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use url::{Host, Url};
 
 use crate::{Secret, ServerName, redact_url};
 
-/// How long connecting and the first listing may take when the configuration does not say.
+/// Default of `connect_timeout`, which covers connecting and the first listing.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same for a stdio server: `npx`, `uvx` and their like may have to download it first.
+/// The same for a stdio server: `npx` or `uvx` may have to download it first.
 pub const DEFAULT_STDIO_CONNECT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A stdio server that is connected has nothing to download: it may not take longer than this for a list.
+/// Longest duration of a later listing of a stdio server, which has nothing left to download.
 const LONGEST_STDIO_LIST: Duration = Duration::from_mins(1);
 
 /// How to reach a server. Two equal specs need no reconnect when a configuration is reloaded.
@@ -23,34 +23,35 @@ const LONGEST_STDIO_LIST: Duration = Duration::from_mins(1);
 pub struct ServerSpec {
     /// The configured name.
     pub name: ServerName,
-    /// Where it is.
+    /// The transport, its address, and the credentials.
     pub endpoint: Endpoint,
-    /// Where it is, as it may be shown: without credentials, and with `${VAR}` as it was written.
+    /// The address for display: without credentials, and with `${VAR}` as written.
     pub place: String,
-    /// What references of the configuration (`${VAR}`, `file:`) put into the endpoint, or else may be a key in it.
-    /// Servers quote it, and it must not be shown then either.
+    /// Strings to redact where the server quotes them: values that references (`${VAR}`, `file:`) put into the
+    /// endpoint, and parts of the endpoint that may be keys.
     pub referenced: Vec<Secret>,
     /// Which protocol era to speak.
     pub era: EraChoice,
     /// How long connecting and the first listing may take together.
     pub connect_timeout: Duration,
-    /// Whether sessions share its connection.
+    /// Whether client sessions share its connection.
     pub sharing: Sharing,
 }
 
-/// Whether the sessions of clients share the connection to a server: the process of a stdio server, the MCP session of
-/// one that is reached over HTTP.
+/// Whether client sessions share the connection to a server: the process of a stdio server, or the MCP session of an
+/// HTTP server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// One connection serves everybody.
+    /// One connection serves all sessions.
     #[default]
     Shared,
-    /// Each session has its own, which ends after `idle` without a request; at most `most` at the same time.
+    /// Each session has its own connection, which is closed after `idle` without a request; at most `most` at the same
+    /// time.
     PerSession { most: u32, idle: Duration },
 }
 
 impl Sharing {
-    /// The word that the configuration uses.
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Shared => "shared",
@@ -59,13 +60,13 @@ impl Sharing {
     }
 }
 
-/// How many sessions have a connection of their own to a server at the same time when the configuration does not say.
+/// Default of the maximum number of per-session connections to one server.
 pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
 
-/// How long the connection of a session is kept without a request when the configuration does not say.
+/// Default of how long a per-session connection is kept without a request.
 pub const DEFAULT_CONNECTION_IDLE: Duration = Duration::from_mins(10);
 
-/// Where a server is and what it takes to be let in.
+/// The transport of a server, its address, and the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// MCP over streamable HTTP.
@@ -81,35 +82,35 @@ pub enum Endpoint {
     },
 }
 
-/// How to be let in by a server that is reached over HTTP.
+/// How requests to an HTTP server are authorized.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum UpstreamAuth {
-    /// Not at all, or by a header.
+    /// Not at all, or by a configured header.
     #[default]
     None,
-    /// With a token that somebody wrote down.
+    /// With a token from the configuration.
     Bearer(Secret),
-    /// With a token that is kept in a file, where it may be replaced; `token` is what was there when the configuration
-    /// was read.
+    /// With a token from a file that may be replaced while the process runs; `token` is its content when the
+    /// configuration was read.
     BearerFile { path: PathBuf, token: Secret },
-    /// With tokens of an authorization server.
+    /// With tokens from an authorization server.
     OAuth(OAuthSettings),
 }
 
-/// How to get tokens of an authorization server. Where it is, the server says.
+/// How to get tokens from an authorization server, which the server's protected resource metadata names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OAuthSettings {
     pub grant: OAuthGrant,
-    /// What to ask for, instead of what the server names.
+    /// The scopes to request, in place of the ones that the server names.
     pub scopes: Vec<String>,
 }
 
-/// Whose access it is.
+/// The OAuth grant, with the client that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OAuthGrant {
-    /// That of a person, who signs in with a browser.
+    /// Authorization code grant: a person signs in with a browser.
     SignIn(SignInClient),
-    /// Our own. Nobody signs in.
+    /// Client credentials grant: no person is involved.
     ClientCredentials(OwnClient),
 }
 
@@ -120,52 +121,53 @@ impl Default for OAuthGrant {
 }
 
 impl OAuthGrant {
-    /// What must not be shown, wherever it is quoted.
+    /// The secret of the client, to be redacted wherever it is quoted.
     pub fn secret(&self) -> Option<&Secret> {
         match self {
             Self::SignIn(client) => client.secret.as_ref(),
             Self::ClientCredentials(OwnClient { proof: ClientProof::Secret(secret), .. }) => {
                 Some(secret)
             }
-            // It is sent nowhere.
+            // The private key is never sent, so no server can quote it.
             Self::ClientCredentials(OwnClient { proof: ClientProof::Key { .. }, .. }) => None,
         }
     }
 }
 
-/// Who we are where somebody signs in. What is not given is asked for there.
+/// The OAuth client of a sign-in. If neither `id` nor `metadata_url` applies, the client is registered dynamically.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignInClient {
-    /// A client that was registered beforehand.
+    /// The id of a client that was registered beforehand.
     pub id: Option<String>,
     pub secret: Option<Secret>,
-    /// The document that describes us, where the authorization server reads such documents.
+    /// The URL of a client id metadata document, for authorization servers that support such documents.
     pub metadata_url: Option<Url>,
-    /// The port to which the browser comes back; without it any that is free.
+    /// The port of the redirect URI on this machine; any free one if not configured.
     pub redirect_port: Option<u16>,
 }
 
-/// A client that was registered for us, and how we prove to be it.
+/// A client that was registered beforehand, and how it authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnClient {
     pub id: String,
     pub proof: ClientProof,
-    /// Who registered it, and nobody else sees the proof. Without it, the first authorization server that the server names.
+    /// The authorization server that the client is registered with; no other one receives the proof. If `None`, the
+    /// first one that the server names.
     pub issuer: Option<String>,
 }
 
-/// What only the client has.
+/// How a client authenticates to the authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientProof {
     Secret(Secret),
-    /// The key itself stays here: what is sent is signed with it.
+    /// Private key JWT: the key signs an assertion and is never sent.
     Key {
         pem: Secret,
         algorithm: SigningAlgorithm,
     },
 }
 
-/// How a key signs.
+/// The signature algorithm of a private key JWT.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SigningAlgorithm {
     #[default]
@@ -195,7 +197,7 @@ impl Endpoint {
         }
     }
 
-    /// The settings of OAuth, where the server wants it.
+    /// The URL and the OAuth settings, if the server uses OAuth.
     pub fn oauth(&self) -> Option<(&Url, &OAuthSettings)> {
         match self {
             Self::StreamableHttp { url, auth: UpstreamAuth::OAuth(settings), .. }
@@ -214,8 +216,8 @@ impl Endpoint {
     }
 }
 
-/// The place with its credentials redacted; a child as its command line. What people see is
-/// [`ServerSpec::place`], which does not show what a variable held either.
+/// The address with its credentials redacted; for stdio the command line. User-visible texts use [`ServerSpec::place`],
+/// which also hides the values of variables.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -230,7 +232,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The transports of the configuration file.
+/// The transports of a configured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportKind {
     StreamableHttp,
@@ -249,7 +251,7 @@ impl TransportKind {
     }
 }
 
-/// The two halves of the protocol's history.
+/// The two incompatible generations of the MCP protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
     /// 2024-11-05 to 2025-11-25: `initialize` and sessions.
@@ -268,29 +270,29 @@ impl Era {
     }
 }
 
-/// Which era the configuration asks for.
+/// Which era the configuration selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EraChoice {
-    /// Ask the server.
+    /// Detected by asking the server.
     #[default]
     Auto,
-    /// Do not ask.
+    /// The given one, without detection.
     Fixed(Era),
 }
 
-/// How a server is doing.
+/// The connection state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerState {
     /// Not yet connected for the first time.
     Connecting,
     /// Connected; its tools can be called.
     Ready,
-    /// Lost, or never reached; its last known tools stay declared and answer "unavailable".
+    /// Lost, or never connected. Its last known tools stay in the catalog; calls fail as unavailable.
     Unavailable,
 }
 
 impl ServerState {
-    /// The word that tables and JSON show.
+    /// The word in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -300,7 +302,7 @@ impl ServerState {
     }
 }
 
-/// Whether a URL names this very machine.
+/// Whether the host of a URL is a loopback name or address.
 pub fn is_on_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -2,28 +2,28 @@
 
 use crate::JsonText;
 
-/// One tool of one server, before any policy.
+/// One tool of one server, before admission and configured overrides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDescriptor {
-    /// The name that the server uses.
+    /// The name that the server gives it.
     pub name: String,
     pub title: Option<String>,
     pub description: Option<String>,
     /// The JSON Schema of the arguments.
     pub input_schema: JsonText,
-    /// The schema that lists show in the place of `input_schema`, where strict clients would refuse that one.
+    /// The schema that `tools/list` shows in place of `input_schema`, where strict clients would reject that one.
     pub listed_schema: Option<JsonText>,
     pub output_schema: Option<JsonText>,
-    /// The server's hints; never trusted for a decision.
+    /// The server's annotations; no decision relies on them.
     pub annotations: Option<JsonText>,
-    /// An object of whatever else the server said about it (`icons`, `_meta`, ...).
+    /// An object with all further members of the definition (`icons`, `_meta`, ...).
     pub extra: Option<JsonText>,
-    /// What was changed or left out so that strict clients take the definition, in words.
+    /// Descriptions of what was changed or left out so that strict clients accept the definition.
     pub repairs: Vec<String>,
 }
 
 impl ToolDescriptor {
-    /// A tool that takes an object of anything.
+    /// A tool whose schema accepts any object.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -38,16 +38,16 @@ impl ToolDescriptor {
         }
     }
 
-    /// The schema of the arguments as lists show it.
+    /// The input schema that `tools/list` shows.
     pub fn shown_schema(&self) -> &JsonText {
         self.listed_schema.as_ref().unwrap_or(&self.input_schema)
     }
 }
 
-/// A tool that is not registered because its definition cannot be used.
+/// A tool that is not registered because its definition is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QuarantinedTool {
-    /// The name that the server uses, where it has a usable one.
+    /// The name that the server gives it, if that is valid.
     pub tool: Option<String>,
     pub reason: String,
 }
@@ -61,12 +61,12 @@ impl std::fmt::Display for QuarantinedTool {
     }
 }
 
-/// What a server answered when it was asked for its tools.
+/// The result of listing a server's tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamToolList {
     pub tools: Vec<ToolDescriptor>,
-    /// How long the server calls this list fresh (`ttlMs`), when it says so.
+    /// How long the server declares this list to be fresh (`ttlMs`), if it does.
     pub ttl: Option<std::time::Duration>,
-    /// Tools whose definitions cannot be used.
+    /// Tools whose definitions are invalid.
     pub quarantined: Vec<QuarantinedTool>,
 }

@@ -1,4 +1,4 @@
-//! The decision, per tool, to register it and under which limits (seed 000, section 3).
+//! Admission: decides for each tool whether it is registered, and with which limits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,32 +11,31 @@ use wildmatch::WildMatch;
 use crate::entries::{Explicit, addresses, explicit_for, is_general, tool_at};
 use crate::{CatalogTool, Configured, Notice, Violation};
 
-/// What a server has to offer just now.
+/// The current state of a server, as far as admission needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
     pub plan: &'a ServerPlan,
-    /// Its tools: as it listed them, or as it last did while it cannot be reached. `None` when nobody has
-    /// ever seen them.
+    /// Its tools: the current list, or the last known one while it is unavailable. `None` if it was never listed.
     pub tools: Option<&'a [ToolDescriptor]>,
-    /// Whether it can be reached.
+    /// Whether the server is connected.
     pub available: bool,
-    /// What it had before, in this run or the last one. `None` when it was never seen before.
+    /// The names of its tools at an earlier listing, in this run or the last one. `None` if it was never listed before.
     pub before: Option<&'a HashSet<String>>,
-    /// Tools whose definitions cannot be used.
+    /// Tools whose definitions are invalid.
     pub quarantined: &'a [QuarantinedTool],
 }
 
-/// What was decided, and what to tell people about it.
+/// The decisions, and the notices about them.
 #[derive(Debug, Default)]
 pub struct Admission {
-    /// Local tools first, then by server in the order of the file: the order of registration.
+    /// The admitted tools in the order of registration: built-in ones, then by server in file order.
     pub tools: Vec<CatalogTool>,
-    /// Tools that may not be registered. At the start each of them ends it.
+    /// Tools that are refused. At the start, a violation makes the start fail.
     pub violations: Vec<Violation>,
     pub notices: Vec<Notice>,
 }
 
-/// Decides for every tool of this process and of every server.
+/// Decides for every built-in tool and for every tool of every server.
 pub fn admit(plan: &Plan, local: &[ToolDescriptor], offers: &[Offer<'_>]) -> Admission {
     let mut admission = Admission::default();
     admit_local(plan, local, &mut admission);
@@ -104,7 +103,7 @@ fn admit_offer(plan: &Plan, offer: &Offer<'_>, admission: &mut Admission) {
     }
 }
 
-/// What was kept out of the catalog, and what lists show otherwise than the server wrote it.
+/// Adds notices for tools with invalid definitions and for tools whose listed schema was repaired.
 pub(crate) fn notice_definitions(
     server: &ServerName,
     listed: &[ToolDescriptor],
@@ -128,7 +127,7 @@ pub(crate) fn notice_definitions(
     }
 }
 
-/// Each name once, the last definition of it, in the place of its first.
+/// Removes duplicate names: the last definition is kept, at the position of the first.
 pub(crate) fn last_definitions<'a>(
     server: &ServerName,
     listed: &'a [ToolDescriptor],
@@ -156,7 +155,7 @@ fn admit_tool(plan: &Plan, offer: &Offer<'_>, tool: &ToolDescriptor, admission: 
     let explicit = explicit_for(plan, server, &tool.name);
     let mode = explicit.as_ref().and_then(|explicit| explicit.mode).unwrap_or(offer.plan.mode);
     let default = match mode {
-        // Seed 000, 5.1.1: a strict server's defaults are legal and ignored.
+        // A strict server may have defaults; they have no effect.
         AdmissionMode::Strict => None,
         AdmissionMode::Dynamic => offer.plan.default_limits,
     };
@@ -240,7 +239,7 @@ fn registered(
     }
 }
 
-/// Whether the allow and deny lists let a tool through; a denied one is as if it did not exist.
+/// Whether the allow and deny lists admit a tool; a denied one is treated as if it did not exist.
 fn is_listed(plan: &ServerPlan, tool: &str) -> bool {
     let matches = |pattern: &String| WildMatch::new(pattern).matches(tool);
     plan.tool_allowlist.as_ref().is_none_or(|allowed| allowed.iter().any(matches))
@@ -261,8 +260,7 @@ fn notice_unmatched_lists(plan: &ServerPlan, listed: &[ToolDescriptor], admissio
     }
 }
 
-/// Seed 000, 3.1.2 and 3.1.3 step 4, and question 2: what was there before and is not any more, and what
-/// an entry names although nobody offers it.
+/// Adds notices for tools that a server no longer offers, and for entries that name a tool that no server offers.
 fn notice_missing(plan: &Plan, offers: &[Offer<'_>], admission: &mut Admission) {
     let mut told: HashSet<String> = HashSet::new();
     for offer in offers {
@@ -307,7 +305,7 @@ fn notice_unoffered_entry(
     let addressed = offers
         .iter()
         .find_map(|offer| Some((offer, tool_at(entry, &offer.plan.spec.name)?.to_owned())));
-    // A server that nobody has ever reached may well have it.
+    // A server that was never listed may offer it.
     let is_unheard = |offer: &Offer<'_>| offer.tools.is_none();
     let (server, tool) = match addressed {
         Some((offer, _)) if offered || is_unheard(offer) => return,

@@ -1,4 +1,4 @@
-//! Each bullet of seed 000 section 5, and each settled contradiction, has its test here.
+//! Each rule of admission, including strict and dynamic mode and the merge of limits, has its test here.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn server(name: &str, mode: AdmissionMode) -> ServerPlan {
     }
 }
 
-/// A board in the making: what the file says, what this process has, and what each server offers.
+/// A test board: the configuration, the built-in tools, and the offer of each server.
 struct Board {
     plan: Plan,
     local: Vec<ToolDescriptor>,
@@ -410,7 +410,7 @@ fn collision_between_local_and_mcp_tools_warns_too() {
 #[test]
 fn an_entry_for_one_server_admits_no_tool_of_another_that_is_literally_called_so() {
     let refund = || board(vec![entry("billing.refund", Some(1), None)]);
-    // The tool of another server is not configured, whatever it is called.
+    // An entry `server.tool` does not configure a tool of another server, even if that tool's name contains a dot.
     let admission = refund()
         .offers(server("billing", Strict), &["refund"])
         .offers(server("other", Strict), &["billing.refund"])
@@ -418,7 +418,7 @@ fn an_entry_for_one_server_admits_no_tool_of_another_that_is_literally_called_so
     let refused: Vec<_> =
         admission.violations.iter().map(|it| it.server().unwrap().as_str()).collect();
     assert_eq!(refused, ["other"]);
-    // Nor does the entry limit it.
+    // The entry does not limit that tool either.
     refund()
         .offers(server("billing", Dynamic), &["refund", "billing.refund"])
         .offers(server("other", Dynamic), &["billing.refund"])
@@ -427,7 +427,7 @@ fn an_entry_for_one_server_admits_no_tool_of_another_that_is_literally_called_so
             "billing.billing.refund: 9, 99s",
             "other.billing.refund: 9, 99s",
         ]);
-    // Each is addressed by its whole name.
+    // Each tool is addressed by its canonical name.
     board(vec![
         entry("billing.refund", Some(1), None),
         entry("other.billing.refund", Some(2), None),
@@ -435,7 +435,7 @@ fn an_entry_for_one_server_admits_no_tool_of_another_that_is_literally_called_so
     .offers(server("billing", Strict), &["refund"])
     .offers(server("other", Strict), &["billing.refund"])
     .registers(&["billing.refund: 1, 30s", "other.billing.refund: 2, 30s"]);
-    // Where no server has that name, the dot is a part of the tool's.
+    // If no server has that name, the dot is part of the tool's name.
     refund()
         .offers(server("other", Strict), &["billing.refund"])
         .registers(&["other.billing.refund: 1, 30s"]);
@@ -455,9 +455,9 @@ fn an_entry_that_nobody_offers_is_told_as_what_it_is() {
     let not_a = "Tool 'ghost' is configured for MCP server 'a', which does not offer it";
     let gone = "Tool 'ghost' was configured but is no longer available from MCP server";
     assert_eq!(warnings(two()), [nobody, not_a]);
-    // The seed's line is for what was there, and names the server that had it.
+    // "No longer available" is only for tools that existed before, and names the server that had them.
     assert_eq!(warnings(two().had(&["ghost"])), [format!("{gone} 'b'"), not_a.into()]);
-    // What was never heard may have it.
+    // A server that was never listed may offer it, so there is no notice.
     let mut unheard = two();
     unheard.offered[1] = None;
     assert_eq!(warnings(unheard), [not_a]);

@@ -1,8 +1,8 @@
-//! Tools of servers that sessions bring.
+//! Admission of the tools of attached servers.
 //!
-//! The configuration does not know these servers, so nothing in it is about their tools: an entry of `toolbox.tools`
-//! that happens to have the name of one says what another server's tool may do. They are admitted as a dynamic server's
-//! are, with the built-in limits, and belong to one owner.
+//! Attached servers are not in the configuration, so its entries do not apply to them: an entry of `toolbox.tools` with
+//! the same tool name is about the tool of a configured server. Their tools are admitted as those of a dynamic server,
+//! with the built-in limits, and are visible to one owner only.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use switchboard_model::{
 use crate::admission::{last_definitions, notice_definitions};
 use crate::{Admission, CatalogTool, Configured};
 
-/// What a server of one owner has to offer just now.
+/// The current state of an attached server.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachedOffer<'a> {
-    /// The name by which the process knows it.
+    /// The internal name of the server.
     pub server: &'a ServerName,
     pub owner: &'a Arc<str>,
-    /// What its owner calls it.
+    /// The name that the owner gave it.
     pub alias: &'a ServerName,
-    /// Its tools, as far as anybody has seen them.
+    /// Its tools, as last listed.
     pub tools: &'a [ToolDescriptor],
-    /// Tools whose definitions cannot be used.
+    /// Tools whose definitions are invalid.
     pub quarantined: &'a [QuarantinedTool],
 }
 
-/// Adds the tools of a server that a session brought.
+/// Admits the tools of an attached server.
 pub fn admit_attached(offer: &AttachedOffer<'_>, admission: &mut Admission) {
     let server = offer.server;
     notice_definitions(server, offer.tools, offer.quarantined, admission);

@@ -7,10 +7,10 @@ use switchboard_model::{
     AdmissionMode, ArgumentSpec, CanonicalName, ServerName, ToolDescriptor, ToolLimits,
 };
 
-/// The longest name for which similar ones are looked for.
+/// Longest requested name for which similar names are searched.
 const MAX_COMPARED: usize = 256;
 
-/// Where the limits of a tool come from.
+/// The source of a tool's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Configured {
     /// An entry of `toolbox.tools` alone.
@@ -36,7 +36,7 @@ impl Configured {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogTool {
     pub name: CanonicalName,
-    /// As the server describes it, with the configured description and arguments laid over.
+    /// The server's definition with the configured description and arguments applied.
     pub descriptor: ToolDescriptor,
     pub limits: ToolLimits,
     pub configured: Configured,
@@ -44,30 +44,29 @@ pub struct CatalogTool {
     /// The toolset of its server.
     pub toolset: String,
     pub expose_as: Option<String>,
-    /// Declared arguments; already part of the descriptor's schema in a published catalog.
+    /// Declared arguments; in a published catalog the descriptor's schema already includes them.
     pub arguments: Option<Vec<ArgumentSpec>>,
-    /// The session that alone may see and call it; `None` for everybody's.
+    /// The only session that may see and call it; `None` for a tool of all sessions.
     pub owner: Option<Arc<str>>,
-    /// What its owner calls its server: for exposed names and messages. The server's half of `name` is for the
-    /// process.
+    /// The name that the owner gave the server, for exposed names and messages. The server in `name` is the internal
+    /// one.
     pub alias: Option<ServerName>,
 }
 
 impl CatalogTool {
-    /// What people call the server of this tool.
+    /// The server's name for display: the owner's name of it, or the configured one.
     pub fn shown_server(&self) -> &ServerName {
         self.alias.as_ref().unwrap_or_else(|| self.name.server())
     }
 }
 
-/// An immutable snapshot. Holders of an old one keep seeing it unchanged.
+/// An immutable snapshot of all admitted tools. Holders of an old snapshot keep seeing it unchanged.
 ///
-/// Tools that belong to somebody stand apart: what asks without an owner neither lists nor finds them, whatever name
-/// it has heard.
+/// Tools with an owner are kept apart from shared ones: a lookup without an owner neither lists nor finds them.
 #[derive(Debug, Default)]
 pub struct Catalog {
     revision: u64,
-    /// The revision at which everybody's tools came to be as they are.
+    /// The revision of the last change of the shared tools.
     shared_since: u64,
     registered: Vec<Arc<CatalogTool>>,
     tools: Vec<Arc<CatalogTool>>,
@@ -82,20 +81,20 @@ struct Owned {
     since: u64,
     tools: Vec<Arc<CatalogTool>>,
     by_canonical: HashMap<Arc<str>, usize>,
-    /// By what the owner calls them, `alias.tool`.
+    /// Keyed by the owner's name for them, `alias.tool`.
     by_alias: HashMap<Arc<str>, usize>,
     by_bare: HashMap<Arc<str>, usize>,
 }
 
-/// Why a name leads to no tool.
+/// A name that matches no tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unresolved {
-    /// Names that look like it, nearest first.
+    /// Similar names, best match first.
     pub nearest: Vec<CanonicalName>,
 }
 
 impl Catalog {
-    /// Makes a snapshot of tools in the order of their registration.
+    /// Makes a snapshot from tools in the order of their registration.
     pub fn new(revision: u64, registered: Vec<Arc<CatalogTool>>) -> Self {
         let (owned, tools): (Vec<_>, Vec<_>) =
             registered.iter().cloned().partition(|tool| tool.owner.is_some());
@@ -112,7 +111,8 @@ impl Catalog {
         Self { revision, shared_since, registered, tools, by_canonical, by_bare, owned }
     }
 
-    /// The same, knowing what came before: who sees no difference has the same [`Catalog::key_for`].
+    /// Compares with the previous snapshot, so that [`Catalog::key_for`] stays the same for owners whose tools did not
+    /// change.
     #[must_use]
     pub fn after(self, older: &Self) -> Self {
         let mut next = self;
@@ -127,19 +127,19 @@ impl Catalog {
         next
     }
 
-    /// Grows by one with every change of anybody's tools, also over restarts.
+    /// Increases with every change of any tool, across restarts too.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Two catalogs of one run that have the same key for an owner, or for nobody in particular, show it the same
-    /// tools. A view can be kept while only the tools of others change.
+    /// A key for caching views: two catalogs of one run with the same key show this owner (`None`: a caller without an
+    /// owner) the same tools. It does not change when only other owners' tools change.
     pub fn key_for(&self, owner: Option<&str>) -> (u64, u64) {
         let owned = owner.and_then(|owner| self.owned.get(owner));
         (self.shared_since, owned.map_or(0, |owned| owned.since))
     }
 
-    /// Everybody's tools in the order of their registration.
+    /// The shared tools in the order of their registration.
     pub fn tools(&self) -> &[Arc<CatalogTool>] {
         &self.tools
     }
@@ -149,13 +149,13 @@ impl Catalog {
         self.owned.get(owner).map(|owned| owned.tools.as_slice()).unwrap_or_default()
     }
 
-    /// All tools, whoever may see them, in the order of their registration. For those who keep the catalog, not for
-    /// those who show it.
+    /// All tools of all owners, in the order of their registration. For storage and bookkeeping; never show this list
+    /// to a client.
     pub fn of_all_owners(&self) -> &[Arc<CatalogTool>] {
         &self.registered
     }
 
-    /// Everybody's tools of one server.
+    /// The shared tools of one server.
     pub fn tools_of<'a>(
         &'a self,
         server: &'a ServerName,
@@ -163,14 +163,14 @@ impl Catalog {
         self.tools.iter().filter(move |tool| tool.name.server() == server)
     }
 
-    /// Everybody's tool of this canonical name, else the last registered one of this bare name.
+    /// Finds the shared tool with this canonical name, else the last registered one with this bare name.
     pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
         self.shared(&self.by_canonical, name)
             .or_else(|| self.shared(&self.by_bare, name))
             .ok_or_else(|| Unresolved { nearest: self.nearest(name) })
     }
 
-    /// Another tool that a bare name could mean, where [`Catalog::resolve`] takes the name as a bare one.
+    /// Another tool with the same bare name, when [`Catalog::resolve`] takes `name` as a bare one.
     pub fn rival_of(&self, name: &str) -> Option<&CanonicalName> {
         let taken = self.shared(&self.by_bare, name)?;
         let mut others = self.tools.iter().filter(|tool| tool.name.tool() == name);
@@ -180,8 +180,8 @@ impl Catalog {
         others.find(|tool| tool.name != taken.name).map(|tool| &tool.name)
     }
 
-    /// The same for an owner, who also has tools of its own: by their whole names, which cannot hide those of
-    /// everybody, and by their bare ones, which come before.
+    /// Like [`Catalog::resolve`], for an owner with tools of its own. For canonical names shared tools win; for bare
+    /// names the owner's tools win.
     pub fn resolve_for(&self, owner: &str, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
         let Some(owned) = self.owned.get(owner) else { return self.resolve(name) };
         self.shared(&self.by_canonical, name)
@@ -191,12 +191,12 @@ impl Catalog {
             .map_or_else(|| self.resolve(name), Ok)
     }
 
-    /// Everybody's tool of exactly this name.
+    /// Finds the shared tool with exactly this canonical name.
     pub fn exactly(&self, name: &CanonicalName) -> Result<&Arc<CatalogTool>, Unresolved> {
         self.exactly_for(None, name)
     }
 
-    /// The tool of exactly this name that belongs to this owner, or to everybody.
+    /// Finds the tool with exactly this canonical name among the owner's and the shared tools.
     pub fn exactly_for(
         &self,
         owner: Option<&str>,
@@ -213,7 +213,7 @@ impl Catalog {
     }
 
     fn nearest(&self, name: &str) -> Vec<CanonicalName> {
-        // To compare costs as much as both are long, for each tool. No tool has such a name.
+        // The cost of a comparison grows with the lengths of both names, once per tool. No tool has such a long name.
         if name.len() > MAX_COMPARED {
             return Vec::new();
         }
@@ -250,7 +250,7 @@ impl Owned {
     }
 }
 
-/// Where each tool stands. A later tool replaces an earlier one: last registered wins.
+/// Indexes tools by name. If names collide, the last registered tool wins.
 fn index(
     tools: &[Arc<CatalogTool>],
     name: impl Fn(&CatalogTool) -> Arc<str>,

@@ -70,7 +70,7 @@ fn what_belongs_to_an_owner_is_found_by_that_owner_alone() {
         ("s1", "@s1-mine.look", "@s1-mine.look"),
         ("s1", "@s2-mine.look", ""),
         ("s2", "mine.look", "@s2-mine.look"),
-        // A whole name keeps its meaning; a bare one means the owner's own.
+        // A canonical name keeps meaning the shared tool; a bare name means the owner's tool.
         ("s1", "crm.search", "crm.search"),
         ("s1", "search", "@s1-crm.search"),
         ("s2", "search", "crm.search"),

@@ -1,8 +1,8 @@
-//! Finds the entries of `toolbox.tools` that speak about a tool.
+//! Finds the entries of `toolbox.tools` that apply to a tool.
 
 use switchboard_model::{AdmissionMode, ArgumentSpec, LimitsOverlay, Plan, ServerName, ToolEntry};
 
-/// What the entries say about one tool of one server, laid over each other.
+/// The merged settings of all entries that apply to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Explicit {
     pub(crate) limits: LimitsOverlay,
@@ -13,8 +13,8 @@ pub(crate) struct Explicit {
     pub(crate) arguments: Option<Vec<ArgumentSpec>>,
 }
 
-/// The entry that addresses `server.tool` laid over the one that says just `tool`, field by field; `None`
-/// when there is neither. An entry that disables the tool does so whichever of the two it is.
+/// Merges the entry for `server.tool` over the one for `tool`, field by field; `None` if there is neither. If either
+/// entry disables the tool, it is disabled.
 pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Option<Explicit> {
     let specific = plan.tools.iter().find(|entry| addresses(entry, server, tool));
     let general = plan.tools.iter().find(|entry| is_general(plan, entry, tool));
@@ -39,20 +39,21 @@ pub(crate) fn explicit_for(plan: &Plan, server: &ServerName, tool: &str) -> Opti
     }
 }
 
-/// Whether the entry is about this tool of every server. One that begins with the name of a server is about that server
-/// alone: a tool of another one that is literally called `billing.refund` is addressed as `other.billing.refund`.
+/// Whether the entry applies to this tool of every server. An entry that begins with the name of a server applies to
+/// that server alone: a tool of another server that is literally called `billing.refund` is addressed as
+/// `other.billing.refund`.
 pub(crate) fn is_general(plan: &Plan, entry: &ToolEntry, tool: &str) -> bool {
     let local = ServerName::local();
     let mut servers = plan.servers.iter().map(|server| &server.spec.name).chain([&local]);
     entry.name == tool && !servers.any(|server| tool_at(entry, server).is_some())
 }
 
-/// The tool of this server that the entry is about, where it begins with the name of the server.
+/// The tool part of the entry's name, if its server part is this server.
 pub(crate) fn tool_at<'a>(entry: &'a ToolEntry, server: &ServerName) -> Option<&'a str> {
     entry.name.strip_prefix(server.as_str())?.strip_prefix('.')
 }
 
-/// Whether the entry says `server.tool` of exactly this tool.
+/// Whether the entry's name is exactly `server.tool`.
 pub(crate) fn addresses(entry: &ToolEntry, server: &ServerName, tool: &str) -> bool {
     tool_at(entry, server) == Some(tool)
 }

@@ -1,7 +1,7 @@
-//! Which tools exist: admission by policy, and the catalog that it leads to.
+//! Which tools exist: admission by policy, and the resulting catalog.
 //!
-//! Everything here is a pure function of the plan, of what the servers offered, and of what they offered
-//! before. Nothing logs: what people should be told comes back as [`Notice`]s and [`Violation`]s.
+//! Everything here is a pure function of the plan, the servers' current tools, and their previous tools. Nothing logs:
+//! messages for the operator are returned as [`Notice`]s and [`Violation`]s.
 
 mod admission;
 mod attached;

@@ -1,10 +1,10 @@
-//! What people are told about an admission, word for word as seed 000 has it where it says so.
+//! Messages about an admission. Their texts are a stable interface that users match in logs.
 
 use std::fmt;
 
 use switchboard_model::{CanonicalName, LimitsOverlay, QuarantinedTool, ServerName, ToolLimits};
 
-/// How loud a notice is.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Debug,
@@ -16,36 +16,36 @@ pub enum Level {
 /// Something that happened to a tool or a server while the catalog was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Notice {
-    /// Seed 000, 3.3.3.
+    /// A server offers no tools.
     NoTools { server: ServerName, place: String },
-    /// Seed 000, 3.4.1.
+    /// A tool without an entry is registered with the server's defaults.
     UsingDefault { server: ServerName, tool: String },
-    /// Seed 000, 3.4.1: not there when the server was last seen.
+    /// Like `UsingDefault`, for a tool that the server did not offer when it was last listed.
     NewTool { server: ServerName, tool: String },
-    /// Seed 000, 3.4.2: the server had it when it was last seen.
+    /// A tool that the server offered when it was last listed is gone.
     NoLongerAvailable { server: ServerName, tool: String },
-    /// An entry names a tool that its server does not offer, or nobody where it names no server.
+    /// An entry names a tool that its server does not offer, or, without a server, that no server offers.
     NotOffered { server: Option<ServerName>, tool: String },
-    /// Seed 000, 3.4.3.
+    /// A tool is registered with the limits of its entry.
     Explicit { tool: String, limits: ToolLimits },
-    /// Seed 000, 3.4.3.
+    /// A tool is registered with the limits of its entry merged over the server's defaults.
     Merged { tool: String, explicit: LimitsOverlay, default: LimitsOverlay, limits: ToolLimits },
-    /// Two tools answer to one bare name; the later one wins there. Whoever uses whole names alone is not concerned.
+    /// Two tools have the same bare name, which then means the later one. Canonical names are not affected.
     Collision { bare: String, loser: CanonicalName, winner: CanonicalName, is_used: bool },
-    /// A strict server offers, after the start, a tool that nobody configured.
+    /// A strict server offers, after the start, a tool without an entry.
     Refused { message: String },
     /// One server offers the same tool name twice; the later one wins.
     DuplicateTool { server: ServerName, tool: String },
-    /// An allow or deny list names, without a wildcard, a tool that the server does not have.
+    /// An allow or deny list names, without a wildcard, a tool that the server does not offer.
     ListedToolMissing { server: ServerName, list: &'static str, tool: String },
-    /// A tool whose definition cannot be used.
+    /// A tool whose definition is invalid.
     Quarantined { server: ServerName, tool: QuarantinedTool },
-    /// Tools whose definitions strict clients would refuse: lists show them repaired. One notice for all of a server.
+    /// Tools whose definitions strict clients would reject; lists show them repaired. One notice per server.
     Repaired { server: ServerName, count: usize, tool: String, repair: String },
 }
 
 impl Notice {
-    /// How loud this is (seed 000, 3.4 and 7.3).
+    /// The severity of this notice.
     pub fn level(&self) -> Level {
         match self {
             Self::UsingDefault { .. } | Self::NewTool { .. } => Level::Info,

@@ -1,17 +1,17 @@
-//! What makes a start fail, word for word as seed 000 has it.
+//! Tools that make a start fail. The texts are a stable interface that users match in logs.
 
 use std::fmt;
 
 use switchboard_model::{RootKey, ServerName};
 
-/// A tool that may not be registered because nobody configured it.
+/// A tool that may not be registered because it has no entry, or an entry without a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// A tool of a strict server (seed 000, 3.3.1).
+    /// A tool of a strict server without an entry in `toolbox.tools`.
     UnconfiguredTool { root: RootKey, server: ServerName, tool: String, configured: Vec<String> },
-    /// A built-in tool: those are always strict (seed 000, 3.1.1).
+    /// A built-in tool without an entry; built-in tools are always strict.
     UnconfiguredLocalTool { root: RootKey, tool: String, configured: Vec<String> },
-    /// `local_tools` names a tool that this program does not have.
+    /// `local_tools` names a built-in tool that does not exist.
     UnknownLocalTool { root: RootKey, tool: String, known: Vec<String> },
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// `['a', 'b']`, the way the system of seed 000 prints its list.
+/// Formats names as `['a', 'b']`.
 fn listed(names: &[String]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("'{name}'")).collect();
     format!("[{}]", quoted.join(", "))

@@ -1,13 +1,13 @@
-//! Declared arguments (seed 002) over the schema that a server gives.
+//! Applies the declared arguments of a configured tool to the schema of its server.
 //!
-//! What an entry declares wins; what it does not say is taken from the server. So a declaration changes the
-//! type and the text of an argument, but keeps an `enum` or a bound that the server put on it, and an
-//! argument that nobody declared stays as the server has it. `arguments: []` therefore changes nothing.
+//! A declared field wins; a field that is not declared is taken from the server. So a declaration changes the type and
+//! the description of an argument but keeps the server's `enum` or bounds, and an argument that is not declared stays
+//! unchanged. `arguments: []` changes nothing.
 
 use serde_json::{Map, Value, json};
 use switchboard_model::ArgumentSpec;
 
-/// The schema that callers see when `declared` is laid over `server_schema`.
+/// Returns `server_schema` with the `declared` arguments applied, as callers see it.
 pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Value {
     if declared.is_empty() {
         return server_schema.clone();
@@ -35,8 +35,8 @@ pub fn declare_arguments(server_schema: &Value, declared: &[ArgumentSpec]) -> Va
     if !required.is_empty() {
         schema.insert("required".into(), json!(required));
     }
-    // A declaration is a promise that these are the arguments: an unknown one is a mistake of the caller,
-    // unless the server itself says that it takes others.
+    // A declaration lists all arguments, so an unknown argument is a mistake of the caller, unless the server's schema
+    // explicitly accepts others.
     schema.entry("additionalProperties").or_insert(Value::Bool(false));
     Value::Object(schema)
 }
@@ -48,7 +48,7 @@ fn declared_property(argument: &ArgumentSpec, below: Option<Value>) -> Value {
     };
     let kind = argument.kind.as_str();
     if property.get("type").and_then(Value::as_str) != Some(kind) {
-        // Constraints of another type would make the declared one impossible to meet.
+        // Constraints of another type could never be met by values of the declared type.
         property.retain(|key, _| matches!(key.as_str(), "title" | "default" | "examples"));
         property.insert("type".into(), json!(kind));
     }

@@ -1,4 +1,4 @@
-//! Checks the arguments of a call against the tool's schema, before anything is sent.
+//! Checks the arguments of a call against the tool's schema before the call is sent.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::convertible::converted;
 /// A larger schema is not compiled: its server checks the arguments itself.
 pub const MAX_CHECKED_SCHEMA_BYTES: u64 = 1 << 20;
 
-/// More complaints than this help nobody.
+/// Maximum number of complaints in one answer.
 const MAX_COMPLAINTS: usize = 8;
-/// Faults that are looked at for complaints.
+/// Maximum number of validation errors that are examined for complaints.
 const MAX_EXAMINED: usize = 256;
-/// The longest name for which similar ones are looked for.
+/// Longest argument name for which similar names are searched.
 const MAX_COMPARED: usize = 256;
 
 /// Checks arguments against one tool's schema. Compiled once, used by every call.
@@ -27,8 +27,8 @@ pub struct ArgumentChecker {
     known: Vec<String>,
 }
 
-/// Why a schema cannot be used to check arguments. The call then goes through unchecked, because the
-/// server has the last word anyway.
+/// Why a schema cannot be used to check arguments. The call is then sent unchecked, because the server checks its
+/// arguments anyway.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaFault {
     #[error("the schema is larger than {MAX_CHECKED_SCHEMA_BYTES} bytes")]
@@ -39,7 +39,7 @@ pub enum SchemaFault {
     Invalid(String),
 }
 
-/// One thing that is wrong with the arguments, in words that a model can act on. It may quote the argument.
+/// One error in the arguments, in words that a model can act on. It may quote the argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
     text: String,
@@ -61,7 +61,7 @@ impl fmt::Display for Complaint {
 }
 
 impl ArgumentChecker {
-    /// Compiles a schema. Never reads anything from outside: a remote `$ref` is a fault.
+    /// Compiles a schema. Never reads other documents: a remote `$ref` is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
         if json_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
             return Err(SchemaFault::TooLarge);
@@ -70,7 +70,7 @@ impl ArgumentChecker {
             return Err(SchemaFault::Entangled);
         }
         let validator = jsonschema::options()
-            // Linear-time matching: a server's pattern must not be able to stall us.
+            // A regex engine with linear-time matching: a pattern from a server must not be able to stall the process.
             .with_pattern_options(PatternOptions::regex())
             .build(schema)
             .map_err(|error| SchemaFault::Invalid(error.to_string()))?;
@@ -82,10 +82,10 @@ impl ArgumentChecker {
         Ok(Self { validator, known })
     }
 
-    /// Everything that is wrong with `arguments`, up to a handful. A text that reads as the number or the boolean that
-    /// is asked for is not wrong; then the answer is the arguments with such texts converted.
+    /// Checks `arguments` and returns the errors, up to a fixed number. A string that reads as the number or boolean
+    /// that the schema asks for is accepted; the result is then the arguments with such strings converted.
     pub fn check(&self, arguments: &Value) -> Result<Option<Value>, Vec<Complaint>> {
-        // Most arguments fit, and to say so takes less than to look for what is wrong.
+        // Most arguments are valid, and `is_valid` is cheaper than collecting errors.
         if self.validator.is_valid(arguments) {
             return Ok(None);
         }
@@ -93,7 +93,7 @@ impl ArgumentChecker {
             Ok(converted) => return Ok(Some(converted)),
             Err(unfit) => unfit,
         };
-        // A text that was converted is wrong only where what it reads as does not fit either.
+        // A converted string is an error only if the converted value is invalid too.
         let still_wrong: Vec<_> = self
             .validator
             .iter_errors(&unfit)
@@ -116,13 +116,13 @@ impl ArgumentChecker {
         };
         let mut complaints = told(&is_wrong);
         if complaints.is_empty() {
-            // The texts together break a rule that none of them breaks alone.
+            // The converted strings break a rule together that none of them breaks alone.
             complaints = told(&|_| true);
         }
         if complaints.is_empty() { Ok(None) } else { Err(complaints) }
     }
 
-    /// `rule` is what the library says about the error.
+    /// `rule` is the validation library's text of the error.
     fn describe(&self, error: &ValidationError<'_>, rule: &dyn fmt::Display) -> String {
         let place = argument_path(&error.instance_path().to_string());
         match error.kind() {
@@ -137,7 +137,7 @@ impl ArgumentChecker {
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 self.describe_unknown(place, unexpected)
             }
-            // How the library reports `additionalProperties: false` beside no properties at all.
+            // The library reports `additionalProperties: false` without any properties in this way.
             ValidationErrorKind::FalseSchema if place.is_none() && self.known.is_empty() => {
                 "this tool takes no arguments".into()
             }
@@ -167,7 +167,7 @@ fn quoted(names: &[String]) -> String {
 }
 
 fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
-    // To compare costs as much as both are long, for each of them.
+    // The cost of a comparison grows with the lengths of both names.
     if name.len() > MAX_COMPARED {
         return None;
     }
@@ -179,7 +179,7 @@ fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
         .map(|(_, candidate)| candidate)
 }
 
-/// `/a/0/b` as people write it, `a[0].b`; `None` for the arguments as a whole.
+/// Formats a JSON pointer `/a/0/b` as `a[0].b`; `None` for the arguments as a whole.
 fn argument_path(pointer: &str) -> Option<String> {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
@@ -272,7 +272,7 @@ mod tests {
         ] {
             assert!(checker.check(&wrong).is_err(), "{wrong}");
         }
-        // One argument that does not fit is no reason to complain of others that do.
+        // An argument that does not fit must not cause complaints about others that do.
         let told = checker.check(&json!({"i": "3", "b": "yes", "list": ["1", "x"]})).unwrap_err();
         let told: Vec<_> = told.iter().map(ToString::to_string).collect();
         let wrong = [
@@ -283,7 +283,7 @@ mod tests {
         let exclusive = json!({"properties": {"a": {"type": "integer"}}, "not": {"properties": {"a": {"const": 1}}}});
         let told = ArgumentChecker::compile(&exclusive).unwrap().check(&json!({"a": "1"}));
         assert!(told.is_err(), "{told:?}");
-        // What is wrong is told of the arguments as they were written.
+        // Complaints quote the arguments as they were sent, before conversion.
         let told = checker.check(&json!({"i": "1"})).unwrap_err()[0].to_string();
         assert_eq!(told, r#"argument `i`: "1" is not of type "integer""#);
     }

@@ -1,33 +1,33 @@
-//! Whether checking against a schema could take longer than anybody waits.
+//! Detects schemas that would take unbearably long to check.
 //!
-//! A schema may send one value through several others, and each of these through several again: forty such steps fit
-//! into a page, and are a million million checks. So what one value has to pass is counted before anything is checked,
-//! each schema once, however many ways lead to it.
+//! A schema can apply several subschemas to the same value, and each of them several others: with forty such levels,
+//! which fit on a page, one value needs 2^40 checks. The number of checks per value is therefore computed beforehand,
+//! visiting each subschema once however many references lead to it.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The most schemas that one value may have to pass. What people write needs some dozens, generated unions hundreds.
+/// Maximum number of subschemas that apply to one value. Handwritten schemas need dozens, generated unions hundreds.
 const MAX_CHECKS: u64 = 10_000;
-/// The longest way from reference to reference. It is walked by recursion.
+/// Maximum length of a chain of references, because it is followed by recursion.
 const MAX_STEPS: usize = 256;
-/// The most parts of a schema that have a name of their own (`$id`), in each of which a reference is looked for.
+/// Maximum number of subschemas with an `$id`, and of those with the same name: a reference is looked up in each.
 const MAX_RESOURCES: usize = 32;
 
-/// Keywords whose schemas a value has to pass itself, not what is within it.
+/// Keywords whose subschemas apply to the value itself, not to its members.
 const IN_PLACE: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
-/// Keywords for which everything in place is checked again, to see what it has looked at.
+/// Keywords for which all in-place subschemas are evaluated again, to find the evaluated members.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 const TIMES_UNEVALUATED: u64 = 3;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 const NAMES: &[&str] = &["$id"];
-/// What `$id` was called in the first drafts. Elsewhere it is a word like any other, and examples are full of it.
+/// Draft 4 and earlier call `$id` `id`. In later drafts `id` is an ordinary name, which is frequent in examples.
 const OLD_NAMES: &[&str] = &["$id", "id"];
 
-/// Whether one value may have to pass more schemas than is bearable.
+/// Whether more than [`MAX_CHECKS`] subschemas may apply to one value.
 pub(crate) fn is_entangled(schema: &Value) -> bool {
     let mut objects = Vec::new();
     gather(schema, &mut objects);
@@ -69,12 +69,12 @@ fn gather<'s>(value: &'s Value, objects: &mut Vec<&'s Value>) {
     }
 }
 
-/// How many schemas a value has to pass, for each schema of a document.
+/// Counts how many subschemas apply to a value, for each subschema of a document.
 struct Count<'s> {
     resources: Vec<&'s Value>,
     named: HashMap<&'s str, Vec<&'s Value>>,
-    /// By the place in memory, for what stands twice is two. While one is counted it is endless: a value that has to
-    /// pass a schema in order to pass that same schema never does, and nobody means that.
+    /// Keyed by address, because equal subschemas in two places are two. While a subschema is being counted its entry
+    /// is infinite: a schema that applies itself to the same value never terminates.
     known: HashMap<*const Value, u64>,
 }
 
@@ -99,7 +99,7 @@ impl<'s> Count<'s> {
             } else {
                 match member {
                     Value::Array(schemas) => self.sum(schemas.iter(), steps),
-                    // The older of the two has lists of names, too.
+                    // The older `dependencies` may also hold lists of names.
                     Value::Object(schemas) if key.starts_with("depend") => {
                         self.sum(schemas.values().filter(|schema| !schema.is_array()), steps)
                     }
@@ -123,7 +123,7 @@ impl<'s> Count<'s> {
         schemas.fold(0, |sum: u64, schema| sum.saturating_add(self.of(schema, steps + 1)))
     }
 
-    /// All that a reference may mean. Which one it is depends on where it stands; the worst is assumed.
+    /// Every subschema that a reference may mean. The base URI is not tracked, so the most expensive one counts.
     fn meant(&self, reference: &str) -> Vec<&'s Value> {
         let (resource, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         if fragment.is_empty() {
@@ -140,7 +140,7 @@ impl<'s> Count<'s> {
     }
 }
 
-/// Percent-encoded characters as they are. What is no such thing stays.
+/// Decodes percent-encoded characters; invalid escapes stay unchanged.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// So many steps, each of which leads twice to the next.
+    /// A chain of `steps` schemas, each of which refers to the next one twice.
     fn maze(steps: usize, keyword: &str, reference: impl Fn(usize) -> String) -> Value {
         let mut schema = json!({"type": "object", "$ref": reference(0), "$defs": {}});
         for step in 0..steps {

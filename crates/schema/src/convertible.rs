@@ -1,18 +1,18 @@
-//! Texts that read as the number or the boolean that a schema asks for.
+//! Conversion of strings that read as the number or boolean that a schema asks for.
 //!
-//! Models write `"1"` where an integer is wanted, and many servers take it: what can be converted without loss is theirs to
-//! judge.
+//! Models write `"1"` where an integer is wanted, and many servers accept it. What converts without loss is left for
+//! the server to judge.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::{Number, Value};
 
-/// Converting one text may show the next that does not fit, inside of an alternative.
+/// Maximum number of conversion rounds: converting one string may reveal another error inside of an alternative.
 const MAX_ROUNDS: usize = 8;
-/// Texts that are converted in one round; the next round takes the others.
+/// Maximum number of strings that are converted in one round; the next round converts the others.
 const MAX_TEXTS: usize = 256;
 
-/// The arguments with such texts converted: `Ok` where they fit then, else `Err`.
+/// Returns the arguments with such strings converted: `Ok` if they are then valid, else `Err`.
 pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Result<Value, Value> {
     let mut converted = arguments.clone();
     for _ in 0..MAX_ROUNDS {
@@ -35,7 +35,8 @@ pub(crate) fn converted(validator: &Validator, arguments: &Value) -> Result<Valu
     Err(converted)
 }
 
-/// Where a text stands and what it reads as. Alternatives report what is wrong with each of them.
+/// Collects the position of each convertible string and its value. Errors of alternatives (`anyOf`, `oneOf`) are
+/// nested.
 fn collect(error: &ValidationError<'_>, found: &mut Vec<(String, Value)>) {
     match error.kind() {
         ValidationErrorKind::Type { kind } => {
@@ -66,7 +67,7 @@ fn read_as(text: &str, wanted: &TypeKind) -> Option<Value> {
     if wants(JsonType::Boolean) && text.eq_ignore_ascii_case("false") {
         return Some(Value::Bool(false));
     }
-    // Blanks around a number are no part of it, and parsers skip them.
+    // The parser skips whitespace around a number; a string with such whitespace is not converted.
     let is_bare = !text.starts_with(char::is_whitespace) && !text.ends_with(char::is_whitespace);
     let number = || serde_json::from_str::<Number>(text).ok().filter(|_| is_bare);
     let is_wanted = wants(JsonType::Number) || wants(JsonType::Integer);

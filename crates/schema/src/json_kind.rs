@@ -1,4 +1,4 @@
-//! The kind of a JSON value, in the words of messages.
+//! The kind of a JSON value, as error messages name it.
 
 use serde_json::Value;
 

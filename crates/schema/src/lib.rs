@@ -1,5 +1,5 @@
-//! JSON Schema of tools: checking a call before it is sent, laying declared arguments over a server's schema, and the
-//! schemas that lists show.
+//! JSON Schema of tools: checking arguments before a call is sent, applying declared arguments to a server's schema,
+//! and preparing schemas for `tools/list`.
 
 mod arguments;
 mod check;

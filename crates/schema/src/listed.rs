@@ -1,8 +1,8 @@
-//! The schemas of a tool as lists show them.
+//! Prepares the schemas of a tool for `tools/list`.
 //!
-//! The official SDKs check a whole `tools/list` at once: one tool whose schema they refuse takes away all of them. So
-//! a schema that they would refuse is repaired for the list where its meaning stays, and is an error where it does not.
-//! Arguments are still checked against the schema that the server gave.
+//! The official SDKs validate a whole `tools/list` at once: one invalid tool schema makes the client lose all tools. A
+//! schema that they would reject is therefore repaired if its meaning can be kept, and is an error otherwise. Arguments
+//! are still checked against the schema that the server gave.
 
 mod output;
 
@@ -13,8 +13,8 @@ use output::check_compilable;
 
 use crate::json_kind::kind_of;
 
-/// Brings the schemas of a tool into a form that lists can show, and notes each repair. An error is the reason why
-/// the tool cannot be listed.
+/// Brings the schemas of a tool into a form that strict clients accept, and records each repair. The error says why the
+/// tool cannot be listed.
 pub fn prepare_for_lists(tool: &mut ToolDescriptor) -> Result<(), String> {
     let listed = listed_input_schema(&tool.input_schema)?;
     tool.listed_schema = listed.map(|(schema, repairs)| {
@@ -28,7 +28,7 @@ pub fn prepare_for_lists(tool: &mut ToolDescriptor) -> Result<(), String> {
                 tool.output_schema = Some(schema);
                 tool.repairs.extend(repairs);
             }
-            // Results are not checked without it, and everything else works as before.
+            // Without `outputSchema` clients do not check results; the tool works otherwise.
             Err(reason) => {
                 tool.output_schema = None;
                 tool.repairs.push(format!("outputSchema was left out: {reason}"));
@@ -38,10 +38,10 @@ pub fn prepare_for_lists(tool: &mut ToolDescriptor) -> Result<(), String> {
     Ok(())
 }
 
-/// A schema and what was changed in it.
+/// A schema and the descriptions of its repairs.
 type Repaired = (JsonText, Vec<String>);
 
-/// The schema of arguments that lists show; `None` where the server's own can be shown as it is.
+/// The input schema for lists; `None` if the server's own can be listed unchanged.
 fn listed_input_schema(schema: &JsonText) -> Result<Option<Repaired>, String> {
     let mut object = match read(schema).map_err(|error| format!("its inputSchema {error}"))? {
         Value::Object(object) => object,
@@ -57,7 +57,7 @@ fn listed_input_schema(schema: &JsonText) -> Result<Option<Repaired>, String> {
     Ok(repairs.finish(object))
 }
 
-/// The schema of results that lists show; an error where it has to be left out.
+/// The output schema for lists; an error if it has to be left out.
 fn listed_output_schema(schema: &JsonText) -> Result<Option<Repaired>, String> {
     let mut object = match read(schema)? {
         Value::Object(object) => object,
@@ -71,8 +71,8 @@ fn listed_output_schema(schema: &JsonText) -> Result<Option<Repaired>, String> {
     Ok(repairs.finish(object))
 }
 
-/// Clients read with parsers of their own: what ours does not take, such as half of a surrogate pair or a number that
-/// is too large, others may not take either.
+/// Parses a schema. An error makes the schema unusable: a text that this parser rejects, such as half of a surrogate
+/// pair or a number out of range, may be rejected by clients too.
 fn read(schema: &JsonText) -> Result<Value, String> {
     serde_json::from_str(schema.as_str()).map_err(|error| format!("cannot be read: {error}"))
 }
@@ -97,7 +97,8 @@ impl Repairs {
         (!self.made.is_empty()).then_some((schema, self.made))
     }
 
-    /// Arguments are always an object, so a schema that allows one and says so in another way means the same.
+    /// Adds `type: object` at the root. Arguments are always an object, so this keeps the meaning of a schema that
+    /// allows objects.
     fn root_type(&mut self, schema: &mut Map<String, Value>) -> Result<(), String> {
         let is_object = |kind: &Value| kind.as_str() == Some("object");
         match schema.get("type") {
@@ -152,7 +153,7 @@ impl Repairs {
                     *property = repaired;
                 }
             }
-            // How an empty map leaves a program that cannot tell it from an empty list.
+            // Languages that do not distinguish an empty map from an empty list serialize `{}` as `[]`.
             Some(empty) if is_empty(empty) => {
                 *empty = json!({});
                 self.note("`properties` became {}");
@@ -171,7 +172,7 @@ impl Repairs {
         match schema.get("required") {
             None => return Ok(()),
             Some(Value::Array(names)) if names.iter().all(Value::is_string) => return Ok(()),
-            // Says nothing about members: draft 3 had a boolean of the schema's own in this place.
+            // Draft 3 had a boolean `required` per property; at this place it says nothing about members.
             Some(Value::Bool(_)) => {}
             Some(empty) if is_empty(empty) => {}
             Some(other) => {
@@ -194,7 +195,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A value in a reason: long ones are cut.
+/// A value for an error message; long ones are truncated.
 fn shortened(value: &Value) -> String {
     const MOST: usize = 60;
     let text = value.to_string();

@@ -1,7 +1,7 @@
-//! What may be built in: licences, sources and crates, and dependencies that nothing uses.
+//! Checks of dependencies: allowed licences, sources and crates, and declared dependencies that are unused.
 //!
-//! `cargo deny` checks the first three as well, and known vulnerabilities besides; compiling it would take as long as
-//! compiling Switchboard, and its database is not there without a network.
+//! `cargo deny` checks the first three as well, and known vulnerabilities besides; it takes as long to compile as
+//! Switchboard, and its database needs a network.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// Licences that let the binary be handed out under MIT or Apache-2.0. `WITH` and its exception only add permissions.
+/// Licences that allow distributing the binary under MIT or Apache-2.0. Exceptions after `WITH` only add permissions.
 const LICENCES: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -26,13 +26,13 @@ const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// Crates that must not come in, also not behind another one.
+/// Crates that must not be dependencies, direct or transitive.
 const BANNED: &[(&str, &str)] = &[
     ("native-tls", "TLS is rustls: the same everywhere, and nothing to install"),
     ("openssl-sys", "TLS is rustls: the same everywhere, and nothing to install"),
 ];
 
-/// A crate that is built in, and where it comes from.
+/// A dependency of the binary, and its source.
 #[derive(Debug, Clone)]
 pub struct Dependency {
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Declared {
     pub name: String,
 }
 
-/// Every sentence names a dependency and the rule that it breaks.
+/// Checks licences, sources and banned crates. Each returned sentence names a dependency and the rule that it breaks.
 pub fn unwanted_dependencies(dependencies: &[Dependency]) -> Vec<String> {
     let mut unwanted = Vec::new();
     for Dependency { name, licence, source } in dependencies {
@@ -73,7 +73,7 @@ pub fn unwanted_dependencies(dependencies: &[Dependency]) -> Vec<String> {
     unwanted
 }
 
-/// Declared dependencies whose name stands in no source of their crate.
+/// Declared dependencies whose name occurs in no source of their crate.
 pub fn unused_dependencies(root: &Path, declared: &[Declared]) -> Vec<String> {
     let mut unused = Vec::new();
     for Declared { directory, name } in declared {
@@ -97,7 +97,7 @@ fn is_named(directory: &Path, ident: &str) -> bool {
     })
 }
 
-/// The crates that are built in on this machine, and what each crate of the workspace declares.
+/// The dependencies of the binary on this machine, and the declared ones of each crate in the workspace.
 pub fn dependencies(root: &Path) -> anyhow::Result<(Vec<Dependency>, Vec<Declared>)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--offline", "--format-version", "1"])

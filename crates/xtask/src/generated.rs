@@ -1,16 +1,16 @@
-//! Files that are made from the code.
+//! Files that are generated from the code.
 
 use std::path::{Path, PathBuf};
 
-/// A file that is made from the code and committed, so that people and editors find it.
+/// A generated file that is committed, so that users and editors find it.
 #[derive(Debug)]
 pub struct GeneratedFile {
-    /// Below the root of the workspace.
+    /// Relative to the root of the workspace.
     pub path: &'static str,
     pub text: String,
 }
 
-/// All of them, as they should be.
+/// All generated files with their expected content.
 pub fn generated_files() -> Vec<GeneratedFile> {
     let schema = switchboard_config::json_schema();
     // A JSON value always serialises.

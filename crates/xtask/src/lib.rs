@@ -1,4 +1,4 @@
-//! What is generated and committed, and what is checked about the workspace itself.
+//! Generated files, and checks of the workspace itself.
 
 mod dependencies;
 mod generated;

@@ -1,4 +1,4 @@
-//! Who may know whom, and a few habits that no lint checks.
+//! Checks of the dependencies between crates, and of conventions that no lint covers.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,15 +6,15 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// A crate of the workspace and what it needs to be built.
+/// A crate of the workspace and its dependencies.
 #[derive(Debug)]
 pub struct Package {
     pub name: String,
-    /// Normal dependencies, not those of its tests.
+    /// Normal dependencies, without dev-dependencies.
     pub dependencies: Vec<String>,
 }
 
-/// The levels, lowest first. A crate may know those of lower levels and nobody beside it.
+/// The layers, lowest first. A crate may depend on crates of lower layers only.
 const LEVELS: &[&[&str]] = &[
     &["model", "api", "telemetry"],
     &["schema", "config", "registry", "protocol", "chat", "loopback", "demo-server"],
@@ -28,19 +28,19 @@ const LEVELS: &[&[&str]] = &[
 
 const PREFIX: &str = "switchboard-";
 
-/// These run, measure or check the others; nothing of the product knows them.
+/// Crates that run, measure or check the product; no crate of the product may depend on them.
 const OUTSIDE: &[&str] = &["test-support", "test-program", "xtask", "bench"];
 
-/// Directories of a person: a path below one of them holds on one machine only.
+/// Home directories: a path below one of them is valid on one machine only.
 const HOMES: &[&str] = &["/root/", "/Users/"];
 
-/// Pure crates: no network, clock, disk or task below them.
+/// Pure crates: neither they nor their dependencies use network, clock, disk or tasks.
 const PURE: &[&str] =
     &["model", "api", "schema", "config", "registry", "protocol", "chat", "view", "render", "wire"];
 const IMPURE_DEPENDENCIES: &[&str] =
     &["tokio", "reqwest", "rmcp", "sqlx", "axum", "tracing", "notify", "uuid"];
 
-/// Every sentence names a crate and what is wrong with its dependencies.
+/// Checks the dependencies between crates. Each returned sentence names a crate and the violation.
 pub fn broken_arrows(packages: &[Package]) -> Vec<String> {
     let mut broken = Vec::new();
     for package in packages {
@@ -78,7 +78,7 @@ fn level(name: &str) -> Option<usize> {
     LEVELS.iter().position(|crates| crates.contains(&name))
 }
 
-/// Every sentence names a file and the habit that it breaks.
+/// Checks conventions in files. Each returned sentence names a file and the violation.
 pub fn broken_habits(root: &Path, files: &[String]) -> Vec<String> {
     let mut broken = Vec::new();
     for file in files {
@@ -93,7 +93,7 @@ pub fn broken_habits(root: &Path, files: &[String]) -> Vec<String> {
         {
             broken.push(format!("{file}: every crate takes the lints of the workspace"));
         }
-        // Where a package came from on one machine is no business of the next one.
+        // `resolved` holds the registry of one machine.
         let is_npm_lock = name == "package-lock.json" && text.contains("\"resolved\":");
         let is_home = HOMES.iter().any(|home| text.contains(home)) && !file.ends_with("tidy.rs");
         if is_npm_lock || is_home {
@@ -129,7 +129,7 @@ pub fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
         .collect())
 }
 
-/// What git tracks; nothing where there is no git, as in an unpacked archive.
+/// The files that git tracks; empty without git, as in an unpacked archive.
 pub fn tracked_files(root: &Path) -> Vec<String> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
     let listed = listed.map(|output| output.stdout).unwrap_or_default();

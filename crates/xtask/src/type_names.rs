@@ -19,14 +19,14 @@ pub const SHARED_TYPE_NAMES: &[(&str, &str)] = &[(
     "the same alias twice: http serves any MCP endpoint and does not depend on mcp-server",
 )];
 
-/// Crates that only run, measure or check the product.
+/// Crates that run, measure or check the product.
 const OUTSIDE: &[&str] = &["crates/test-support/", "crates/bench/", "crates/xtask/"];
 
 /// File names that hold tests or their data; a name may also end in `_tests.rs`.
 const TEST_FILES: &[&str] = &["tests.rs", "test_support.rs", "samples.rs"];
 
-/// The JSON of the providers. Their formats use the same words (`Content`, `Tool`) for their own shapes, so these
-/// modules may repeat the names of each other, but no name from elsewhere.
+/// The JSON types of the providers. The formats use the same words (`Content`, `Tool`) for different shapes, so these
+/// modules may repeat each other's names, but no name from elsewhere.
 const PROVIDER_FORMATS: &[&str] =
     &["crates/wire/src/anthropic", "crates/wire/src/gemini", "crates/wire/src/openai"];
 
@@ -52,7 +52,7 @@ pub fn production_sources(root: &Path, files: &[String]) -> Vec<SourceFile> {
         .collect()
 }
 
-/// Every sentence names a type with several definitions, or an entry of `allowed` that is not needed.
+/// Each returned sentence names a type with several definitions, or an unused entry of `allowed`.
 pub fn repeated_type_names(
     sources: &[SourceFile],
     allowed: &[(&str, &str)],

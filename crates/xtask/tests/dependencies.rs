@@ -1,4 +1,4 @@
-//! What is built in is allowed, and what is declared is used.
+//! Dependencies are allowed, and declared ones are used.
 
 use switchboard_xtask::{
     Declared, Dependency, dependencies, unused_dependencies, unwanted_dependencies, workspace_root,

@@ -1,4 +1,4 @@
-//! The workspace keeps its own rules.
+//! The workspace follows its own conventions.
 
 use switchboard_xtask::{
     Package, SHARED_TYPE_NAMES, SourceFile, broken_arrows, broken_habits, generated_files,

@@ -18,7 +18,7 @@ fn program(client: ClientProgram) -> ClientEntry {
     ClientEntry::new(client, "switchboard", reach)
 }
 
-/// A program that goes on to an instance elsewhere.
+/// A stdio entry that forwards to an instance elsewhere.
 fn bridge(client: ClientProgram) -> ClientEntry {
     let args = ["--url", "https://gateway.example.com/mcp", "stdio"].map(str::to_owned).to_vec();
     let command = "/usr/bin/switchboard".into();
@@ -78,7 +78,7 @@ fn no_form_holds_the_value_of_a_key() {
 
 #[test]
 fn json_keeps_every_other_character() {
-    // Four blanks, odd spacing, a key twice, a number that no float holds, an escape.
+    // Four spaces, irregular spacing, a duplicate key, a number that no float can hold, an escape.
     let before = "{\n    \"z\": 1.0000000000000000000001,\"z\" : \"\\u00e9\",\n    \"mcpServers\" : { \"other\":{\"command\":\"x\"} },\n    \"a\": [1,\n2]\n}\n";
     assert_eq!(
         laid(&here(ClientProgram::Cursor), before),
@@ -224,7 +224,7 @@ fn addresses_are_those_of_the_endpoint() {
 }
 
 proptest::proptest! {
-    /// Whatever a file holds, the entry is in it afterwards and everything else is as it was.
+    /// For any file: the entry is added and all other members stay unchanged.
     #[test]
     fn any_object_keeps_its_members(keys in proptest::collection::vec("[a-z\"\\\\ é]{0,4}", 0..5), compact: bool) {
         let mut whole = json!({"mcpServers": {}});

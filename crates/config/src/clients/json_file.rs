@@ -1,4 +1,4 @@
-//! An entry in a JSON file, put in as text: every other character of the file stays where it is.
+//! Adds an entry to the text of a JSON file without changing any other character.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use super::{ClientEntry, Laid, SameName, Unwritable};
 use crate::import::jsonc;
 
-/// How deep a file is indented when it does not show it.
+/// The indentation for files that show none.
 const INDENT: &str = "  ";
 
 pub(super) fn document(entry: &ClientEntry) -> String {
@@ -39,8 +39,8 @@ pub(super) fn lay_into(
     Ok(Laid::Changed(format!("{mark}{}", file.text)))
 }
 
-/// Takes servers out of the list that `keys` lead to. What is left keeps its text; only the blanks between the entries
-/// are made anew.
+/// Removes servers from the list at the path `keys`. The remaining entries keep their text; only the whitespace between
+/// them changes.
 pub(super) fn remove(keys: &[String], text: &str, names: &[&str]) -> Result<String, Unwritable> {
     let (mark, body) = text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body));
     let mut file = JsonFile { indent: indent_of(body).to_owned(), text: body.to_owned() };
@@ -108,7 +108,7 @@ impl JsonFile {
         Ok(())
     }
 
-    /// VS Code's list of questions; one that is there already is left as it is.
+    /// Adds a VS Code input; an existing one with the same id stays unchanged.
     fn put_input(&mut self, input: &Json) -> Result<(), Unwritable> {
         let root = members(&self.text, "the top", 0)?;
         let Some(list) = root.find("inputs") else {
@@ -130,7 +130,7 @@ impl JsonFile {
         self.text.get(place.clone()).unwrap_or_default()
     }
 
-    /// Puts a value behind the last part of an object or a list.
+    /// Appends a value to an object or a list.
     fn insert(&mut self, into: &JsonContainer, key: Option<&str>, value: &Json, depth: usize) {
         let base = self.indent.repeat(depth);
         let key = key.map(|key| format!("{}: ", json!(key))).unwrap_or_default();
@@ -145,14 +145,14 @@ impl JsonFile {
     }
 }
 
-/// An object or a list of the text, and the places of what is in it.
+/// An object or a list in the text, and the byte ranges of its members.
 struct JsonContainer {
     whole: Range<usize>,
     parts: Vec<(String, Range<usize>)>,
 }
 
 impl JsonContainer {
-    /// The last one of that name, which is the one that readers take.
+    /// The last member of that name, which is the one that JSON parsers use.
     fn find(&self, name: &str) -> Option<Range<usize>> {
         self.parts.iter().rev().find(|(key, _)| key == name).map(|(_, place)| place.clone())
     }
@@ -170,7 +170,7 @@ fn elements(text: &str, part: &str, offset: usize) -> Result<JsonContainer, Unwr
     Ok(parts(text, elements.into_iter().map(|raw| (String::new(), raw)).collect(), offset))
 }
 
-/// A raw value borrows from the text, so its address is its place.
+/// Computes byte ranges. A raw value borrows from the text, so its address gives its position.
 fn parts(text: &str, found: Vec<(String, &RawValue)>, offset: usize) -> JsonContainer {
     let place = |part: &str| {
         let start = part.as_ptr().addr() - text.as_ptr().addr() + offset;
@@ -180,7 +180,7 @@ fn parts(text: &str, found: Vec<(String, &RawValue)>, offset: usize) -> JsonCont
     JsonContainer { whole: place(text.trim()), parts }
 }
 
-/// The members of an object in their order, also those that are written twice.
+/// The members of an object in file order, including duplicate keys.
 struct JsonMembers<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
@@ -215,7 +215,7 @@ fn indent_of(text: &str) -> &str {
     indents.unwrap_or(INDENT)
 }
 
-/// JSON for people, its further lines behind `base`.
+/// Pretty-printed JSON; every line but the first is prefixed with `base`.
 fn pretty(value: &Json, indent: &str, base: &str) -> String {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());

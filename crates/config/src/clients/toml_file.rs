@@ -1,4 +1,4 @@
-//! An entry in a TOML file; comments and everything else stay.
+//! Adds an entry to a TOML file; comments and all other entries stay.
 
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
@@ -8,7 +8,7 @@ use super::{ClientEntry, Laid, SameName, Unwritable};
 pub(super) fn document(entry: &ClientEntry) -> DocumentMut {
     let mut document = DocumentMut::new();
     let mut list = Table::new();
-    // Only the entry has a heading of its own.
+    // Only the entry gets a `[header]`, not the table that contains it.
     list.set_implicit(true);
     list.insert(&entry.name, Item::Table(table(&entry.to_json())));
     document.insert(entry.client.list_key(), Item::Table(list));
@@ -44,7 +44,7 @@ pub(super) fn lay_into(
     Ok(Laid::Changed(document.to_string()))
 }
 
-/// Takes servers out of the list that `keys` lead to; comments and everything else stay.
+/// Removes servers from the table at the path `keys`; comments and all other entries stay.
 pub(super) fn remove(keys: &[String], text: &str, names: &[&str]) -> Result<String, Unwritable> {
     let mut document = parse(text)?;
     let mut list = Some(document.as_item_mut());
@@ -60,7 +60,7 @@ pub(super) fn remove(keys: &[String], text: &str, names: &[&str]) -> Result<Stri
 
 fn parse(text: &str) -> Result<DocumentMut, Unwritable> {
     text.parse().map_err(|error: toml_edit::TomlError| {
-        // The whole message shows the line itself, which may hold a secret.
+        // Only the first line: the whole message quotes the source line, which may hold a secret.
         let reason = error.message().lines().next().unwrap_or_default();
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -68,7 +68,7 @@ fn parse(text: &str) -> Result<DocumentMut, Unwritable> {
     })
 }
 
-/// Keeps what stands around the entry: its place in the file and the comment above it.
+/// Replaces the entry but keeps its position in the file and the comment above it.
 fn replace(there: &mut Item, wanted: &Json) {
     let mut fresh = table(wanted);
     if let Some(before) = there.as_table() {
@@ -81,7 +81,7 @@ fn replace(there: &mut Item, wanted: &Json) {
     };
 }
 
-/// Entries hold texts and lists of texts.
+/// The entry as a TOML table. Entries hold only strings and lists of strings.
 fn table(entry: &Json) -> Table {
     let mut table = Table::new();
     for (key, value) in entry.as_object().into_iter().flatten() {
@@ -96,7 +96,7 @@ fn table(entry: &Json) -> Table {
     table
 }
 
-/// What an item means, as far as one of our entries could mean it.
+/// An item as JSON, for comparison with an entry.
 fn plain(item: &Item) -> Json {
     if let Some(table) = item.as_table_like() {
         let members = table.iter().map(|(key, item)| (key.to_owned(), plain(item)));
@@ -107,7 +107,7 @@ fn plain(item: &Item) -> Json {
         Some(Value::Array(items)) => {
             items.iter().map(|value| plain(&Item::Value(value.clone()))).collect()
         }
-        // Numbers, dates and switches are never ours, so they need only differ from text.
+        // Entries never hold numbers, dates or booleans; `null` makes the comparison fail.
         Some(_) | None => Json::Null,
     }
 }

@@ -1,4 +1,4 @@
-//! The server list of Codex: tables below `mcp_servers` in TOML, in the words of the JSON lists.
+//! The server list of Codex: TOML tables below `mcp_servers`, converted to the keys of `mcpServers`.
 
 use serde_json::{Map, Value as Json, json};
 use toml_edit::{DocumentMut, Item, Value};
@@ -10,7 +10,7 @@ use crate::source::SourceText;
 
 const LIST_KEY: &str = "mcp_servers";
 
-/// The servers of a Codex file, each in the words of `mcpServers`.
+/// The servers of a Codex file, each with the keys of `mcpServers`.
 pub(super) fn servers(
     source: &SourceText<'_>,
     text: &str,
@@ -36,7 +36,7 @@ pub(super) fn servers(
     Ok(ImportedServers { place, servers: servers.collect() })
 }
 
-/// Renames what Codex calls otherwise and turns names of variables into references to them.
+/// Renames Codex's own keys, and turns names of variables into references to them.
 fn in_common_words(entry: Json) -> Json {
     let Json::Object(mut entry) = entry else { return entry };
     let mut headers = match entry.remove("http_headers") {

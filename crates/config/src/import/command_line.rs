@@ -1,27 +1,27 @@
-//! A command that other programs let people write in one text, such as `FOO=1 npx -y foo`.
+//! Parses a command line that is written as one string, such as `FOO=1 npx -y foo`.
 
-/// What the text of a command is.
+/// What a `command` string contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommandText {
-    /// The name or the path of a program, as it is.
+    /// The name or path of a program only.
     Program,
     Line(CommandLine),
-    /// Several words, with a quote that is not closed.
+    /// Several words, with an unclosed quote.
     OpenQuote,
-    /// It sets variables and names no program.
+    /// Variable assignments without a program.
     NoProgram,
 }
 
-/// A command in one text, taken apart.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
-    /// The variables that are set before the program, as in `FOO=1 npx`.
+    /// Variables that are assigned before the program, as in `FOO=1 npx`.
     pub(super) env: Vec<(String, String)>,
     pub(super) program: String,
     pub(super) args: Vec<String>,
 }
 
-/// Takes a command apart. A text whose first word is a path is that of a program: a path may have blanks in it.
+/// Parses a command. A string that begins with a path is a single program, because paths may contain spaces.
 pub(super) fn read(command: &str) -> CommandText {
     let Some(first) = command.split_whitespace().next() else { return CommandText::Program };
     let is_program = first == command.trim() || first.contains(['/', '\\', '"', '\'']);
@@ -41,7 +41,7 @@ pub(super) fn read(command: &str) -> CommandText {
     }
 }
 
-/// The name and the value of a word such as `FOO=1`.
+/// Splits a word such as `FOO=1` into name and value.
 pub(super) fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -49,7 +49,8 @@ pub(super) fn assignment(word: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
-/// The words of a command line. Quotes keep blanks, a backslash keeps the next character; `None` where a quote is open.
+/// Splits a command line into words. Quotes keep spaces, a backslash keeps the next character; `None` if a quote is
+/// unclosed.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! One server of another program's file as fields of ours.
+//! Converts one server of another program's file to the fields of a Switchboard entry.
 
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value as Json};
@@ -10,7 +10,7 @@ use crate::secret_line;
 
 pub(super) type Fields = Vec<(String, Doc)>;
 
-/// Keys that are understood; everything else is noted.
+/// Keys that are converted; every other key gets a note.
 const KNOWN: [&str; 21] = [
     "type",
     "transport",
@@ -35,7 +35,7 @@ const KNOWN: [&str; 21] = [
     "required",
 ];
 
-/// The fields of the server, or why it is left out.
+/// The fields of the server, or why it is skipped.
 pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Result<Fields, String> {
     let Json::Object(entry) = entry else {
         return Err("it is not an object".into());
@@ -69,7 +69,7 @@ pub(super) fn convert(entry: &Json, notes: &mut Vec<String>) -> Result<Fields, S
     Ok(fields)
 }
 
-/// Which tools the other program took or left, under the names that Codex and Gemini CLI have for that.
+/// Allow and deny lists of tools, from the keys of Codex and Gemini CLI.
 fn tool_lists(entry: &Map<String, Json>) -> Fields {
     let lists = [
         ("tool_allowlist", ["enabled_tools", "includeTools"]),
@@ -168,7 +168,7 @@ fn http(
     Ok(fields)
 }
 
-/// A note about a secret that stands there for all to read.
+/// A note about a secret in plain text.
 pub(super) fn in_plain_text(place: &str, way_out: &str) -> String {
     let hides = if way_out.contains(" or ") { "hide" } else { "hides" };
     format!("{place} holds its value in plain text; {way_out} {hides} it")
@@ -184,7 +184,7 @@ pub(super) fn note_unused(entry: &Map<String, Json>, keys: &[&str], notes: &mut 
     }
 }
 
-/// A text, number or boolean as text: other programs are loose about types in `args` and `env`.
+/// A string, number or boolean as a string: other programs accept all of them in `args` and `env`.
 pub(super) fn scalar(value: &Json) -> Option<String> {
     match value {
         Json::String(text) => Some(text.clone()),

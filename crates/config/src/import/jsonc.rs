@@ -1,6 +1,6 @@
-//! JSON with comments and trailing commas, as editors write it, to plain JSON.
+//! Converts JSON with comments and trailing commas, as editors accept it, to plain JSON.
 
-/// Blanks out comments and trailing commas. Everything keeps its line and column.
+/// Replaces comments and trailing commas with spaces, so that lines and columns stay the same.
 pub(crate) fn to_json(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     without_trailing_commas(&without_comments(text))
@@ -63,7 +63,7 @@ fn without_trailing_commas(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut in_text = false;
     let mut escaped = false;
-    // Where the last comma is, as long as only white space followed it.
+    // Position of the last comma, while only whitespace has followed it.
     let mut comma = None;
     for c in text.chars() {
         match c {

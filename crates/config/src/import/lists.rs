@@ -1,4 +1,4 @@
-//! Where a JSON file keeps its servers: one list for every project, and lists of single projects.
+//! Finds the server lists in a JSON file: a global one, and those of single projects.
 
 use serde_json::{Map, Value as Json};
 
@@ -18,12 +18,12 @@ pub(super) struct ImportedServers {
     pub(super) servers: Map<String, Json>,
 }
 
-/// Where a file has a server.
+/// The position of a server in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPlace {
-    /// The keys that lead to the list, from the top of the file.
+    /// The keys that lead to its list, from the top of the file.
     pub list: Vec<String>,
-    /// The project whose list it is; the others are for every project.
+    /// The project whose list it is; `None` for the global list.
     pub project: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl ServerPlace {
     }
 }
 
-/// The lists of a JSON file: the one for every project first, then those of projects.
+/// The lists of a JSON file: the global one first, then those of projects.
 pub(super) fn json_lists(
     source: &SourceText<'_>,
     text: &str,
@@ -46,7 +46,7 @@ pub(super) fn json_lists(
 ) -> Result<Vec<ImportedServers>, Problems> {
     let json: Json = serde_json::from_str(&jsonc::to_json(text)).map_err(|error| {
         let at = Extent::point(error.line(), error.column().max(1));
-        // The reason without its position, which the problem shows anyway.
+        // The reason without its position, which the problem shows separately.
         let reason = error.to_string();
         let reason = reason.split(" at line ").next().unwrap_or_default();
         let problem = ConfigProblem::error(format!("not valid JSON: {reason}"));
@@ -80,7 +80,7 @@ pub(super) fn json_lists(
     }
     let mut lists = match find_list(&json) {
         Ok(list) => vec![list],
-        // A file may have servers of projects alone.
+        // A file may have project lists only.
         Err(_) if projects(&json).next().is_some() => Vec::new(),
         Err(problem) => return Err(located(problem)),
     };
@@ -88,7 +88,7 @@ pub(super) fn json_lists(
     Ok(lists)
 }
 
-/// The projects of a file of Claude Code that have servers.
+/// The projects of a Claude Code file that have servers.
 fn projects(json: &Json) -> impl Iterator<Item = (&str, &Map<String, Json>)> {
     let projects = json.get("projects").and_then(Json::as_object).into_iter().flatten();
     projects.filter_map(|(project, settings)| {
@@ -97,7 +97,7 @@ fn projects(json: &Json) -> impl Iterator<Item = (&str, &Map<String, Json>)> {
     })
 }
 
-/// The list for every project; VS Code's user settings have it one level down, in `mcp`.
+/// The global list; in VS Code's user settings it is one level down, below `mcp`.
 fn find_list(json: &Json) -> Result<ImportedServers, BoxedProblem> {
     let refuse = |message: String| {
         Box::new(ConfigProblem::error(message).help(

@@ -1,13 +1,13 @@
-//! Keys that another program's file has in plain text, so that the person who takes it over hears of them.
+//! Detects API keys in plain text in an imported file, so that the user gets a note about them.
 
 use url::Url;
 
 use super::variables;
 
-/// Parts of names that announce a key.
+/// Parts of names that suggest a key.
 const WORDS: [&str; 6] = ["key", "token", "secret", "passw", "credential", "bearer"];
 
-/// How keys of well-known services begin.
+/// Prefixes of the keys of well-known services.
 const PREFIXES: [&str; 12] = [
     "sk-",
     "pk_",
@@ -23,7 +23,7 @@ const PREFIXES: [&str; 12] = [
     "hf_",
 ];
 
-/// Whether a value under this name is likely to be a key, written out.
+/// Whether a value under this name is probably a literal key.
 pub(super) fn is_key(name: &str, value: &str) -> bool {
     let value = value.trim();
     if value.is_empty() || variables::has_reference(value) || value.starts_with("file:") {
@@ -33,7 +33,7 @@ pub(super) fn is_key(name: &str, value: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word)) || looks_like_key(value)
 }
 
-/// Whether an argument, with the one before it, is likely to be a key: `--api-key x`, `--token=x`, `sk-...`.
+/// Whether an argument, given the one before it, is probably a key: `--api-key x`, `--token=x`, `sk-...`.
 pub(super) fn is_key_argument(before: Option<&str>, argument: &str) -> bool {
     match argument.strip_prefix('-').and_then(|flag| flag.split_once('=')) {
         Some((flag, value)) => is_key(flag, value),
@@ -42,7 +42,7 @@ pub(super) fn is_key_argument(before: Option<&str>, argument: &str) -> bool {
     }
 }
 
-/// The names of query parameters of an address that are likely to hold a key.
+/// The names of URL query parameters that probably hold a key.
 pub(super) fn keys_of_address(address: &str) -> Vec<String> {
     let Ok(url) = Url::parse(address) else { return Vec::new() };
     let named = url.query_pairs().filter(|(name, value)| is_key(name, value));

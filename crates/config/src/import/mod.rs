@@ -1,7 +1,7 @@
-//! Server lists of other programs: `mcpServers` (Claude Desktop, Claude Code, Cursor, `.mcp.json`), `servers`
-//! (VS Code) and `mcp_servers` (Codex, in TOML). Claude Code also has lists for single projects.
+//! Imports server lists of other programs: `mcpServers` (Claude Desktop, Claude Code, Cursor, `.mcp.json`), `servers`
+//! (VS Code) and `mcp_servers` (Codex, in TOML). Claude Code also has lists per project.
 //!
-//! Whatever cannot be carried over is said in a note; nothing is dropped in silence.
+//! Everything that cannot be imported is reported in a note.
 
 mod codex;
 mod command_line;
@@ -28,12 +28,12 @@ use lists::ImportedServers;
 pub use lists::ServerPlace;
 pub use note::ImportNote;
 
-/// The servers of another program's file, in our words.
+/// The servers of another program's file, converted.
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// The servers, in the order of the file.
     pub servers: Vec<ImportedServer>,
-    /// What was changed, left out or needs a look.
+    /// Notes about changed and skipped servers.
     pub notes: Vec<ImportNote>,
 }
 
@@ -46,12 +46,12 @@ pub struct ImportedServer {
     pub written: String,
     /// Where the other file has it: more than once where projects have the same server.
     pub places: Vec<ServerPlace>,
-    /// How long a call may run, where the other file says so.
+    /// The timeout of calls, if the other file sets one.
     pub(crate) tool_timeout: Option<String>,
     pub(crate) fields: Vec<(String, Doc)>,
 }
 
-/// Shows the name only: the fields may hold tokens that the other file had in plain text.
+/// Prints the name only: the fields may hold tokens in plain text.
 impl fmt::Debug for ImportedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ImportedServer").field("name", &self.name).finish_non_exhaustive()
@@ -59,17 +59,17 @@ impl fmt::Debug for ImportedServer {
 }
 
 impl ImportedServer {
-    /// The project whose server it is; `None` for one of every project.
+    /// The project of the server; `None` for a global one.
     pub fn project(&self) -> Option<&str> {
         self.places.first()?.project.as_deref()
     }
 
-    /// How notes call it.
+    /// The name of the server in notes.
     pub fn label(&self) -> String {
         label(&self.written, self.project())
     }
 
-    /// The text, or the texts, of a field.
+    /// The string, or the strings, of a field.
     pub(crate) fn texts(&self, key: &str) -> Vec<&str> {
         fn text(doc: &Doc) -> Option<&str> {
             match doc {
@@ -83,7 +83,7 @@ impl ImportedServer {
         }
     }
 
-    /// Whether it is started here.
+    /// Whether it is a stdio server.
     fn is_program(&self) -> bool {
         self.fields.iter().any(|(key, _)| key == "command")
     }
@@ -100,13 +100,13 @@ impl ImportedServer {
             ];
             entries.push(("default_tool_config".into(), Doc::Map(defaults)));
         }
-        // The other program starts without a server that is broken, and so does the board.
+        // The other program starts even if a server is broken, so the server is not required here.
         entries.push(("required".into(), Doc::Value(json!(false), None)));
         Doc::Map(entries)
     }
 }
 
-/// A server of the other file, with its project where it is of one.
+/// A server's name in the other file, with its project if it has one.
 fn label(written: &str, project: Option<&str>) -> String {
     match project {
         Some(project) => format!("{written} (project {project})"),
@@ -115,7 +115,7 @@ fn label(written: &str, project: Option<&str>) -> String {
 }
 
 impl Imported {
-    /// Takes over only these servers. What was to be said about the others is said no longer.
+    /// Keeps only these servers, and drops the notes about changes of the removed ones.
     pub fn retain(&mut self, is_kept: impl Fn(&ImportedServer) -> bool) {
         self.servers.retain(is_kept);
         let servers = &self.servers;
@@ -126,7 +126,7 @@ impl Imported {
         });
     }
 
-    /// A whole file of ours with these servers. Holds secrets when the other file did.
+    /// A complete configuration file with these servers. It holds secrets if the other file did.
     pub fn to_yaml(&self, mode: AdmissionMode) -> String {
         let servers = self.servers.iter().map(|server| server.to_doc(mode)).collect();
         let toolbox = Doc::Map(vec![("mcps".into(), Doc::List(servers))]);
@@ -135,23 +135,23 @@ impl Imported {
     }
 }
 
-/// Which servers of a file are meant.
+/// Which servers of a file to import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportScope<'a> {
-    /// All of them, those of every project too.
+    /// All servers: global ones and those of every project.
     Everything,
-    /// Those that are for every project, and those of this one.
+    /// Global servers and those of this project.
     Project(&'a str),
-    /// Those that are for every project.
+    /// Global servers only.
     NoProject,
 }
 
-/// The environment of a program is smaller here than at most other programs, which matters to who moves.
+/// Note for users who migrate: most other programs pass on their whole environment.
 const SMALL_ENVIRONMENT: &str = "programs are started with PATH, HOME and a few other variables, and with what `env` names; \
                                  other variables of your environment have to be named there";
 
-/// Reads the servers of another program's file. An entry that leads to one of `boards`, the addresses of this
-/// Switchboard, is left out.
+/// Imports the servers of another program's file. Entries that lead to one of `boards`, the addresses of this
+/// Switchboard, are skipped.
 pub fn import_servers(
     file_name: &str,
     text: &str,
@@ -192,7 +192,7 @@ impl Imported {
             }
         };
         let tool_timeout = entry.get("tool_timeout").and_then(Json::as_str).map(str::to_owned);
-        // Projects often have the same server.
+        // Several projects often have the same server; it is imported once.
         let wanted = content(&fields);
         let same = self.servers.iter_mut().find(|server| {
             server.written == written
@@ -219,12 +219,12 @@ impl Imported {
     }
 }
 
-/// The fields as JSON, in which the order of variables and headers does not matter.
+/// The fields as JSON, for a comparison that ignores the order of variables and headers.
 fn content(fields: &[(String, Doc)]) -> Json {
     Doc::Map(fields.to_vec()).to_json()
 }
 
-/// A valid name that nobody has yet.
+/// A valid name that is not in use yet.
 fn free_name(written: &str, servers: &[ImportedServer]) -> String {
     let taken: HashSet<_> = servers.iter().map(|server| server.name.as_str()).collect();
     unique_name(written, &taken)
@@ -236,7 +236,7 @@ fn unique_name(written: &str, taken: &HashSet<&str>) -> String {
     let words: Vec<_> = mapped.split('-').filter(|word| !word.is_empty()).collect();
     let joined = words.join("-");
     let joined = joined.trim_start_matches(['_', '-']);
-    // Room for a number behind it.
+    // Leaves room for a numeric suffix.
     let short: String = joined.chars().take(58).collect();
     let base = match short.as_str() {
         _ if ServerName::is_valid(written) && written != LOCAL_SERVER => written.to_owned(),

@@ -1,20 +1,20 @@
-//! What a person should know about servers that are taken over from another program.
+//! Notes for the user about an import.
 
 use std::fmt;
 
-/// A remark on an import. It names servers as the other file does.
+/// A note about an import. It uses the server names of the other file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportNote {
-    /// A server that is not taken over.
+    /// A server that was skipped.
     LeftOut { server: String, reason: String },
-    /// A server that is taken over, but not exactly as it was written, or that needs a look.
+    /// A server that was imported with changes, or that needs the user's attention.
     Changed {
-        /// Its name in our file.
+        /// Its name in the Switchboard file.
         name: String,
         server: String,
         text: String,
     },
-    /// Holds for every server that is started as a program.
+    /// Applies to every imported stdio server.
     Programs(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! Entries of other programs that lead to Switchboard itself. A board that had itself as a server would call itself
-//! without end.
+//! Detects entries of other programs that lead to Switchboard itself. Importing one would make Switchboard call itself
+//! endlessly.
 
 use serde_json::Value as Json;
 use switchboard_model::is_on_this_machine;
@@ -12,18 +12,18 @@ use super::entry::url_of;
 const USUAL_NAME: &str = "switchboard";
 /// The name of the program.
 const PROGRAM: &str = "switchboard";
-/// Commands of the program that lead to a board.
+/// Subcommands of the program that serve or forward MCP.
 const COMMANDS: [&str; 2] = ["stdio", "connect"];
-/// Programs that take another command line as an argument, behind `-c`.
+/// Shells, which take a command line as the argument of `-c`.
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
-/// The last path segment of an MCP endpoint, and those that stand behind it at a Switchboard.
+/// The last path segment of an MCP endpoint, and the segments that may follow it at a Switchboard.
 const ENDPOINT: &str = "mcp";
 const PARTS: [&str; 3] = ["servers", "sessions", "toolsets"];
 
 /// Whether the entry leads to a Switchboard: by the program that it starts, or by an address of one of `boards`.
 ///
-/// Other boards are known by what only a Switchboard has: the name that `connect` gives, or a path such as
-/// `/mcp/toolsets/x` on this machine.
+/// Other instances are recognized by the name that `connect` gives, or by a path that only Switchboard has, such as
+/// `/mcp/toolsets/x`, on this machine.
 pub(super) fn is_switchboard(name: &str, entry: &Json, boards: &[Url]) -> bool {
     let words = words_of(entry);
     if runs_switchboard(&words) {
@@ -37,7 +37,7 @@ pub(super) fn is_switchboard(name: &str, entry: &Json, boards: &[Url]) -> bool {
             && url.and_then(|url| Url::parse(url).ok()).is_some_and(|url| endpoint(&url).is_some())
 }
 
-/// The words of the command line that the entry starts, without the variables before it.
+/// The words of the entry's command line, without variable assignments.
 fn words_of(entry: &Json) -> Vec<String> {
     let command = entry.get("command").and_then(Json::as_str).unwrap_or_default();
     let mut words = match command_line::read(command) {
@@ -84,7 +84,7 @@ fn leads_to_board(url: &Url, boards: &[Url]) -> bool {
     boards.iter().any(is_board) || part.is_some() && is_on_this_machine(url)
 }
 
-/// The path before `/mcp`, and the part of the board that is named behind it.
+/// Splits a URL path at `/mcp`: the segments before it, and the kind of endpoint after it.
 fn endpoint(url: &Url) -> Option<(Vec<&str>, Option<&str>)> {
     if !matches!(url.scheme(), "http" | "https") {
         return None;

@@ -1,4 +1,4 @@
-//! A server of another program's file that is started as a program.
+//! Converts a stdio server of another program's file.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -7,7 +7,7 @@ use super::entry::{Fields, in_plain_text, note_unused, scalar};
 use super::{literal_key, variables};
 use crate::emit::Doc;
 
-/// The fields of the server, or why it is left out.
+/// The fields of the server, or why it is skipped.
 pub(super) fn fields(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Result<Fields, String> {
     note_unused(entry, &["url", "serverUrl", "httpUrl", "headers"], notes);
     let line = command(entry, notes)?;
@@ -27,7 +27,7 @@ pub(super) fn fields(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Resu
         fields.push(("args".into(), Doc::List(args.into_iter().map(Doc::text).collect())));
     }
     let mut env = entry.get("env").and_then(Json::as_object).cloned().unwrap_or_default();
-    // As in a shell, what stands before the program goes before the environment.
+    // As in a shell, assignments before the program override the environment.
     env.extend(line.env.into_iter().map(|(name, value)| (name, json!(value))));
     let env = environment(&env, notes);
     if !env.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn fields(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Resu
     Ok(fields)
 }
 
-/// The program and its arguments, which `command` may hold in one text.
+/// The program and its arguments; `command` may hold both in one string.
 fn command(entry: &Map<String, Json>, notes: &mut Vec<String>) -> Result<CommandLine, String> {
     let Some(Json::String(command)) = entry.get("command") else {
         let way_out = "write the program there and its arguments in `args`";

@@ -1,18 +1,18 @@
-//! The placeholders of other programs in our spelling.
+//! Converts the placeholders of other programs to `${VAR}`.
 
-/// Variables that an editor fills in and nobody else.
+/// Variables that only an editor can fill in.
 const EDITOR_VARIABLES: [&str; 4] =
     ["workspaceFolder", "workspaceFolderBasename", "userHome", "fileWorkspaceFolder"];
 
-/// `${env:VAR}` to `${VAR}`, `${input:api-key}` to `${API_KEY}`, and so on. What becomes a variable that
-/// somebody must set is said in a note.
+/// Converts `${env:VAR}` to `${VAR}`, `${input:api-key}` to `${API_KEY}`, and so on. Adds a note for each variable that
+/// the user must set.
 pub(super) fn convert(text: &str, notes: &mut Vec<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
         let Some((reference, after)) = after.split_once('}') else {
-            // Not a placeholder of anybody: keep the characters.
+            // An unknown placeholder: keep its characters.
             out.push_str("$${");
             rest = after;
             continue;
@@ -24,7 +24,7 @@ pub(super) fn convert(text: &str, notes: &mut Vec<String>) -> String {
     out
 }
 
-/// Whether a converted text takes a part of itself from a variable. `$${` is written for the characters `${`.
+/// Whether a converted text contains a reference. `$${` is an escaped `${`.
 pub(super) fn has_reference(text: &str) -> bool {
     text.replace("$${", "").contains("${")
 }

@@ -1,4 +1,4 @@
-//! Where a server is: the transport and the keys that belong to it.
+//! The endpoint of a server: its transport and the keys that belong to it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,7 +30,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The transport as written, else as the other keys tell.
+    /// The configured transport, else the one that `command` or `url` implies.
     fn transport(&mut self, at: &At<'_>, raw: Option<RawTransport>) -> Option<RawTransport> {
         if at.has("transport") {
             return raw;
@@ -130,7 +130,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The address below `key`, of which `example` is one.
+    /// Parses the URL below `key`; `example` is shown in the help text.
     pub(super) fn url(&mut self, at: &At<'_>, key: &str, text: &str, example: &str) -> Option<Url> {
         let at = at.get(key)?;
         let why = match Url::parse(text) {
@@ -141,7 +141,8 @@ impl Planner<'_> {
             Ok(_) => "names no host".into(),
             Err(error) => format!("is not a valid URL: {error}"),
         };
-        // The text itself may carry a password, so only the snippet shows it, when it may.
+        // The message does not quote the URL, which may hold a password; only the snippet does, if its line may be
+        // shown.
         let problem = ConfigProblem::error(format!("{}: the address {why}", at.path));
         let problem = problem.about(&at.path).help(format!("write an address such as `{example}`"));
         self.push(&at.node.origin, problem);
@@ -220,13 +221,13 @@ impl Planner<'_> {
     }
 }
 
-/// The values that references put into what reaches a server and proves who we are.
+/// The values that references put into the endpoint and the credentials of a server.
 pub(super) fn referenced(at: &At<'_>) -> Vec<Secret> {
     let keys = ["url", "headers", "auth", "command", "args", "env"];
     keys.iter().filter_map(|key| at.get(key)).flat_map(|at| at.node.all_referenced()).collect()
 }
 
-/// The place of a server as it may be shown: an expanded value stands as it was written.
+/// The address of a server for display: expanded values appear as written.
 pub(super) fn shown_place(at: &At<'_>, endpoint: &Endpoint) -> String {
     let template = |at: &At<'_>| at.node.template.as_deref().map(redact_address);
     match endpoint {
@@ -245,7 +246,7 @@ pub(super) fn shown_place(at: &At<'_>, endpoint: &Endpoint) -> String {
     }
 }
 
-/// An address as it was written, without the credentials that may be written in it.
+/// A URL as written, without any credentials in it.
 pub(crate) fn redact_address(written: &str) -> String {
     let Some((scheme, rest)) = written.split_once("://") else { return written.to_owned() };
     let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |at| rest.split_at(at));

@@ -1,4 +1,4 @@
-//! `gateway`: what clients see.
+//! Validates the `gateway` section.
 
 use serde_json::Value as Json;
 use switchboard_model::{ExposureMode, GatewayPlan, Naming, StatelessState};
@@ -47,9 +47,9 @@ impl Planner<'_> {
         plan
     }
 
-    /// What the mode and the sets say about each other.
+    /// Checks the combination of `exposure` and `tool_sets`.
     fn check_exposure(&mut self, at: &At<'_>, plan: &GatewayPlan, sets: &Toolsets) {
-        // A list that cannot be read has been reported and says nothing about the mode.
+        // An invalid list was already reported; the mode cannot be checked against it.
         if at.has("tool_sets") && plan.tool_sets.is_none() {
             return;
         }
@@ -87,7 +87,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A set that is shown at first must be one that may be shown.
+    /// Every toolset that is shown at first must be allowed by `allow_toolsets` and `deny_toolsets`.
     fn check_admitted(&mut self, at: &At<'_>, plan: &GatewayPlan, sets: &Toolsets) {
         for item in at.items("tool_sets") {
             let Some(name) = item.text().filter(|name| sets.names.has(name)) else { continue };

@@ -1,7 +1,7 @@
-//! From the checked shape to a [`Plan`]: everything that one value alone cannot tell.
+//! Makes a [`Plan`] from a configuration that matches the schema, with all checks that concern more than one value.
 //!
-//! Entries are read one by one and every check runs on whatever part of an entry is sound, so a
-//! misspelt key in one server does not hide the missing defaults of another.
+//! Entries are read one by one, and each check runs on the valid parts of an entry, so a misspelt key in one server
+//! does not hide missing defaults of another.
 
 pub(crate) mod endpoint;
 mod gateway;
@@ -33,13 +33,13 @@ use crate::shape_words::found;
 use crate::source::SourceText;
 use crate::tree::Node;
 
-/// Nobody reads more than this, and drawing each takes time.
+/// Maximum number of reported problems; rendering each takes time.
 const MAX_PROBLEMS: usize = 500;
 
-/// Collects what is wrong while the plan is made.
+/// Collects problems while the plan is made.
 pub(crate) struct Planner<'a> {
     pub(crate) source: &'a SourceText<'a>,
-    /// What relative paths are relative to.
+    /// The base directory of relative paths.
     pub(crate) directory: &'a FilePath,
     pub(crate) problems: Vec<ConfigProblem>,
     pub(crate) warnings: Vec<ConfigProblem>,
@@ -53,27 +53,27 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The value of a key, when it was written.
+    /// The value of a key, if present.
     pub(crate) fn get(&self, key: &str) -> Option<At<'a>> {
         self.node.get(key).map(|node| At { node, path: self.path.key(key) })
     }
 
-    /// Whether the key was written, be its value sound or not.
+    /// Whether the key is present, with a valid value or not.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.node.get(key).is_some()
     }
 
-    /// The place of a key, or of the whole when the key is absent.
+    /// The location of a key, or of the whole map if the key is absent.
     pub(crate) fn key_origin(&self, key: &str) -> &'a ValueOrigin {
         self.node.entry(key).map_or(&self.node.origin, |entry| &entry.origin)
     }
 
-    /// The place of a value, or of the whole when it is absent.
+    /// The location of a value, or of the whole map if it is absent.
     fn value_origin(&self, key: &str) -> &'a ValueOrigin {
         self.node.get(key).map_or(&self.node.origin, |node| &node.origin)
     }
 
-    /// The text, where the value is one.
+    /// The value, if it is a string.
     fn text(&self) -> Option<&'a str> {
         match &self.node.value {
             crate::tree::Value::Text(text) => Some(text),
@@ -90,7 +90,7 @@ impl<'a> At<'a> {
 }
 
 impl Planner<'_> {
-    /// Makes the plan; it may only be used when there are no problems.
+    /// Makes the plan. It may be used only if there are no problems.
     pub(crate) fn plan(&mut self, root: RootKey, config: &At<'_>, sound: &Json) -> Plan {
         let empty = Node::new(crate::tree::Value::Null, ValueOrigin::Nowhere);
         let toolbox = config
@@ -165,7 +165,7 @@ impl Planner<'_> {
         self.problems.push(self.source.locate(origin, problem));
     }
 
-    /// Refuses the value of a key: "`path`: found ... `why`".
+    /// Reports the value of a key: "`path`: found ... `why`".
     fn refuse(&mut self, at: &At<'_>, why: &str, help: &str) {
         let problem = ConfigProblem::error(format!("{}: {} {why}", at.path, found(at.node)));
         self.push(&at.node.origin, problem.about(&at.path).help(help));
@@ -202,7 +202,7 @@ impl Planner<'_> {
     }
 }
 
-/// The limits that tool entries and server defaults share.
+/// The limits that tool entries and server defaults have in common.
 struct RawLimits {
     max_instances: Option<u32>,
     timeout: Option<RawDuration>,
@@ -212,10 +212,10 @@ struct RawLimits {
     max_result_bytes: Option<u64>,
 }
 
-/// The entries of a list that could be read, each with its place.
+/// The valid entries of a list, each with its position.
 fn entries<'a, T: DeserializeOwned>(toolbox: &At<'a>, key: &str, json: &Json) -> Vec<(At<'a>, T)> {
     let read = |at: At<'a>, index: usize| {
-        // What cannot be read here was refused by the schema, and has been reported.
+        // An entry that does not deserialize failed the schema check and has been reported.
         let raw = json.get(key)?.get(index).cloned()?;
         serde_json::from_value(raw).ok().map(|raw| (at, raw))
     };
@@ -223,8 +223,8 @@ fn entries<'a, T: DeserializeOwned>(toolbox: &At<'a>, key: &str, json: &Json) ->
     items.filter_map(|(index, at)| read(at, index)).collect()
 }
 
-/// What was malformed stands as null. In a list of texts that would make the whole list unreadable, and
-/// the map around it; a list of maps keeps its gaps, because its elements are found by index.
+/// Removes `null` elements, which stand for malformed values, from lists of strings; they would make the whole list and
+/// the map around it unreadable. Lists of maps keep them, because their elements are found by index.
 fn without_gaps(json: &Json) -> Json {
     match json {
         Json::Object(map) => {
@@ -238,7 +238,7 @@ fn without_gaps(json: &Json) -> Json {
     }
 }
 
-/// A name as it may be shown: one that came from a variable is not.
+/// A name for display; one that came from a variable is redacted.
 fn shown_name<'a>(at: &At<'_>, name: &'a str) -> &'a str {
     if at.get("name").is_some_and(|name| name.node.sensitive) { "***" } else { name }
 }

@@ -1,4 +1,4 @@
-//! Names that may be referred to, and what a person is told who names another.
+//! Checks references to names, and suggests the nearest one for an unknown name.
 
 use super::{At, Planner};
 use crate::problem::ConfigProblem;
@@ -14,7 +14,7 @@ pub(super) struct Names {
 
 struct Known {
     name: String,
-    /// A name that came from a variable is not told.
+    /// `false` for a name that came from a variable.
     is_shown: bool,
 }
 
@@ -33,7 +33,7 @@ impl Names {
         self.all.iter().any(|known| known.name == name)
     }
 
-    /// All of them in a row: "the servers are `a`, `b`".
+    /// All names as a phrase: "the servers are `a`, `b`".
     pub(super) fn listed(&self) -> String {
         let what = self.what;
         let shown: Vec<_> = self.shown().map(|name| format!("`{name}`")).collect();
@@ -50,7 +50,7 @@ impl Names {
 }
 
 impl Planner<'_> {
-    /// Refuses the elements of the list below `key` that are not among `names`.
+    /// Reports the elements of the list below `key` that are not in `names`.
     pub(super) fn refuse_unknown(&mut self, at: &At<'_>, key: &str, names: &Names) {
         for item in at.items(key) {
             let Some(name) = item.text().filter(|name| !names.has(name)) else { continue };

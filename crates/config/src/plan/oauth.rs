@@ -1,4 +1,4 @@
-//! How to get tokens for a server: somebody signs in, or the program proves to be a client of its own.
+//! Validates `auth.oauth` of a server: sign-in with a browser, or client credentials.
 
 use switchboard_model::{
     ClientProof, OAuthGrant, OAuthSettings, OwnClient, Secret, SignInClient, SigningAlgorithm,
@@ -85,7 +85,7 @@ impl Planner<'_> {
 
     fn metadata_url(&mut self, place: &At<'_>, text: Option<String>) -> Option<Url> {
         let url = Url::parse(&text?).ok();
-        // The address itself is the name that the authorization server knows us by.
+        // The URL itself is the client id, so it must be https and have a path.
         let url = url.filter(|url| url.scheme() == "https" && url.path().len() > 1);
         if url.is_none() {
             let message =
@@ -127,7 +127,7 @@ fn algorithm(raw: RawSigningAlgorithm) -> SigningAlgorithm {
     }
 }
 
-/// What RFC 6749 allows.
+/// Whether a text is a scope token of RFC 6749.
 fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }

@@ -1,4 +1,4 @@
-//! `providers`: who answers in chats.
+//! Validates the `providers` section.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Planner<'_> {
         if let Some(kind) = kind {
             self.check_keys(at, kind);
         }
-        // Every check has its say before an incomplete entry is dropped.
+        // All checks run before an incomplete entry is dropped.
         let base_url = raw.base_url.take().and_then(|text| self.base_url(at, &text));
         let headers = self.headers(at, raw.headers.take().unwrap_or_default());
         let auth = self.provider_auth(at, raw.api_key.take(), raw.bearer.take());
@@ -61,7 +61,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Keys that a kind needs, and keys that would say nothing to it.
+    /// Checks for keys that a kind requires, and for keys that have no effect for it.
     fn check_keys(&mut self, at: &At<'_>, kind: ProviderKind) {
         let (needed, useless): (&[_], &[_]) = match kind {
             ProviderKind::OpenAi | ProviderKind::Anthropic => {
@@ -91,7 +91,7 @@ impl Planner<'_> {
         }
     }
 
-    /// An address to which paths can be added, and that may be shown.
+    /// Parses a base URL: paths can be appended to it, and it has no credentials.
     fn base_url(&mut self, at: &At<'_>, text: &str) -> Option<Url> {
         let url = self.url(at, "base_url", text, EXAMPLE)?;
         let why = if !url.username().is_empty() || url.password().is_some() {
@@ -136,7 +136,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Two credentials in one header would leave it to chance which is sent.
+    /// Reports two credentials for the same header: only one of them could be sent.
     fn check_credentials(
         &mut self,
         at: &At<'_>,

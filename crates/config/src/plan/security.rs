@@ -1,4 +1,4 @@
-//! `security`: who may ask, and where servers of sessions may be.
+//! Validates the `security` section.
 
 use std::net::Ipv6Addr;
 
@@ -33,7 +33,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Reads every element of a list, and refuses those that cannot be read.
+    /// Parses every element of a list, and reports the invalid ones.
     fn each<T>(
         &mut self,
         at: &At<'_>,
@@ -73,7 +73,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Exactly one place of keys.
+    /// Exactly one of `jwks_url` and `jwks_file` must be present.
     fn jwks(&mut self, at: &At<'_>, url: Option<&str>, file: Option<&str>) -> Option<JwksSource> {
         match (at.has("jwks_url"), at.has("jwks_file")) {
             (true, true) => {
@@ -99,8 +99,7 @@ impl Planner<'_> {
         }
     }
 
-    /// An audience is any text, a resource is an address; where the first is not, the second must be
-    /// written.
+    /// The resource URL of the metadata. An audience may be any string; if it is not a URL, `resource` is required.
     fn resource_of(&mut self, at: &At<'_>, audience: &str) -> Option<Url> {
         let resource = secure_address(audience).ok();
         if resource.is_none() {
@@ -112,13 +111,14 @@ impl Planner<'_> {
         resource
     }
 
-    /// An address that tokens or keys depend on, so nobody on the way may change what it answers.
+    /// Parses a URL that tokens or keys depend on: https, or http on this machine.
     fn address(&mut self, at: &At<'_>, key: &str, text: &str) -> Option<Url> {
         match secure_address(text) {
             Ok(url) => Some(url),
             Err(why) => {
                 let at = at.get(key)?;
-                // The text itself may carry a password, so only the snippet shows it, when it may.
+                // The message does not quote the URL, which may hold a password; only the snippet does, if its line may
+                // be shown.
                 let problem = ConfigProblem::error(format!("{}: the address {why}", at.path));
                 let help = "write an https address; plain http is for this machine only";
                 self.push(&at.node.origin, problem.about(&at.path).help(help));
@@ -144,7 +144,7 @@ const EGRESS_HELP: &str =
 
 const HOST_HELP: &str = "write a name such as `gateway.example.com` or `gateway.example.com:8420`";
 
-/// A host as it may stand in a `Host` header.
+/// Parses a host as a `Host` header contains it.
 fn host(text: &str) -> Result<String, &'static str> {
     const BAD: &str = "is not a host name";
     if let Ok(address) = text.parse::<Ipv6Addr>() {
@@ -163,7 +163,7 @@ fn host(text: &str) -> Result<String, &'static str> {
 
 const ORIGIN_HELP: &str = "write scheme, host and port only, such as `https://app.example.com`";
 
-/// An origin in the spelling that browsers send.
+/// Parses an origin as browsers send it.
 fn origin(text: &str) -> Result<String, &'static str> {
     const BAD: &str = "is not the origin of a web page";
     let url = Url::parse(text).map_err(|_| BAD)?;
@@ -176,7 +176,7 @@ fn origin(text: &str) -> Result<String, &'static str> {
         return Err(BAD);
     }
     let origin = url.origin();
-    // Those of extensions and of desktop programs have schemes that the standard calls opaque.
+    // Origins of extensions and desktop programs have schemes that the URL standard treats as opaque.
     let text = text.trim_end_matches('/').to_ascii_lowercase();
     Ok(if origin.is_tuple() { origin.ascii_serialization() } else { text })
 }

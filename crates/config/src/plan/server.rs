@@ -13,7 +13,7 @@ use crate::place::SourceLocation;
 use crate::problem::ConfigProblem;
 use crate::raw::{RawConnection, RawEra, RawMode, RawServer, RawServerDefaults, RawToolDefaults};
 
-/// The settings of connections of sessions, each with its other name for stdio servers.
+/// The settings of per-session connections, each with its alias for stdio servers.
 pub(crate) const CONNECTION_KEYS: [(&str, &str); 3] = [
     ("connection", "process"),
     ("max_connections", "max_processes"),
@@ -34,7 +34,7 @@ impl Planner<'_> {
         toolbox: &At<'_>,
         json: &serde_json::Value,
     ) -> ServerDefaults {
-        // What cannot be read here was refused by the schema, and has been reported.
+        // An entry that does not deserialize failed the schema check and has been reported.
         let raw = json.get("defaults").cloned();
         let raw = raw.and_then(|raw| serde_json::from_value::<RawServerDefaults>(raw).ok());
         let (Some(at), Some(raw)) = (toolbox.get("defaults"), raw) else {
@@ -67,7 +67,7 @@ impl Planner<'_> {
         let connect_timeout = self.duration(at, "connect_timeout", raw.connect_timeout.take());
         let poll_interval = self.duration(at, "poll_interval", raw.poll_interval.take());
         let sharing = self.sharing(at, &mut raw);
-        // Every check has its say before an incomplete entry is dropped.
+        // All checks run before an incomplete entry is dropped.
         let endpoint = self.endpoint(at, &mut raw);
         let name = ServerName::new(name?);
         let endpoint = endpoint?;
@@ -147,7 +147,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Seed 000, 3.3.4: the text is part of the contract.
+    /// Reports a dynamic server without `default_tool_config`. The text is a stable interface that users match.
     fn check_defaults(&mut self, at: &At<'_>, name: Option<&str>, mode: Option<RawMode>) {
         if mode != Some(RawMode::Dynamic) || at.has("default_tool_config") {
             return;

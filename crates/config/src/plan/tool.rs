@@ -31,7 +31,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Two tools under one name, or one under the name of a meta-tool, and a model could not call both.
+    /// Reports exposed names that collide with each other or with a meta-tool.
     pub(super) fn check_exposed_names(&mut self, tools: &[(ToolEntry, At<'_>)]) {
         let mut seen = HashMap::new();
         for (tool, at) in tools {

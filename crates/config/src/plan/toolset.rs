@@ -1,4 +1,4 @@
-//! `toolsets`, and the sets that servers make by themselves.
+//! Validates `toolsets`, and adds the toolsets made from servers.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use super::{At, Planner, entries, shown_name};
 use crate::problem::ConfigProblem;
 use crate::raw::{RawServer, RawToolset};
 
-/// A server as sets know it, be the rest of its entry sound or not.
+/// A server with its membership in toolsets, even if the rest of its entry is invalid.
 pub(super) struct Member {
     name: String,
-    /// The set that its entry names.
+    /// The toolset that its entry names.
     toolset: Option<String>,
     name_is_shown: bool,
     toolset_is_shown: bool,
-    /// Whether it makes a set that nobody wrote.
+    /// Whether it makes a toolset that is not configured.
     makes_set: bool,
 }
 
@@ -26,7 +26,7 @@ impl Member {
     fn of(at: &At<'_>, raw: &RawServer) -> Option<Self> {
         let is_shown = |key| at.get(key).is_none_or(|value| !value.node.sensitive);
         let name = raw.name.clone()?;
-        // Its own name is what it has without the key, so writing it changes nothing.
+        // A server's own name is the default, so writing it changes nothing.
         let toolset = raw.toolset.clone().filter(|toolset| *toolset != name);
         Some(Self {
             name,
@@ -37,7 +37,7 @@ impl Member {
         })
     }
 
-    /// The built-in tools are members too; whether there are any is certain only where the file says so.
+    /// The built-in tools as a member. Whether there are any is known only if the file says so.
     fn local(choice: &LocalToolChoice) -> Self {
         let makes_set = match choice {
             LocalToolChoice::NamedInTools => false,
@@ -53,7 +53,7 @@ impl Member {
         }
     }
 
-    /// The set that it belongs to without being asked.
+    /// The toolset that it belongs to by default.
     fn set(&self) -> &str {
         self.toolset.as_deref().unwrap_or(&self.name)
     }
@@ -63,22 +63,22 @@ impl Member {
     }
 }
 
-/// The servers that sets can have as members.
+/// The servers that can be members of toolsets.
 pub(super) fn members(servers: &[(At<'_>, RawServer)], local: &LocalToolChoice) -> Vec<Member> {
     let servers = servers.iter().filter_map(|(at, raw)| Member::of(at, raw));
     servers.chain([Member::local(local)]).collect()
 }
 
-/// Every set, and the names that the gateway section may use.
+/// Every toolset, and the names that the gateway section may use.
 pub(super) struct Toolsets {
     pub(super) plans: Vec<ToolsetPlan>,
     pub(super) names: Names,
-    /// How many of them were written.
+    /// How many of them are configured rather than made from servers.
     written: usize,
 }
 
 impl Toolsets {
-    /// What nobody is to know of is not named in the words that we choose.
+    /// Removes servers of denied toolsets from the generated descriptions of other toolsets.
     pub(super) fn hush(&mut self, denied: &[String]) {
         let servers = self.plans.iter().flat_map(|set| &set.servers);
         let hidden: HashSet<ServerName> =
@@ -92,7 +92,7 @@ impl Toolsets {
 }
 
 impl Planner<'_> {
-    /// The sets of `toolsets` in their order, then those that servers make.
+    /// The configured toolsets in file order, then those made from servers.
     pub(super) fn toolsets(
         &mut self,
         config: &At<'_>,
@@ -133,7 +133,7 @@ impl Planner<'_> {
     }
 
     fn check_members(&mut self, at: &At<'_>, name: &str, raw: &RawToolset, members: &[Member]) {
-        // What is written but malformed has been reported.
+        // Malformed values were already reported.
         if ["servers", "tools"].iter().any(|key| at.has(key)) && is_unread(at, raw) {
             return;
         }
@@ -159,7 +159,7 @@ impl Planner<'_> {
         self.push(at.value_origin("name"), problem.about(&at.path));
     }
 
-    /// Not an error, because names of MCP tools may hold dots themselves.
+    /// Warns about patterns with an unknown server. Not an error, because names of MCP tools may contain dots.
     fn check_patterns(&mut self, at: &At<'_>, servers: &Names) {
         for item in at.items("tools") {
             let Some(pattern) = item.text() else { continue };
@@ -185,7 +185,7 @@ fn count(list: Option<&Vec<String>>) -> usize {
     list.map_or(0, Vec::len)
 }
 
-/// Whether a set that is called like a server holds tools of it, and so was meant to.
+/// Whether a toolset with the name of a server lists tools of that server.
 fn mentions(raw: &RawToolset, server: &str) -> bool {
     let is_below =
         |pattern: &String| pattern.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'));
@@ -193,8 +193,8 @@ fn mentions(raw: &RawToolset, server: &str) -> bool {
         || raw.tools.iter().flatten().any(is_below)
 }
 
-/// A set as written. Servers that name it in their entry belong to it in any case; a server whose own
-/// name it has belongs to it unless the entry says what else is meant.
+/// A configured toolset. Servers whose `toolset` names it are members. The server of the same name is a member only if
+/// the entry has neither `servers` nor `tools`.
 fn written_set(name: String, raw: RawToolset, members: &[Member]) -> ToolsetPlan {
     let is_bare = count(raw.servers.as_ref()) + count(raw.tools.as_ref()) == 0;
     let mut servers: Vec<_> = raw.servers.into_iter().flatten().map(ServerName::new).collect();

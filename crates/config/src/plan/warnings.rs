@@ -1,4 +1,4 @@
-//! What is allowed, but probably not meant.
+//! Warnings about settings that are valid but probably a mistake.
 
 use switchboard_model::{
     AdmissionMode, Endpoint, LOCAL_SERVER, ServerPlan, ToolEntry, UpstreamAuth, is_on_this_machine,
@@ -63,7 +63,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Not an error, because names of MCP tools may hold dots themselves.
+    /// Not an error, because names of MCP tools may contain dots.
     fn warn_unknown_server(
         &mut self,
         tool: &ToolEntry,

@@ -1,4 +1,4 @@
-//! Everything that a person can get wrong, and what they are told.
+//! Error messages for invalid configurations.
 
 use pretty_assertions::assert_eq;
 

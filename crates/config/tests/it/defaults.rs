@@ -1,4 +1,4 @@
-//! `toolbox.defaults`: what holds for every server that does not say otherwise.
+//! `toolbox.defaults`: defaults for every server.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn a_server_takes_what_it_does_not_say_itself() {
         shown,
         [
             (false, 90, Some((9, 3))),
-            // Its own fields win, one by one.
+            // The server's own fields win, one by one.
             (true, 7, Some((2, 3))),
             (false, 90, Some((9, 3))),
         ]

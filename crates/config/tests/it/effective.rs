@@ -1,4 +1,4 @@
-//! What `config show` prints.
+//! The output of `config show`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Toolsets, the gateway and who may ask: what is meant, and what a person can get wrong.
+//! The sections `toolsets`, `gateway` and `security`: valid values and error messages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -140,7 +140,7 @@ switchboard:
             r#"local: The tools that are built into Switchboard ["local"] []"#,
         ]
     );
-    // What clients are not to know of is not named to them.
+    // Servers of denied toolsets do not appear in descriptions for clients.
     let denied = shared.replace(
         "  toolbox:",
         "  gateway: {deny_toolsets: [secret]}\n  toolsets: [{name: secret, description: S, servers: [c, b]}]\n  toolbox:",
@@ -403,7 +403,7 @@ gateway: {exposure: legacy, tool_sets: [quotes]}",
     );
 }
 
-/// Names that came from a variable are used, but neither listed nor shown.
+/// Names that came from a variable are used, but never shown.
 #[test]
 fn expanded_names_are_not_told() {
     let text = "\

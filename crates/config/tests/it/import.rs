@@ -1,4 +1,4 @@
-//! Server lists of other programs, and putting them into a file.
+//! Importing server lists of other programs, and merging them into a file.
 
 use pretty_assertions::assert_eq;
 use switchboard_config::{ImportScope, Imported, import_servers, merge_into};

@@ -1,4 +1,4 @@
-//! The crate through its front door.
+//! Tests of the crate's public interface.
 
 mod bad_input;
 mod defaults;

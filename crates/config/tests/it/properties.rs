@@ -1,4 +1,4 @@
-//! Nothing that anybody writes makes the program fall over.
+//! Property tests: no input makes the loader panic.
 
 use proptest::prelude::*;
 use switchboard_config::{ImportScope, import_servers, merge_into};

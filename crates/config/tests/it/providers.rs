@@ -1,4 +1,4 @@
-//! Who answers in chats: what is meant, what a person can get wrong, and what is never shown.
+//! The `providers` section: valid values, error messages, and secrets that are never shown.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! No secret comes out of anything that can be printed.
+//! No printable output contains a secret.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn check(entry: &str, env: &[(&str, &str)]) {
     let outcome = load_with(Some(&text), env);
     let printed = printed(&outcome);
     assert!(!printed.contains(SECRET), "{entry}\n{printed}");
-    // The second word alone is in none of our words either, so no part is quoted.
+    // The second word of a malformed value is not quoted either.
     assert!(!printed.contains("s3cret"), "{entry}\n{printed}");
 }
 
@@ -123,7 +123,7 @@ fn expanded_values_in_every_field() {
         &env,
     );
     check("- name: a\n  url: http://${S}/${S}?x=${S}\n  mode: strict", &env);
-    // A name, too, although nobody should keep a secret there.
+    // Also if a name comes from a variable that holds a secret.
     let named = "- name: ${S}\n  url: http://h.example\n  mode: dynamic\n  auth: {bearer: '${S}'}";
     check(named, &env);
     check(&format!("{named}\n{named}"), &env);
@@ -158,7 +158,7 @@ fn an_expanded_value_is_not_expanded_again() {
     }
 }
 
-/// A place is shown as it was written: neither what a variable held nor what an address was given.
+/// An address is shown as written, without the values of variables.
 #[test]
 fn a_place_shows_no_expanded_value() {
     let yaml = "

@@ -1,4 +1,4 @@
-//! Every example of seed 000 loads unchanged.
+//! Configuration files of the chatagent format (root key `myai`) load unchanged.
 
 use std::time::Duration;
 

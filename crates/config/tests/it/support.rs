@@ -5,7 +5,7 @@ use std::path::Path;
 
 use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
 
-/// What `${VAR}` and `file:` find in these tests.
+/// The value that `${VAR}` and `file:` have in these tests.
 pub(crate) const API_KEY: &str = "key-4711";
 pub(crate) const BEARER: &str = "token-0815";
 
@@ -33,7 +33,7 @@ pub(crate) const EVERYTHING: &str = include_str!("../fixtures/everything.yaml");
 pub(crate) const EVERYTHING_ENV: [(&str, &str); 2] =
     [("API_KEY", API_KEY), ("WORK_DIR", "/srv/w0rk")];
 
-/// What `load` says about a file that has something wrong.
+/// The rendered problems of an invalid file.
 pub(crate) fn problems(text: &str, env: &[(&str, &str)]) -> String {
     match load_with(Some(text), env) {
         Ok(loaded) => format!("no problems: {loaded:#?}"),

@@ -1,4 +1,4 @@
-//! What is allowed, but probably not meant.
+//! Warnings about settings that are valid but probably a mistake.
 
 use pretty_assertions::assert_eq;
 

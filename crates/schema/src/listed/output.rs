@@ -1,8 +1,8 @@
-//! Whether clients can compile a schema of results.
+//! Checks whether clients can compile an `outputSchema`.
 //!
-//! The TypeScript SDK 1.x compiles the `outputSchema` of every tool while it lists, with Ajv for draft-07, and fails
-//! as a whole when one of them cannot be compiled. What is refused here is what that compiler throws at; a schema that
-//! it only warns of passes.
+//! The TypeScript SDK 1.x compiles the `outputSchema` of every tool during `tools/list`, with Ajv for draft-07, and the
+//! whole list fails if one of them cannot be compiled. This module rejects what Ajv throws at; a schema that only
+//! causes a warning passes.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ const LISTS_OF_SCHEMAS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefix
 const MAPS_OF_SCHEMAS: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// An error says what a client could not compile.
+/// The error says what a client cannot compile.
 pub(super) fn check_compilable(schema: &Value) -> Result<(), String> {
     if let Err(error) = jsonschema::draft7::meta::validate(schema) {
         let place = error.instance_path().to_string();
@@ -83,7 +83,7 @@ fn check_object(
     }
 }
 
-/// OpenAPI's word for "or null", which Ajv knows too, and takes beside a type only.
+/// `nullable` of OpenAPI, which Ajv supports only beside a `type`.
 fn check_nullable(object: &Map<String, Value>) -> Result<(), String> {
     let Some(nullable) = object.get("nullable") else { return Ok(()) };
     let allows_null = match object.get("type") {
@@ -98,11 +98,11 @@ fn check_nullable(object: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// References to other documents are never followed: nobody has them.
+/// Whether a reference resolves within the document. References to other documents never do.
 fn resolves(reference: &str, root: &Value, anchors: &HashSet<String>) -> bool {
     match reference.strip_prefix('#') {
         Some("") => true,
-        // The pointer may hold escapes of addresses, which generators do not write.
+        // Percent-encoded pointers are not decoded; generators do not write them.
         Some(pointer) if pointer.starts_with('/') => {
             root.pointer(pointer).is_some_and(|it| it.is_object() || it.is_boolean())
         }
@@ -116,7 +116,7 @@ fn is_anchor(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// Visits the schema and all schemas in it. Its depth is bounded by what the parser takes.
+/// Visits the schema and all its subschemas. The parser's depth limit bounds the recursion.
 fn walk(
     schema: &Value,
     visit: &mut impl FnMut(&Map<String, Value>) -> Result<(), String>,

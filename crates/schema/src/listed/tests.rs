@@ -1,4 +1,4 @@
-//! The whole table of malformed tools is in the tests of the lists that servers give; here is what needs no server.
+//! Repairs that need no server. The whole table of malformed tools is in the tests of upstream tool lists.
 
 use pretty_assertions::assert_eq;
 use serde_json::value::RawValue;
