@@ -1,7 +1,6 @@
-//! A small MCP server to try things with: over HTTP in both eras, and over stdio.
+//! A small demo MCP server: over HTTP in both eras, and over stdio.
 //!
-//! Its tools are chosen to show what Switchboard does: waiting with progress, failing, large results, and a
-//! list that changes while it is used.
+//! Its tools demonstrate progress, failures, large results, and a list that changes while it is used.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Default for DemoServer {
     }
 }
 
-/// Serves the demo at `/mcp` until `shutdown` completes; tells the address that it got.
+/// Serves the demo at `/mcp` until `shutdown` completes, and reports the bound address.
 pub async fn serve_http(
     address: SocketAddr,
     shutdown: impl Future<Output = ()> + Send + 'static,
@@ -55,7 +54,7 @@ pub async fn serve_http(
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(demo.clone()), sessions, config);
     let router = axum::Router::new().nest_service("/mcp", service);
-    // Small answers on kept connections would wait for the peer's delayed acknowledgement.
+    // Without this, small responses on kept connections wait for the peer's delayed acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);
     });
@@ -160,7 +159,7 @@ impl DemoServer {
             "toggle_surprise" => {
                 let is_there = !self.surprise.fetch_xor(true, Ordering::Relaxed);
                 self.changes.send_modify(|count| *count += 1);
-                // A client of the stateless era hears it on its subscription instead.
+                // Fails for a client of the stateless era, which gets the notification on its subscription instead.
                 let _modern = context.peer.notify_tool_list_changed().await;
                 Ok(said(if is_there { "surprise!" } else { "no surprise any more" }))
             }
@@ -244,7 +243,7 @@ async fn wait(time: Duration, context: &RequestContext<RoleServer>) {
             let progress = start.elapsed().min(time).as_secs_f64();
             let params = ProgressNotificationParam::new(token.clone(), progress)
                 .with_total(time.as_secs_f64());
-            // A caller that is gone cancels the call; that is noticed elsewhere.
+            // A caller that is gone cancels the call elsewhere.
             let _gone = context.peer.notify_progress(params).await;
         }
     }

@@ -1,5 +1,5 @@
-//! The fixed token of a server over HTTP. One that is kept in a file may be replaced there at any time: the file is read
-//! at every connect, and again when the server no longer takes the token.
+//! The fixed bearer token of an HTTP server. A token file may change at any time: it is read at every connect, and
+//! again when the server rejects the token.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Response};
 use switchboard_model::{Endpoint, Secret, UpstreamAuth};
 
-/// A token, as it was when it was last read.
+/// The bearer token that was last read.
 #[derive(Debug)]
 pub(crate) struct BearerToken {
     file: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub(crate) struct BearerToken {
 }
 
 impl BearerToken {
-    /// The token of a server that has one, read anew.
+    /// The token of a server that has one, read from its source.
     pub(crate) async fn read(endpoint: &Endpoint) -> Option<Arc<Self>> {
         let (Endpoint::StreamableHttp { auth, .. } | Endpoint::Sse { auth, .. }) = endpoint else {
             return None;
@@ -36,7 +36,7 @@ impl BearerToken {
         self.current.lock().clone()
     }
 
-    /// Whether another token may be had than the configured one.
+    /// Whether the token comes from a file and can therefore change.
     pub(crate) fn is_in_file(&self) -> bool {
         self.file.is_some()
     }
@@ -45,7 +45,7 @@ impl BearerToken {
         header_of(&self.current())
     }
 
-    /// Reads the file again; says whether there is another token than `used` now. What cannot be read, or not be sent,
+    /// Reads the file again. Returns whether it now holds another token than `used`. An unreadable or invalid token
     /// changes nothing.
     pub(crate) async fn renew(&self, used: &Secret) -> bool {
         let Some(file) = &self.file else { return false };
@@ -55,8 +55,8 @@ impl BearerToken {
         self.current() != *used
     }
 
-    /// Sends a request with the token, and once more with another one if the server refuses it and there is one: 401 says
-    /// that nothing was done.
+    /// Sends a request with the token. If the server rejects the token and the file holds another one, sends the
+    /// request once more: a 401 response means that it was not processed.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
         let used = self.current();
         let again = request.try_clone();
@@ -71,7 +71,7 @@ impl BearerToken {
     }
 }
 
-/// In place of any token that the request has already.
+/// Replaces any token that the request already has.
 fn with_token(request: RequestBuilder, token: &Secret) -> RequestBuilder {
     let header = header_of(token).map(|value| (header::AUTHORIZATION, value));
     request.headers(HeaderMap::from_iter(header))

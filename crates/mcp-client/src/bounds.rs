@@ -1,23 +1,23 @@
-//! How much an upstream server may send before it is cut off. A server is not trusted to stop by itself.
+//! Limits on the data that an upstream server may send.
 
-/// One message: a JSON body, an SSE event or a line of a child's output. As large as rmcp's own bound for
-/// events and lines, so that what one transport takes the others take too.
+/// Maximum size of one message: a JSON body, an SSE event or a line of a child's output. Equal to rmcp's own limit for
+/// events and lines, so that all transports accept the same messages.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Tools that one server may list.
+/// Maximum number of tools that one server may list.
 pub const MAX_TOOLS_PER_SERVER: usize = 10_000;
 
-/// Pages that one listing may have.
+/// Maximum number of pages of one listing.
 pub const MAX_LIST_PAGES: usize = 1_000;
 
-/// What the tools of one listing may take together.
+/// Maximum total size of the tools of one listing.
 pub(crate) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
-/// How much one listing may hold.
+/// Limits of one listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListBounds {
     pub items: usize,
-    /// What they may take together.
+    /// Maximum total size of the items.
     pub bytes: usize,
 }
 
@@ -27,14 +27,14 @@ impl Default for ListBounds {
     }
 }
 
-/// Reasons that are kept for tools that were left out; the rest are counted.
+/// Maximum number of recorded reasons for left out tools; the rest are only counted.
 pub(crate) const KEPT_REASONS: usize = 100;
 
-/// A cursor is a bookmark, not a book.
+/// Maximum size of a pagination cursor.
 pub(crate) const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
-/// Bytes of an answer that are quoted in an error.
+/// Number of bytes of a response that an error message quotes.
 pub(crate) const QUOTED_BYTES: usize = 200;
 
-/// Bytes of a child's error output that are kept to be shown.
+/// Number of bytes of a child's standard error that are kept.
 pub(crate) const KEPT_STDERR_BYTES: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! How a connection is opened: which era, which transport, and what is said when it fails.
+//! Opens connections: chooses the era and the transport, and describes failures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -41,19 +41,19 @@ use crate::stdio::{ChildProcess, ChildStreams, StdioCommand};
 use crate::stdio_handshake::{FirstQuestion, Greeting, HandshakeFailure, StdioHandshake};
 use crate::subscriptions::{Announced, SubscriptionTask};
 
-/// Our own limits decide how many calls run; the transport must not be narrower than they are.
+/// The transport's limit of concurrent requests. It is high, because the board limits the number of calls.
 const MAX_REQUESTS_IN_FLIGHT: usize = 4096;
 
-/// How much of a dead child's error output goes into a message; [`Connection::stderr`] has more.
+/// Maximum number of bytes of a dead child's standard error in an error message; [`Connection::stderr`] has more.
 const MAX_LAST_WORDS: usize = 2000;
 
-/// How long the question for the era may take.
+/// Maximum time of the era probe.
 const LONGEST_PROBE: Duration = Duration::from_secs(10);
 
 type Service = RunningService<RoleClient, UpstreamHandler>;
 
 impl Connection {
-    /// Connects and lists, both within the server's `connect_timeout`.
+    /// Connects and lists the tools, both within the server's `connect_timeout`.
     pub async fn open(
         spec: &ServerSpec,
         options: &ConnectOptions,
@@ -64,7 +64,7 @@ impl Connection {
         let redactor = || veil_of(spec, options, bearer.clone());
         progress.begin(redactor());
         let opened = match &spec.endpoint {
-            // One process is started once and waited for; what was remembered says only what it is asked first.
+            // A child is started and waited for only once; a remembered era only decides which request is sent first.
             Endpoint::Stdio { .. } => {
                 tokio::time::timeout(limit, open_once(spec, options, bearer.as_ref(), &progress))
                     .await
@@ -86,7 +86,7 @@ impl Connection {
     }
 }
 
-/// Tries the era that is remembered, and asks for the era if that fails.
+/// Tries the remembered era, and probes the era if that fails.
 async fn open_or_ask_again(
     spec: &ServerSpec,
     options: &ConnectOptions,
@@ -96,7 +96,7 @@ async fn open_or_ask_again(
     if options.known_era.is_none() {
         return open_once(spec, options, bearer, progress).await;
     }
-    // Half of the time is left for the question, should the memory be out of date.
+    // Half of the time is left for the probe, in case the remembered era is out of date.
     let attempt = open_once(spec, options, bearer, progress);
     let opened = tokio::time::timeout(spec.connect_timeout / 2, attempt).await;
     match opened {
@@ -109,7 +109,7 @@ async fn open_or_ask_again(
     }
 }
 
-/// The parts of a connection before it is known to work.
+/// The parts of a connection before its tools are listed.
 struct Opened {
     service: Service,
     desk: Arc<PendingRequests>,
@@ -118,13 +118,13 @@ struct Opened {
     era_is_certain: bool,
 }
 
-/// How our callers' requests reach the server.
+/// The route of callers' requests to the server.
 enum RequestRoute {
     Http(Arc<HttpWire>),
     Tapped(MessageSink),
 }
 
-/// What every way of opening a connection needs.
+/// The inputs of opening a connection, for all transports.
 struct Opening<'a> {
     spec: &'a ServerSpec,
     options: &'a ConnectOptions,
@@ -141,7 +141,7 @@ async fn open_once(
     progress: &ConnectProgress,
 ) -> Result<(Arc<Connection>, UpstreamToolList), ConnectError> {
     let stop = CancellationToken::new();
-    // An opening that is given up must not leave a service behind.
+    // Dropping the future must stop the rmcp service.
     let guard = stop.clone().drop_guard();
     let bearer = bearer.cloned();
     let opening = Opening { spec, options, bearer, progress, tasks: TaskTracker::new(), stop };
@@ -170,7 +170,7 @@ impl Opening<'_> {
         veil_of(self.spec, self.options, self.bearer.clone())
     }
 
-    /// One per attempt: what one child left unanswered is not the next one's.
+    /// One per attempt, so that the requests to one child do not carry over to the next.
     fn desk(&self) -> Arc<PendingRequests> {
         let desk = PendingRequests::new(self.tasks.clone(), self.stop.clone(), Arc::default());
         let session = self.options.session.as_ref();
@@ -183,12 +183,12 @@ impl Opening<'_> {
     fn handler(&self, desk: &Arc<PendingRequests>) -> UpstreamHandler {
         let session = self.options.session.as_ref();
         let declared = session.and_then(|session| session.capabilities.as_deref());
-        // What cannot be read as capabilities declares none.
+        // Invalid capabilities count as none.
         let capabilities = declared.map(|json| serde_json::from_str(json).unwrap_or_default());
         UpstreamHandler { desk: desk.clone(), capabilities }
     }
 
-    /// Who signs in at the server, where somebody must.
+    /// The OAuth state of the server, if the server is configured with OAuth.
     fn authorization(
         &self,
         auth: &UpstreamAuth,
@@ -209,12 +209,12 @@ impl Opening<'_> {
         }
     }
 
-    /// The token of the server, where it may be replaced.
+    /// The token of the server, if it comes from a file and can change.
     fn bearer_in_file(&self) -> Option<Arc<BearerToken>> {
         self.bearer.clone().filter(|bearer| bearer.is_in_file())
     }
 
-    /// The era to speak, and whether it may be remembered.
+    /// The era to use, and whether it may be remembered.
     async fn era(
         &self,
         request: RequestBuilder,
@@ -226,7 +226,7 @@ impl Opening<'_> {
             (EraChoice::Auto, None) => {
                 self.progress.set_step("server/discover");
                 let asking = probe_era(request, authorization);
-                // Some older servers never answer what they do not know; then the old handshake is tried.
+                // Some older servers never answer unknown methods; the handshake of the session era is tried then.
                 let limit = LONGEST_PROBE.min(self.spec.connect_timeout / 3);
                 Ok(match tokio::time::timeout(limit, asking).await {
                     Ok(verdict) => match verdict? {
@@ -309,11 +309,12 @@ impl Opening<'_> {
         Ok(Opened { service, desk, way, child: None, era_is_certain: true })
     }
 
-    /// Opens a child in the era that is fixed. Otherwise `initialize` goes first: a process speaks one era for its whole
-    /// life, and in the session era a server that speaks both can also ask clients that know only this one.
+    /// Opens a child in the configured era. If the era is not fixed, `initialize` is sent first: a process speaks one
+    /// era for its whole life, and in the session era a server of both eras can also send requests to clients that know
+    /// only this one.
     async fn stdio(&self, line: &StdioCommand<'_>) -> Result<Opened, ConnectError> {
         use FirstQuestion::{Discover, Initialize, Only};
-        // Some servers end at the first message that they do not know: start them once more, in the other way.
+        // Some servers exit at the first unknown message. They are started once more, with the other era first.
         let (first, second) = match self.spec.era {
             EraChoice::Fixed(era) => (Only(era), None),
             EraChoice::Auto => (Initialize, Some(Discover)),
@@ -336,7 +337,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The outer error is that of a child that could not be started at all.
+    /// The outer error means that the child could not be started at all.
     async fn start_child(
         &self,
         line: &StdioCommand<'_>,
@@ -360,7 +361,7 @@ impl Opening<'_> {
             Ok(greeting) => greeting,
             Err(failure) => return Ok(Err((failure, child))),
         };
-        // The bound is that of `output`, which says when it is passed.
+        // `output` enforces the size limit and reports when it is exceeded.
         let transport =
             AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
         let stop = self.stop.clone();
@@ -392,7 +393,7 @@ impl Opening<'_> {
 
     async fn finish(self, opened: Opened) -> Arc<Connection> {
         let peer = opened.service.peer().clone();
-        // Our catalog is the cache; a second one below it would serve stale lists.
+        // The catalog is the cache; rmcp's own would serve stale lists.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let Described { info, era, features, announced } = describe_peer(&peer);
         let mirrors_arguments = era == Era::Modern && matches!(opened.way, RequestRoute::Http(_));
@@ -428,7 +429,7 @@ impl Opening<'_> {
             unsubscribed: unsubscribed.clone(),
         });
         self.tasks.spawn(async move {
-            // How it ended does not matter here: the child or the next request says why.
+            // The reason is ignored here: the child, or the next request, reports it.
             let _quit_reason = opened.service.waiting().await;
             closed.cancel();
         });
@@ -455,7 +456,7 @@ fn lifecycle(era: Era) -> ClientLifecycleMode {
     }
 }
 
-/// What the server said about itself, and what follows from it.
+/// The server's self-description, and what follows from it.
 #[derive(Debug)]
 struct Described {
     info: ServerInfo,
@@ -522,7 +523,7 @@ fn header_map(
         .collect()
 }
 
-/// The server's own headers for requests that do not go through rmcp.
+/// The configured headers, for requests that do not go through rmcp.
 fn own_headers(
     headers: HashMap<HeaderName, HeaderValue>,
     bearer: Option<&Secret>,
@@ -560,7 +561,7 @@ fn child_error(
     redactor: &Redactor,
 ) -> ConnectError {
     match failure {
-        // It may have ended since, when its input was closed.
+        // The child may have exited since, because its input was closed.
         HandshakeFailure::Refused(error) => error,
         HandshakeFailure::Closed if child.is_gone() => process_error(child, redactor),
         HandshakeFailure::Closed => {
@@ -570,12 +571,12 @@ fn child_error(
     }
 }
 
-/// What a dead child leaves: how it ended, and its last words, without secrets.
+/// The error of a dead child: its exit status and the end of its standard error, without secrets.
 pub(crate) fn process_error(child: &ChildProcess, redactor: &Redactor) -> ConnectError {
     if let Some(failure) = child.start_failure() {
         return redactor.over(failure);
     }
-    // A secret is recognized as a whole, so it is removed before the text is cut.
+    // Secrets are removed before the text is cut, because only whole ones are recognized.
     let (reason, said) = (redactor.over_text(&child.reason()), redactor.over_text(&child.stderr()));
     let said = last_bytes(&said, MAX_LAST_WORDS);
     let message = if said.is_empty() { reason } else { format!("{reason}; it said:\n{said}") };

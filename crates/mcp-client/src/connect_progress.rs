@@ -1,4 +1,4 @@
-//! What a connection that is being opened waits for, for messages and for people who wait, too.
+//! The progress of a connection attempt, for error messages and progress displays.
 
 use parking_lot::Mutex;
 use switchboard_model::{Endpoint, ServerSpec};
@@ -7,7 +7,7 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::redaction::Redactor;
 use crate::stdio::StderrTail;
 
-/// Bytes of one line of output that are shown.
+/// Maximum number of bytes of an output line that are shown.
 const MAX_SHOWN_LINE: usize = 200;
 
 /// Programs that download what they run.
@@ -16,7 +16,7 @@ const LAUNCHERS: [&str; 13] = [
     "yarn",
 ];
 
-/// Shared between who opens a connection and who tells people how far it is.
+/// Shared between the connection attempt and the display of its progress.
 #[derive(Debug, Default)]
 pub struct ConnectProgress(Mutex<ProgressState>);
 
@@ -28,23 +28,23 @@ struct ProgressState {
 }
 
 impl ConnectProgress {
-    /// The message or event that is waited for.
+    /// The awaited message or event.
     pub fn step(&self) -> &'static str {
         self.state(|state| state.step).unwrap_or("the connection")
     }
 
-    /// The last line that a child wrote to its error output, without secrets.
+    /// The last line of the child's standard error, without secrets.
     pub fn last_output(&self) -> Option<String> {
         let text = self.output();
         let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
         let end = line.floor_char_boundary(MAX_SHOWN_LINE);
-        // It goes to terminals and logs, and is not ours.
+        // The text goes to terminals and logs and is untrusted, so control characters are replaced.
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let shown: String = line.get(..end).unwrap_or_default().chars().map(plain).collect();
         Some(if end < line.len() { format!("{shown}…") } else { shown })
     }
 
-    /// Everything that is kept of a child's error output, without secrets.
+    /// The kept part of the child's standard error, without secrets.
     pub(crate) fn output(&self) -> String {
         self.state(|state| {
             let text = state.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
@@ -68,7 +68,7 @@ impl ConnectProgress {
         look(&mut self.0.lock())
     }
 
-    /// The error of a server that was waited for in vain.
+    /// The error of a server that did not answer in time.
     pub(crate) fn timed_out(&self, spec: &ServerSpec) -> ConnectError {
         let limit = switchboard_model::render_duration(spec.connect_timeout);
         let said = self.last_output();

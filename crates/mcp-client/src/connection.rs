@@ -22,42 +22,44 @@ use crate::stdio::ChildProcess;
 use crate::stdio_handshake::ProbeTimes;
 use crate::subscriptions::Watch;
 
-/// How long a connection that is closed may take to tell the server what it no longer waits for.
+/// How long closing may wait for cancellations to reach the server.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 const ROOTS_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
 
-/// What connecting needs besides the server's own spec.
+/// The inputs of connecting besides the server's specification.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectOptions {
-    /// The program that guards stdio children (`switchboard` itself); without it they are started directly.
+    /// The executable of the guard process for stdio children (`switchboard` itself); without it they are started
+    /// directly.
     pub guard: Option<PathBuf>,
-    /// The era that the server spoke last time; saves the question.
+    /// The era of the last connection; saves the probe.
     pub known_era: Option<Era>,
-    /// When a silent stdio child is asked in another way.
+    /// When a silent stdio child is sent the other handshake.
     pub probe_times: ProbeTimes,
-    /// Told what is waited for while the connection is opened.
+    /// Receives the progress of the connection attempt.
     pub progress: Option<Arc<ConnectProgress>>,
     /// Shared between the connections of one board.
     pub http: HttpPool,
-    /// Where the tokens of servers with `auth.oauth` are; without it those cannot be reached.
+    /// The tokens of servers with `auth.oauth`; without it those cannot be reached.
     pub sign_ins: Option<SignIns>,
-    /// How long its lists may be.
+    /// The limits of its lists.
     pub list_bounds: ListBounds,
-    /// The one client that the connection is for; without it, it is for all.
+    /// The client of a connection that belongs to one session; `None` for a shared connection.
     pub session: Option<ConnectionClient>,
 }
 
 /// The client of a connection that belongs to one session.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionClient {
-    /// What the client declares, as a JSON object. The server is told the same; without it, what any client may declare.
+    /// The client's capabilities as a JSON object, which the server is told; without it, the server is told what any
+    /// client may support.
     pub capabilities: Option<Arc<str>>,
-    /// Where requests and log messages go that the server sends while no call runs.
+    /// Receives requests and log messages that the server sends while no call runs.
     pub events: Option<EventSender>,
 }
 
-/// What a server says about itself. For display only.
+/// The server's name, version and instructions as it reports them. For display only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerInfo {
     pub name: Option<String>,
@@ -70,13 +72,13 @@ pub struct ServerInfo {
 pub struct Connection {
     pub(crate) server: ServerName,
     pub(crate) era: Era,
-    /// Whether the era was learned by asking, and may be remembered.
+    /// Whether the server itself determined the era, so that it may be remembered.
     pub(crate) era_is_certain: bool,
     pub(crate) info: ServerInfo,
     pub(crate) features: Features,
     pub(crate) desk: Arc<PendingRequests>,
     pub(crate) watch: Watch,
-    /// Whether arguments are mirrored into headers.
+    /// Whether arguments are repeated in headers.
     pub(crate) mirrors_arguments: bool,
     pub(crate) list_bounds: ListBounds,
     pub(crate) redactor: Redactor,
@@ -89,7 +91,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The server's whole list of tools.
+    /// Reads the server's complete list of tools.
     pub async fn list_tools(&self) -> Result<UpstreamToolList, ConnectError> {
         match self.read_tools().await {
             Ok(list) => Ok(list),
@@ -97,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// The end of a child says more than what it left unanswered.
+    /// Replaces the error with that of the child, if the child has ended: its exit says more than the lost response.
     pub(crate) async fn explain(&self, error: ConnectError) -> ConnectError {
         let child = self.lost_child(&error).await;
         child.map_or(error, |child| process_error(child, &self.redactor))
@@ -108,27 +110,27 @@ impl Connection {
         &self.server
     }
 
-    /// The era that is spoken.
+    /// The protocol era of the connection.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// The era, when it was learned from the server itself and may be remembered.
+    /// The era, if the server itself determined it and it may be remembered.
     pub fn learned_era(&self) -> Option<Era> {
         self.era_is_certain.then_some(self.era)
     }
 
-    /// What the server says about itself.
+    /// What the server reports about itself.
     pub fn info(&self) -> &ServerInfo {
         &self.info
     }
 
-    /// Returns when the list may have changed since the last return. A storm is one change.
+    /// Returns when the tool list may have changed since the last return. Several notifications in a row count as one.
     pub async fn changed(&self) {
         self.desk.changed().notified().await;
     }
 
-    /// Returns when the connection has ended, whoever ended it.
+    /// Returns when the connection has ended, whichever side ended it.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -138,40 +140,40 @@ impl Connection {
         self.closed.is_cancelled()
     }
 
-    /// Why the connection ended, as far as we know.
+    /// Why the connection ended, as far as it is known.
     pub fn end_reason(&self) -> String {
         self.child.as_ref().map_or_else(|| "the server closed it".into(), ChildProcess::reason)
     }
 
-    /// The last of what a stdio server wrote to its error output, without secrets.
+    /// The end of a stdio server's standard error, without secrets.
     pub fn stderr(&self) -> Option<String> {
         let text = self.child.as_ref().map(ChildProcess::stderr).filter(|text| !text.is_empty())?;
         Some(self.redactor.over_text(&text))
     }
 
-    /// From now on, what the server sends while no call runs goes there. For a connection of one session.
+    /// Sets the receiver of messages that the server sends while no call runs. For a connection of one session.
     pub fn listen_for_session(&self, events: &EventSender) {
         self.desk.listen_for_session(events.clone());
     }
 
-    /// Tells a server of the session era that the roots of its client have changed.
+    /// Notifies a server of the session era that its client's roots have changed.
     pub async fn roots_changed(&self) {
         if self.era == Era::Legacy {
             self.desk.notify(ROOTS_CHANGED.to_owned()).await;
         }
     }
 
-    /// Ends the connection and everything that belongs to it. A child gets a moment to end by itself.
+    /// Closes the connection and ends its child process, which gets a moment to exit by itself.
     pub async fn close(&self) {
-        // A server may wait for its open requests before it ends, and a subscription never ends by itself.
+        // A server may wait for its open requests before it exits, and a subscription never ends by itself.
         self.unsubscribe.cancel();
         self.unsubscribed.cancelled().await;
-        // Calls that were given up a moment ago should not go on running over there.
+        // Waits for pending cancellations, so that the server stops working on calls that were dropped a moment ago.
         self.desk.cancelling().close();
         let _unheard = tokio::time::timeout(LAST_WORDS, self.desk.cancelling().wait()).await;
         self.stop.cancel();
         if let Some(child) = &self.child {
-            // A child that no longer reads keeps a message stuck in its pipe, and the service with it.
+            // A child that no longer reads its input blocks the pipe, and with it the rmcp service.
             let _stuck = tokio::time::timeout(LAST_WORDS, self.closed.cancelled()).await;
             child.end().await;
         }
@@ -180,7 +182,7 @@ impl Connection {
         self.tasks.wait().await;
     }
 
-    /// The child, if it is behind this failure. It may take a moment to be seen to end.
+    /// The child, if its exit caused this failure. Waits a moment for the exit to be noticed.
     pub(crate) async fn lost_child(&self, error: &ConnectError) -> Option<&ChildProcess> {
         let child = self.child.as_ref().filter(|_| error.kind == ConnectErrorKind::Unreachable)?;
         child.settle().await;

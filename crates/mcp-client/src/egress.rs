@@ -1,9 +1,9 @@
-//! Where a connection may lead whose address did not come from the configuration (spec section 11).
+//! Checks the destination of connections whose address did not come from the configuration.
 //!
-//! The check sits where names become addresses, and what it lets through is what is dialled: there is no second lookup
-//! in between that could say something else. Addresses that are written out are never looked up, so those are checked
-//! when a client is asked for; redirects stay on the same origin, so on the same host. Nothing is cached here: every new
-//! connection looks its name up, and is checked, anew.
+//! The check is part of name resolution, and exactly the addresses that it permits are dialled: no second lookup can
+//! return others. IP addresses in URLs are never looked up, so these are checked when a client is requested. Redirects
+//! stay on the same origin, so on the same host. Nothing is cached here: every new connection looks up and checks its
+//! name again.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ use crate::error::{ConnectError, ConnectErrorKind};
 /// Finds the addresses of a name.
 type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
-/// Looks names up, and lets through what may be dialled. Clones share everything.
+/// A resolver that returns only permitted addresses. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct EgressGuard {
     policy: Arc<EgressPolicy>,
@@ -33,8 +33,8 @@ impl fmt::Debug for EgressGuard {
     }
 }
 
-/// What was not let through. It says the host that the caller wrote, and of a name not what it leads to: whoever asks
-/// must not learn our network by asking.
+/// A refused destination. The message names the host that the caller wrote, but not the addresses of a name, so that
+/// callers cannot explore the network.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EgressRefused {
     #[error("the egress check refuses {host}: {refusal}")]
@@ -64,7 +64,7 @@ impl EgressGuard {
         Self { policy: Arc::new(policy), lookup }
     }
 
-    /// Refuses an address that is written out, and a name that is denied.
+    /// Refuses a forbidden IP address in a URL, and a denied host name.
     pub(crate) fn check_literal(&self, url: &Url) -> Result<(), ConnectError> {
         let host = url.host().ok_or_else(|| {
             ConnectError::new(ConnectErrorKind::Protocol, "the address names no host")
@@ -74,7 +74,7 @@ impl EgressGuard {
             .map_err(|refusal| (&EgressRefused::Host { host: host.to_string(), refusal }).into())
     }
 
-    /// Those of a name's addresses that may be dialled.
+    /// The permitted ones of a name's addresses.
     fn let_through(
         &self,
         name: &str,
@@ -104,7 +104,7 @@ impl Resolve for EgressGuard {
 }
 
 async fn system_lookup(name: String) -> io::Result<Vec<SocketAddr>> {
-    // The port is the URL's; the HTTP client puts it in.
+    // The HTTP client sets the port of the URL.
     Ok(tokio::net::lookup_host((name, 0)).await?.collect())
 }
 

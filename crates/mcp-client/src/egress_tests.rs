@@ -12,7 +12,8 @@ fn policy(allow: &[&str], deny: &[&str]) -> EgressPolicy {
     EgressPolicy { allow: rules(allow), deny: rules(deny) }
 }
 
-/// A name server that gives these addresses, one set at each question and the last one for ever after, and counts.
+/// A resolver that returns these addresses, one set for each lookup and the last one for all further lookups, and
+/// counts the lookups.
 fn guard(policy: EgressPolicy, answers: &[&[&str]]) -> (EgressGuard, Arc<Mutex<usize>>) {
     let asked = Arc::new(Mutex::new(0));
     let parse = |address: &&str| SocketAddr::new(address.parse::<IpAddr>().unwrap(), 0);
@@ -50,12 +51,12 @@ async fn server() -> ScriptedServer {
     ScriptedServer::builder().tools([Tool::echo("echo")]).without_sessions().start().await
 }
 
-/// A name that leads to this machine, at the port of a server that is there.
+/// A host name that resolves to this machine, with the port of a server on it.
 fn named(server: &ScriptedServer) -> String {
     format!("http://mcp.example:{}/mcp", server.port())
 }
 
-/// Listens, and knows whether anybody came.
+/// A listener that knows whether it was connected to.
 struct Trap(std::net::TcpListener);
 
 impl Trap {
@@ -110,8 +111,8 @@ async fn of_several_addresses_only_those_are_dialled_that_may_be() {
     open(guard, &named(&server)).await.unwrap().close().await;
 }
 
-/// The first answer is fine, all others lead elsewhere: what was checked is what is dialled, and what is dialled later
-/// is checked again. Also where a configured server would be reached by a shorter way.
+/// The first lookup returns a permitted address, later ones return others: the checked address is dialled, and each
+/// later connection is checked again. Also where a configured server would be reached over the loopback client.
 #[tokio::test]
 async fn a_name_that_changes_its_mind_gains_nothing() {
     for host in ["mcp.example", "mcp.localhost"] {

@@ -1,4 +1,4 @@
-//! JSON-RPC messages as they are written: the envelope is read, what is inside stays text.
+//! JSON-RPC messages as text: only the envelope is parsed, params and results stay as they are.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::request::{RawResult, RpcError, UpstreamRequest};
 use crate::request_ids::RequestIds;
 
-/// What a modern request says about us in its `_meta`, up to the caller's capabilities.
+/// The `_meta` members of a request of the stateless era, up to the caller's capabilities.
 const MODERN_META: &str = concat!(
     r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"switchboard","version":""#,
@@ -20,7 +20,7 @@ const MODERN_META: &str = concat!(
     r#""},"io.modelcontextprotocol/clientCapabilities":"#
 );
 
-/// Why a request has no result, before it is known whether a child is behind it.
+/// Why a request has no result, before the state of the child is considered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResponseError {
     Lost(ConnectError),
@@ -55,7 +55,7 @@ impl<'a> ServerMessage<'a> {
         serde_json::from_slice(bytes)
     }
 
-    /// The number of our request that this answers.
+    /// The number of the request that this message answers.
     pub(crate) fn answers(&self, ids: &RequestIds) -> Option<u64> {
         if self.method.is_some() {
             return None;
@@ -63,7 +63,7 @@ impl<'a> ServerMessage<'a> {
         ids.number(self.id?)
     }
 
-    /// The answer in it. `whole` is what the message was read from.
+    /// The result or error in it. `whole` is the text that the message was read from.
     pub(crate) fn outcome(&self, whole: &Bytes) -> ResponseResult {
         match (self.result, self.error) {
             (_, Some(error)) => Err(ResponseError::Rpc(read_error(error))),
@@ -76,7 +76,7 @@ impl<'a> ServerMessage<'a> {
         }
     }
 
-    /// The number of our request that this is progress of.
+    /// The number of the request that this progress notification belongs to.
     pub(crate) fn progress_of(&self, ids: &RequestIds) -> Option<u64> {
         #[derive(Deserialize)]
         struct Token<'a> {
@@ -86,13 +86,13 @@ impl<'a> ServerMessage<'a> {
         ids.number(serde_json::from_str::<Token<'_>>(self.params?.get()).ok()?.token?)
     }
 
-    /// The `params`, kept. What is too deep to be parsed again is as good as absent.
+    /// The `params`, as owned text. Params that are nested too deeply count as absent.
     pub(crate) fn kept_params(&self) -> Option<JsonText> {
         self.params.filter(|params| !is_too_deep(params.get().as_bytes())).map(JsonText::from)
     }
 }
 
-/// An error as far as it can be read: a server that fails to fail properly still failed.
+/// Reads a JSON-RPC error as far as possible: a malformed error is still an error.
 pub(crate) fn read_error(error: &RawValue) -> RpcError {
     #[derive(Deserialize)]
     struct Written<'a> {
@@ -111,7 +111,7 @@ pub(crate) fn read_error(error: &RawValue) -> RpcError {
     }
 }
 
-/// A request on its way out, as text.
+/// The text of a request.
 pub(crate) fn request_text(ask: &UpstreamRequest, id: &str, era: Era) -> String {
     let own = if era == Era::Modern { MODERN_META.len() + 160 } else { 0 };
     let size = 128 + ask.params.len() + ask.meta.len() + own;
@@ -150,7 +150,7 @@ fn push_meta(text: &mut String, ask: &UpstreamRequest, id: &str, era: Era) {
     }
 }
 
-/// The answer to a question of a server. `id` is JSON, as the server wrote it.
+/// The text of the response to a server's request. `id` is JSON, as the server wrote it.
 pub(crate) fn response_text(id: &str, reply: &Result<JsonText, RpcError>) -> String {
     match reply {
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.as_str()),
@@ -171,7 +171,7 @@ pub(crate) fn cancellation_text(id: &str) -> String {
     )
 }
 
-/// What a server says about its failure, up to a page.
+/// The server's error message, cut to a maximum length.
 fn shortened(message: &str) -> String {
     const PAGE: usize = 4000;
     match message.char_indices().nth(PAGE) {

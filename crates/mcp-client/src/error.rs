@@ -1,25 +1,25 @@
-//! Why a server could not be reached, in words that name the cause and the way out.
+//! Errors of connecting to servers, with cause and hint.
 
 use std::error::Error;
 
-/// What kind of failure it was.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectErrorKind {
-    /// We may not go there (`security.egress`).
+    /// The destination is not permitted (`security.egress`).
     Forbidden,
-    /// Nobody listens there, the name does not resolve, the network is down.
+    /// Connection refused, name not resolved, or network down.
     Unreachable,
-    /// It answers, but does not want to serve just now (HTTP 429 or 5xx).
+    /// The server answers that it is overloaded or failing (HTTP 429 or 5xx).
     Overloaded,
-    /// The server wants other credentials.
+    /// The server rejects the credentials.
     Unauthorized,
-    /// Somebody has to sign in first.
+    /// An interactive sign-in is required.
     SignIn,
-    /// It did not answer in time.
+    /// The server did not answer in time.
     Timeout,
-    /// Something answered, but it does not speak MCP, or breaks it.
+    /// The response is not valid MCP.
     Protocol,
-    /// The child process could not be started, or ended.
+    /// The child process could not be started, or exited.
     Process,
 }
 
@@ -28,9 +28,9 @@ pub enum ConnectErrorKind {
 #[error("{message}")]
 pub struct ConnectError {
     pub kind: ConnectErrorKind,
-    /// The cause, without the server's name: the caller knows that.
+    /// The cause, without the server's name, which the caller adds.
     pub message: String,
-    /// The way out, when there is one.
+    /// What the operator can do about it.
     pub hint: Option<String>,
 }
 
@@ -45,8 +45,8 @@ impl ConnectError {
     }
 }
 
-/// The messages of an error and its causes, each once, outermost first. Many crates of the field repeat the
-/// cause in their own message; a message that the previous one already ends with is left out.
+/// The messages of an error and its causes, each once, outermost first. Many crates repeat the cause in their own
+/// message, so a message that the previous one already ends with is left out.
 pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

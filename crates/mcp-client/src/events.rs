@@ -1,7 +1,7 @@
-//! What a server says while it works on a request, on its way to who asked.
+//! A channel for the messages that a server sends while it works on a request.
 //!
-//! A queue and a clock in one small piece of memory. Nearly all requests are answered without another word, and a
-//! channel that is made for traffic would cost them more than the rest of their way.
+//! It combines a queue with the times of the last activity in one small allocation. Nearly all requests are answered
+//! without any such message, and a general-purpose channel would cost more than the rest of the request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use tokio::time::Instant;
 
 use crate::request::UpstreamEvent;
 
-/// What may wait, whatever its number; the last one may be larger.
+/// Maximum total size of queued events; only the last one may exceed it.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Where events go. Clones send to the same channel.
+/// The sending half. Clones send to the same channel.
 #[derive(Debug)]
 pub struct EventSender(Arc<EventChannel>);
 
-/// Who hears them.
+/// The receiving half.
 #[derive(Debug)]
 pub struct EventReceiver(Arc<EventChannel>);
 
 #[derive(Debug)]
 struct EventChannel {
     state: Mutex<EventQueue>,
-    /// How many events wait at most. Then old progress gives way to what is newer; else further signs of life are lost,
-    /// and further questions refused.
+    /// Maximum number of queued events. When it is reached, the oldest progress is dropped; if there is none, further
+    /// events are dropped and further requests of the server are refused.
     room: usize,
     waker: AtomicWaker,
     ears: AtomicUsize,
@@ -41,17 +41,17 @@ struct EventChannel {
 #[derive(Debug, Default)]
 struct EventQueue {
     events: VecDeque<UpstreamEvent>,
-    /// The size of all of them.
+    /// The total size of the queued events.
     bytes: usize,
     is_left: bool,
     signs: Activity,
-    /// The largest progress that was reported.
+    /// The largest reported progress value.
     progress: Option<f64>,
     questions: usize,
 }
 
 impl EventQueue {
-    /// Progress that does not grow is a sign of life, and nothing more.
+    /// Progress that does not increase counts only as activity.
     fn note_progress(&mut self, params: &JsonText, now: Instant) {
         #[derive(Deserialize)]
         struct Reported {
@@ -63,7 +63,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether there is room for one more, if need be in place of progress that has been overtaken.
+    /// Makes room for one more event, if necessary by dropping old progress. Returns whether there is room.
     fn makes_room(&mut self, room: usize) -> bool {
         let is_progress = |event: &UpstreamEvent| matches!(event, UpstreamEvent::Progress(_));
         if self.events.len() >= room || self.bytes >= MOST_BYTES {
@@ -83,20 +83,20 @@ impl EventQueue {
     }
 }
 
-/// Since when a server has been silent, and how long it had to wait for answers.
+/// The activity of a server during a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// When it last said something, or was answered.
+    /// When it last sent a message, or received a response.
     pub last: Option<Instant>,
-    /// For how long it waited for answers to questions, all in all.
+    /// The total time for which it waited for responses to its requests.
     pub waited: Duration,
-    /// Since when it waits for one.
+    /// Since when it has been waiting for a response.
     pub waits_since: Option<Instant>,
-    /// When its progress last grew.
+    /// When its progress last increased.
     pub progressed: Option<Instant>,
 }
 
-/// A place for what a server says, with room for so many events.
+/// Creates a channel for at most `room` queued events.
 pub fn event_channel(room: usize) -> (EventSender, EventReceiver) {
     let shared = Arc::new(EventChannel {
         state: Mutex::default(),
@@ -114,17 +114,17 @@ impl EventChannel {
 }
 
 impl EventSender {
-    /// A sender that only notes that something was said.
+    /// A sender without a receiver, which only records activity.
     pub fn deaf() -> Self {
         event_channel(0).0
     }
 
-    /// What is known of the server's silence.
+    /// The activity so far.
     pub fn signs(&self) -> Activity {
         self.0.state().signs
     }
 
-    /// Says something; `false` when nobody hears it.
+    /// Queues an event. Returns `false` if there is no receiver or no room.
     pub(crate) fn tell(&self, event: UpstreamEvent) -> bool {
         let mut state = self.0.state();
         let now = Instant::now();
@@ -142,7 +142,7 @@ impl EventSender {
         true
     }
 
-    /// Notes that the server waits for an answer, until what this returns is dropped.
+    /// Records that the server waits for a response, until the returned guard is dropped.
     pub(crate) fn waits(&self) -> Waits {
         let mut state = self.0.state();
         state.questions += 1;
@@ -167,7 +167,7 @@ impl Drop for EventSender {
     }
 }
 
-/// A question that has not been answered.
+/// A request of the server without a response yet.
 #[derive(Debug)]
 pub(crate) struct Waits(EventSender);
 
@@ -181,24 +181,24 @@ impl Drop for Waits {
             let now = Instant::now();
             state.signs.waited += now - since;
             state.signs.last = Some(now);
-            // What it reports next it could not report before.
+            // The server could not report progress while it waited, so the progress limit starts again.
             state.signs.progressed = state.signs.progressed.map(|_| now);
         }
     }
 }
 
 impl EventReceiver {
-    /// The next event; `None` once nothing more can come. Dropping the future loses nothing.
+    /// The next event; `None` when no more can come. Cancel-safe.
     pub async fn next(&mut self) -> Option<UpstreamEvent> {
         std::future::poll_fn(|context| {
-            // A server that never stops talking must not keep its listener from everything else.
+            // Uses the cooperative budget, so that a flood of messages does not starve the rest of the task.
             let budget = std::task::ready!(tokio::task::coop::poll_proceed(context));
             if let Some(event) = self.next_now() {
                 budget.made_progress();
                 return Poll::Ready(Some(event));
             }
             self.0.waker.register(context.waker());
-            // What came between the look and the registration is not missed.
+            // Checked again after the registration, so that no event in between is missed.
             let is_last = self.0.ears.load(Ordering::Acquire) == 0;
             match self.next_now() {
                 Some(event) => Poll::Ready(Some(event)),
@@ -209,7 +209,7 @@ impl EventReceiver {
         .await
     }
 
-    /// The next event, if it is there already.
+    /// The next event, if one is queued.
     pub fn next_now(&mut self) -> Option<UpstreamEvent> {
         let mut state = self.0.state();
         let event = state.events.pop_front()?;
@@ -225,7 +225,7 @@ impl Drop for EventReceiver {
             state.is_left = true;
             std::mem::take(&mut state.events)
         };
-        // Questions among them are refused by this, and whoever waits is woken outside of the lock.
+        // Dropped outside of the lock: this refuses queued requests of the server, and wakes their waiters.
         drop(unheard);
     }
 }

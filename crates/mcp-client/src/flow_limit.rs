@@ -1,7 +1,7 @@
-//! How fast a server may send what nobody asked for: notifications, comments, error output.
+//! Rate limits for unsolicited data of a server: notifications, SSE comments, standard error.
 //!
-//! What exceeds the rate is read later. The pipe or the connection fills meanwhile, and the server waits. So a flood
-//! costs a bounded part of a processor, and the time limits of calls and of the handshake end it as they end silence.
+//! Data above the rate is read later. The pipe or connection fills up in the meantime, and the server blocks. A flood
+//! thus costs a bounded part of a CPU, and the time limits of calls and of the handshake end it like silence.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use tokio::time::Instant;
 
-/// Messages per second, after the first thousands.
+/// Messages per second, after an initial burst.
 const MESSAGES: f64 = 2_000.0;
 const MESSAGE_BURST: f64 = 5_000.0;
 
-/// Bytes per second. The largest message fits into the burst twice.
+/// Bytes per second. The burst holds the largest message twice.
 const BYTES: f64 = 32.0 * 1024.0 * 1024.0;
 const BYTE_BURST: f64 = BYTES;
 
 /// Bytes that count as one step of the task's cooperative budget.
 const BYTES_PER_STEP: usize = 64 * 1024;
 
-/// Counts what comes from one source.
+/// The rate limit of one source.
 #[derive(Debug)]
 pub(crate) struct FlowLimit {
-    /// How long one unit takes at the allowed rate.
+    /// The time that one unit takes at the allowed rate.
     unit: Duration,
     burst: Duration,
-    /// When everything that came would have come at the allowed rate.
+    /// The time by which all units so far would have arrived at the allowed rate.
     paid_until: Option<Instant>,
 }
 
@@ -47,7 +47,7 @@ impl FlowLimit {
         }
     }
 
-    /// Counts `amount`. Returns when to read on, if that is not now.
+    /// Counts `amount`. Returns when to read on, if that is later than now.
     pub(crate) fn take(&mut self, amount: usize) -> Option<Instant> {
         self.take_at(Instant::now(), amount)
     }
@@ -60,7 +60,7 @@ impl FlowLimit {
         (paid > now + self.burst).then(|| paid - self.burst)
     }
 
-    /// Counts `amount` and waits until it may be followed by more. Lets other tasks run now and then.
+    /// Counts `amount` and waits until more may be read. Yields to other tasks from time to time.
     pub(crate) async fn pass(&mut self, amount: usize) {
         match self.take(amount) {
             Some(until) => tokio::time::sleep_until(until).await,
@@ -69,7 +69,7 @@ impl FlowLimit {
     }
 }
 
-/// The same bytes, not faster than the limit.
+/// Limits the rate of a byte stream.
 pub(crate) fn slowed_bytes<B, E>(
     bytes: impl Stream<Item = Result<B, E>> + Send + 'static,
 ) -> impl Stream<Item = Result<B, E>> + Send + 'static
@@ -89,7 +89,7 @@ where
     })
 }
 
-/// The same events, not faster than the limit.
+/// Limits the rate of an event stream.
 pub(crate) fn slowed_events<T: Send + 'static>(
     events: impl Stream<Item = T> + Send + 'static,
 ) -> BoxStream<'static, T> {
@@ -110,7 +110,7 @@ mod tests {
     fn a_burst_passes_and_a_flood_comes_at_the_rate() {
         let mut limit = FlowLimit::new(100.0, 50.0);
         let start = Instant::now();
-        // Reads on whenever it may; says how long all of it took.
+        // Reads whenever it may, and returns how long all of it took.
         let mut read = |mut now: Instant, count: usize| {
             for _ in 0..count {
                 now = limit.take_at(now, 1).unwrap_or(now);

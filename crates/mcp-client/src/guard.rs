@@ -1,23 +1,22 @@
-//! The process between us and a stdio server: it makes sure that the server's whole process tree ends when we
-//! do, even when we are killed.
+//! The guard process between Switchboard and a stdio server: it ends the server's whole process tree when Switchboard
+//! ends, even if Switchboard is killed.
 //!
-//! A child cannot be trusted to read the end of its input, and a kill signal gives us no chance to clean up. So
-//! every stdio server is started by `switchboard guard`, which becomes the reaper of everything below it,
-//! watches us through a pidfd, and kills the tree when we end. The server inherits its standard streams
-//! directly: no byte is copied.
+//! A child may ignore the end of its input, and SIGKILL leaves no time to clean up. Every stdio server is therefore
+//! started by `switchboard guard`, which becomes the subreaper of the tree, watches its parent through a pidfd, and
+//! kills the tree when the parent ends. The server inherits its standard streams directly: no data is copied.
 
 use std::process::ExitCode;
 
 /// The exit code of a guard that could not start its command.
 pub(crate) const GUARD_FAILED: u8 = 127;
 
-/// Runs `command` under guard until it ends or `parent` does. The exit code is the command's.
+/// Runs `command` under guard until it or `parent` ends. The exit code is that of the command.
 #[cfg(target_os = "linux")]
 pub fn run_guard(parent: u32, command: &str, arguments: &[String]) -> ExitCode {
     linux::run(parent, command, arguments)
 }
 
-/// Only Linux can guard a process tree.
+/// Only Linux supports guarding a process tree.
 #[cfg(not(target_os = "linux"))]
 pub fn run_guard(_parent: u32, _command: &str, _arguments: &[String]) -> ExitCode {
     ExitCode::from(126)
@@ -37,21 +36,21 @@ mod linux {
     };
     use tokio::signal::unix::{SignalKind, signal};
 
-    /// How long the tree may take to end by itself. The promise is two seconds in all.
+    /// How long the tree may take to exit by itself. The whole shutdown takes at most two seconds.
     const GRACE: Duration = Duration::from_millis(700);
 
     pub(super) fn run(parent: u32, command: &str, arguments: &[String]) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let guarded = runtime.map(|runtime| {
             let ended = runtime.block_on(guard(parent, command, arguments));
-            // The thread that watches our parent may wait for ever.
+            // The thread that watches the parent may block forever.
             runtime.shutdown_background();
             ended
         });
         match guarded {
             Ok(Ok(code)) => ExitCode::from(code),
             Ok(Err(error)) | Err(error) => {
-                // Nobody is left to tell if standard error is gone too.
+                // If standard error is closed too, the error is lost.
                 let _unheard = writeln!(std::io::stderr(), "cannot start `{command}`: {error}");
                 ExitCode::from(super::GUARD_FAILED)
             }
@@ -61,7 +60,7 @@ mod linux {
     async fn guard(parent: u32, command: &str, arguments: &[String]) -> std::io::Result<u8> {
         let mut children = signal(SignalKind::child())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        // A terminal sends these to the whole group; when to end is for our parent to say.
+        // A terminal sends these to the whole process group; only the parent decides when to end.
         let _ignored = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
         set_child_subreaper(Some(getpid()))?;
         let expected = i32::try_from(parent).ok().and_then(Pid::from_raw);
@@ -70,8 +69,8 @@ mod linux {
         };
         let parent = pidfd_open(parent, PidfdFlags::empty())?;
         let parent_ended = tokio::task::spawn_blocking(move || {
-            // A pidfd becomes readable when its process ends; an error means that there is nothing to watch.
-            // The end of a child may interrupt it, which says nothing about our parent.
+            // A pidfd becomes readable when its process ends. An error means that there is nothing to watch, except
+            // EINTR, which a child's exit may cause.
             let watch = || poll(&mut [PollFd::new(&parent, PollFlags::IN)], None);
             let _ended_or_gone = rustix::io::retry_on_intr(watch);
         });
@@ -86,7 +85,7 @@ mod linux {
         Ok(code)
     }
 
-    /// The streams belong to the child alone, so that both sides see when the other closes them.
+    /// Closes the guard's copies of the streams, so that each side sees when the other one closes them.
     fn let_go_of_streams() -> std::io::Result<()> {
         let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&nothing)?;
@@ -94,7 +93,7 @@ mod linux {
         Ok(())
     }
 
-    /// Reaps everything that ends below us, until it is the child itself.
+    /// Reaps all descendants until the child itself exits.
     async fn reap_until_exit(children: &mut tokio::signal::unix::Signal, child: u32) -> u8 {
         loop {
             while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
@@ -108,7 +107,7 @@ mod linux {
         }
     }
 
-    /// Ends everything below us: politely, then for good. New forks are found by looking again.
+    /// Ends all descendants: SIGTERM first, then SIGKILL. Repeats the scan to find new forks.
     async fn kill_tree(children: &mut tokio::signal::unix::Signal) {
         signal_descendants(Signal::TERM);
         let deadline = tokio::time::Instant::now() + GRACE;
@@ -133,12 +132,12 @@ mod linux {
 
     fn signal_descendants(signal: Signal) {
         for pid in descendants() {
-            // One that has just ended needs no signal.
+            // A process that has just exited needs no signal.
             let _gone = kill_process(pid, signal);
         }
     }
 
-    /// Every process that has us above it. Orphans count: we are their reaper.
+    /// All descendant processes. Orphans are included, because the guard is their reaper.
     fn descendants() -> Vec<Pid> {
         let parents: Vec<(i32, i32)> = std::fs::read_dir("/proc")
             .into_iter()
@@ -146,7 +145,7 @@ mod linux {
             .filter_map(|entry| {
                 let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-                // `pid (name) state ppid …`; the name may hold anything, so read behind its last bracket.
+                // `pid (name) state ppid …`; the name may contain anything, so parsing starts after the last bracket.
                 let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
                 let state = fields.next()?;
                 let parent: i32 = fields.next()?.parse().ok()?;

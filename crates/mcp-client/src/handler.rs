@@ -1,4 +1,5 @@
-//! Our side of a connection, as far as rmcp keeps it: who we are. What a server says is heard at the desk.
+//! The rmcp client handler: declares the client's identity and capabilities. Messages of the server are handled by
+//! [`PendingRequests`].
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use rmcp::{ClientHandler, RoleClient};
 
 use crate::pending_requests::PendingRequests;
 
-/// Declares what the clients behind the connection can do.
+/// Declares the capabilities of the clients behind the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamHandler {
     pub(crate) desk: Arc<PendingRequests>,
-    /// What the one client declares that the connection is for.
+    /// The capabilities of the one client that the connection belongs to.
     pub(crate) capabilities: Option<ClientCapabilities>,
 }
 
@@ -25,7 +26,7 @@ impl ClientHandler for UpstreamHandler {
         let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
         let capabilities = self.capabilities.clone().unwrap_or_else(of_any_client);
         let mut config = ClientConfig::new(capabilities, us);
-        // rmcp would name its newest version, which has no `initialize`, in an `initialize`.
+        // rmcp's default is its newest version, which has no `initialize`.
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         config
     }
@@ -35,7 +36,8 @@ impl ClientHandler for UpstreamHandler {
     }
 }
 
-/// What one of many clients may be able to do. Whether the one that calls is, it says when it is asked.
+/// The capabilities for a shared connection: those that any client may have. A client that lacks one refuses the
+/// server's request.
 fn of_any_client() -> ClientCapabilities {
     let elicitation = ElicitationCapability::new()
         .with_form(FormElicitationCapability::default())
@@ -43,7 +45,7 @@ fn of_any_client() -> ClientCapabilities {
     let mut capabilities = ClientCapabilities::default();
     capabilities.sampling = Some(SamplingCapability::default());
     capabilities.elicitation = Some(elicitation);
-    // Not that we tell of changes: whose roots changed would concern one of many callers.
+    // Without `listChanged`: a change of roots would concern one of many clients.
     capabilities.roots = Some(RootsCapabilities::default());
     capabilities
 }

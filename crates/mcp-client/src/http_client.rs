@@ -1,8 +1,7 @@
-//! The HTTP client under rmcp's streamable transport, with every body bounded.
+//! The HTTP client under rmcp's streamable transport, with bounded bodies.
 //!
-//! rmcp's own implementation for reqwest reads a JSON answer whole, however large it is; this one stops at
-//! [`MAX_MESSAGE_BYTES`]. It also keeps the last failure in plain words, because rmcp's worker reports a failed
-//! handshake only as a closed connection.
+//! rmcp's own implementation for reqwest reads a JSON response of any size; this one stops at [`MAX_MESSAGE_BYTES`]. It
+//! also keeps the last failure, because rmcp's worker reports a failed handshake only as a closed connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,10 +41,10 @@ use crate::pending_requests::PendingRequests;
 pub(crate) const ACCEPTED: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The code of an error that we put in place of an event which cannot be read. JSON-RPC leaves it free.
+/// The code of the error that replaces an unreadable event. JSON-RPC does not reserve it.
 const UNREADABLE: ErrorCode = ErrorCode(5_963_777);
 
-/// What went wrong with one HTTP exchange.
+/// The failure of one HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub(crate) struct HttpFault(pub(crate) ConnectError);
@@ -65,7 +64,7 @@ pub(crate) struct BoundedClient {
 }
 
 impl BoundedClient {
-    /// The desk is told when rmcp replaces a lost session: the lists must be read anew.
+    /// `desk` is notified when rmcp replaces a lost session, because the lists must be read again then.
     pub(crate) fn new(
         pool: &HttpPool,
         url: &Url,
@@ -84,12 +83,12 @@ impl BoundedClient {
         })
     }
 
-    /// Where the session is kept that rmcp holds.
+    /// The holder of rmcp's current session.
     pub(crate) fn session(&self) -> &Arc<SessionSlot> {
         &self.session
     }
 
-    /// Remembers the session once the server knows that we do.
+    /// Records the session that rmcp uses from now on. If it replaces a lost one, the lists are read again.
     fn learn_session(
         &self,
         session: Option<&Arc<str>>,
@@ -107,7 +106,7 @@ impl BoundedClient {
         &self.http
     }
 
-    /// The newest failure, once.
+    /// Takes the last failure.
     pub(crate) fn take_fault(&self) -> Option<ConnectError> {
         self.last_fault.lock().take()
     }
@@ -117,13 +116,13 @@ impl BoundedClient {
         StreamableHttpError::Client(HttpFault(error))
     }
 
-    /// With the token of the moment, where a sign-in gave one.
+    /// Sends a request with the current token, if the server uses OAuth or a token file.
     async fn send(
         &self,
         request: RequestBuilder,
     ) -> Result<Response, StreamableHttpError<HttpFault>> {
         let sent = match (&self.authorization, &self.bearer) {
-            // Boxed: it is large, and few servers need it.
+            // Boxed: the future is large, and few servers need it.
             (Some(authorization), _) => Box::pin(authorization.send(request)).await,
             (None, Some(bearer)) => {
                 bearer.send(request).await.map_err(|error| describe_failure(&error))
@@ -175,7 +174,7 @@ impl BoundedClient {
         }
     }
 
-    /// The JSON-RPC message of an answer; `None` where nobody waits for one and there is none.
+    /// Reads the JSON-RPC message of a response; `None` if none is expected and the body is empty.
     async fn read_answer(
         &self,
         response: Response,
@@ -198,7 +197,7 @@ impl BoundedClient {
             .await
             .map_err(|(error, _)| self.fault(error))?;
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
-            // An error that names no request would be dropped on the way, and its caller left waiting.
+            // rmcp would drop an error without a request id, and the caller would wait forever.
             Ok(JsonRpcMessage::Error(error)) if error.id.is_none() && wants_answer => {
                 let message =
                     format!("the server refused: {} (HTTP {status})", error.error.message);
@@ -246,7 +245,7 @@ impl StreamableHttpClient for BoundedClient {
         bearer: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), StreamableHttpError<HttpFault>> {
-        // A server that is gone or keeps no sessions has nothing left to delete.
+        // A server that is gone, or keeps no sessions, has nothing to delete.
         let request = with_headers(self.http.delete(&*uri), Some(session), bearer, headers);
         self.send(request).await.map(drop)
     }
@@ -267,8 +266,8 @@ impl StreamableHttpClient for BoundedClient {
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             StatusCode::NOT_FOUND => {
-                // rmcp only tries again with the same session. A look at the lists makes it begin a new one, with which
-                // it listens, and nothing that the server says meanwhile is missed for long.
+                // rmcp only retries with the same session. Reading the lists again makes it open a new session and its
+                // notification stream, so that notifications are missed only for a short time.
                 self.desk.suspect_lists();
                 Err(StreamableHttpError::SessionExpired)
             }
@@ -302,7 +301,7 @@ fn with_headers(
     request.headers(headers.into_iter().collect())
 }
 
-/// The body, or what is wrong with it and how it begins.
+/// Reads a body up to a limit. An error carries the reason and the beginning of the body.
 pub(crate) async fn read_bounded(
     response: Response,
     limit: usize,
@@ -322,7 +321,7 @@ pub(crate) async fn read_bounded(
     Ok(body)
 }
 
-/// Why a stream of events cannot be read on.
+/// Why an event stream cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EventFault<E> {
     #[error("{0}")]
@@ -331,8 +330,8 @@ pub(crate) enum EventFault<E> {
     TooLarge(usize),
 }
 
-/// An event that cannot be read becomes an error for the request that waits. rmcp would skip it, or fetch it
-/// again and again.
+/// Replaces an unreadable event with an error for the waiting request. rmcp would skip the event, or fetch it again
+/// forever.
 fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result<Sse, SseError> {
     let reason = match &event {
         Err(SseError::Body(fault)) => fault
@@ -352,19 +351,19 @@ fn readable(event: Result<Sse, SseError>, awaited: Option<&RequestId>) -> Result
     Ok(Sse::default().data(serde_json::to_string(&message).unwrap_or_default()))
 }
 
-/// Takes out of rmcp's stream what is for our callers; the bookmark stays.
+/// Removes messages for callers from rmcp's stream; the event id stays.
 fn without_ours(desk: &Arc<PendingRequests>, mut event: Sse) -> Sse {
     if let Some(data) = event.data.take() {
         let data = Bytes::from(data);
         if !desk.take(&data) {
-            // It was text a moment ago.
+            // It was valid UTF-8 before.
             event.data = String::from_utf8(data.into()).ok();
         }
     }
     event
 }
 
-/// Server-sent events, none of which may be larger than `limit`.
+/// Server-sent events of at most `limit` bytes each.
 pub(crate) fn bounded_events<S, B, E>(
     bytes: S,
     limit: usize,
@@ -380,7 +379,7 @@ where
         let chunk = chunk.map_err(EventFault::Lost)?;
         for byte in chunk.as_ref() {
             since_event += 1;
-            // An empty line ends an event; a carriage return before it does not count as content.
+            // An empty line ends an event; a carriage return before it does not count.
             match byte {
                 b'\n' if last_was_newline => since_event = 0,
                 b'\n' => last_was_newline = true,

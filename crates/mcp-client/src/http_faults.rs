@@ -1,4 +1,4 @@
-//! What went wrong over HTTP, in plain words.
+//! Error messages for HTTP failures.
 
 use http::{HeaderMap, StatusCode, header};
 use rmcp::service::ServiceError;
@@ -18,7 +18,7 @@ pub(crate) fn too_large(limit: usize) -> ConnectError {
     ConnectError::new(ConnectErrorKind::Protocol, message)
 }
 
-/// What ended the events of an answer that was read past rmcp.
+/// The error of an event stream that was read without rmcp.
 pub(crate) fn event_fault(error: &SseError) -> ConnectError {
     let fault = match error {
         SseError::Body(fault) => fault.downcast_ref::<EventFault<HttpFault>>(),
@@ -32,7 +32,7 @@ pub(crate) fn event_fault(error: &SseError) -> ConnectError {
     }
 }
 
-/// A request that got no answer at all.
+/// The error of a request without any response.
 pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
     let kind =
         if error.is_timeout() { ConnectErrorKind::Timeout } else { ConnectErrorKind::Unreachable };
@@ -45,7 +45,7 @@ pub(crate) fn describe_failure(error: &reqwest::Error) -> ConnectError {
     describe_causes(kind, what, std::error::Error::source(error))
 }
 
-/// The same for a request that did not go through reqwest.
+/// The error of a request over the loopback client.
 pub(crate) fn describe_plain(error: &LoopbackError) -> ConnectError {
     let what = match error.stage {
         RequestPhase::Connecting => NO_CONNECTION,
@@ -63,7 +63,7 @@ pub(crate) fn describe_plain(error: &LoopbackError) -> ConnectError {
 const BROKE_OFF: &str = "the answer broke off";
 const NO_CONNECTION: &str = "cannot connect";
 
-/// The layers of the HTTP client are left out: what went wrong is below them.
+/// The causes of a failure, without the layers of the HTTP client, which say nothing about it.
 fn describe_causes(
     kind: ConnectErrorKind,
     what: &str,
@@ -90,7 +90,7 @@ fn describe_causes(
     described
 }
 
-/// A failure that rmcp hands back, without the words that it puts around ours.
+/// The error inside a failure of rmcp's transport, without rmcp's own text.
 pub(crate) fn describe_transport(error: &DynamicTransportError) -> ConnectError {
     use ConnectErrorKind::{Protocol, Timeout, Unreachable};
     use StreamableHttpError as E;
@@ -127,10 +127,10 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// What is said when an answer did not come to its end and nobody knows more.
+/// The message for a truncated response without a known cause.
 pub(crate) const CLOSED: &str = "the connection closed before the answer was complete";
 
-/// How the messages of the HTTP client's layers begin.
+/// The beginnings of messages that only name a layer of the HTTP client.
 const LAYERS: [&str; 5] = [
     "client error (",
     "tcp connect error",
@@ -139,7 +139,7 @@ const LAYERS: [&str; 5] = [
     "error reading a body from connection",
 ];
 
-/// An answer whose status or type says that it is no MCP message.
+/// The error of a response whose status or content type is not that of an MCP message.
 pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8]) -> ConnectError {
     use ConnectErrorKind::{Overloaded, Protocol, Unauthorized};
     let said = format!("HTTP {status}{}", quote(body, content_type));
@@ -167,7 +167,7 @@ pub(crate) fn describe_answer(status: StatusCode, content_type: &str, body: &[u8
     }
 }
 
-/// A server that says where its OAuth metadata is wants a sign-in rather than a fixed token.
+/// Adds a hint if the response names OAuth metadata: the server wants a sign-in rather than a fixed token.
 pub(crate) fn with_oauth_hint(error: ConnectError, headers: &HeaderMap) -> ConnectError {
     let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
     let names_metadata = challenges
@@ -189,7 +189,7 @@ pub(crate) fn describe_non_rpc(error: &serde_json::Error, body: &[u8]) -> Connec
     ConnectError::new(ConnectErrorKind::Protocol, message)
 }
 
-/// The beginning of a body for an error message; a web page says nothing that helps.
+/// The beginning of a body for an error message. HTML pages are left out.
 fn quote(body: &[u8], content_type: &str) -> String {
     let head: String = String::from_utf8_lossy(body.get(..QUOTED_BYTES).unwrap_or(body))
         .chars()
@@ -202,7 +202,7 @@ fn quote(body: &[u8], content_type: &str) -> String {
     format!(": {head}")
 }
 
-/// A failure that is no answer, in words, without the names of rmcp's internals.
+/// The error of an rmcp request without a response, without the names of rmcp's internals.
 pub(crate) fn describe_service_error(error: &ServiceError) -> ConnectError {
     use ConnectErrorKind::{Protocol, Unreachable};
     match error {

@@ -14,19 +14,19 @@ use crate::http_sender::HttpSender;
 
 pub(crate) const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
 
-/// One HTTP client for many servers: reading the system's certificates for each of them would be the largest part
-/// of a start. It keeps no cookies, and its connections are kept apart by host.
+/// One HTTP client for many servers: loading the system's certificates for each of them would dominate the start time.
+/// It keeps no cookies and separates connections by host.
 #[derive(Debug, Clone, Default)]
 pub struct HttpPool {
     far: Arc<OnceLock<Result<Client, ConnectError>>>,
-    /// What is on this machine is never asked for through a proxy: it would not find it, and would read along.
+    /// The client without a proxy, for servers on this machine: a proxy could not reach them and would see the traffic.
     near: Arc<OnceLock<Result<Client, ConnectError>>>,
     guard: Option<EgressGuard>,
 }
 
 impl HttpPool {
-    /// A pool for addresses that somebody gave who cannot write the configuration. It shares no connection with any
-    /// other pool: what is open already has not passed the check.
+    /// A pool for addresses that do not come from the configuration. It shares no connection with other pools, because
+    /// existing connections have not passed the check.
     pub fn guarded(policy: EgressPolicy) -> Self {
         Self::guarded_by(EgressGuard::new(policy))
     }
@@ -35,7 +35,7 @@ impl HttpPool {
         Self { guard: Some(guard), ..Self::default() }
     }
 
-    /// The way of requests past rmcp.
+    /// The sender for requests that do not go through rmcp.
     pub(crate) fn sender_for(&self, url: &Url) -> Result<HttpSender, ConnectError> {
         Ok(HttpSender::new(self.client_for(url)?, url, self.guard.is_none()))
     }
@@ -43,7 +43,7 @@ impl HttpPool {
     pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ConnectError> {
         if let Some(guard) = &self.guard {
             guard.check_literal(url)?;
-            // A proxy would dial in our place, and nobody could say where.
+            // Without a proxy: a proxy would resolve names by itself, outside of the check.
             let build = || build_http(Client::builder().no_proxy().dns_resolver(guard.clone()));
             return self.far.get_or_init(build).clone();
         }
@@ -55,7 +55,7 @@ impl HttpPool {
     }
 }
 
-/// No redirect takes credentials to another origin, and a dead host is not waited for.
+/// Redirects never leave the origin, so credentials do not either, and connecting has a time limit.
 fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
     builder
         .connect_timeout(LONGEST_CONNECT)
@@ -66,7 +66,7 @@ fn build_http(builder: ClientBuilder) -> Result<Client, ConnectError> {
         .map_err(|error| ConnectError::new(ConnectErrorKind::Unreachable, error_chain(&error)))
 }
 
-/// Also what the check of addresses rests on: the host of a redirect is the one that was checked.
+/// The egress check relies on this too: a redirect stays on the checked host.
 fn same_origin_only(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let same =
         attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());

@@ -1,5 +1,5 @@
-//! Sends one HTTP request and reads its answer in pieces: straight to what is on this machine, which costs a
-//! fraction of the time, and over reqwest, with its proxies and certificates, to everything else.
+//! Sends one HTTP request and streams its response: over the loopback client to servers on this machine, which costs a
+//! fraction of the time, and over reqwest, with its proxies and certificates, to all others.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::flow_limit::slowed_events;
 use crate::http_client::{HttpFault, bounded_events};
 use crate::http_faults::{describe_failure, describe_plain, too_large};
 
-/// The way to one address.
+/// The sender for one URL.
 #[derive(Debug)]
 pub(crate) struct HttpSender {
     plain: Option<Plain>,
@@ -26,7 +26,7 @@ pub(crate) struct HttpSender {
     url: Url,
 }
 
-/// The short way to what is on this machine.
+/// The loopback client for a server on this machine.
 #[derive(Debug)]
 struct Plain {
     lines: Arc<LoopbackPool>,
@@ -40,13 +40,13 @@ impl Plain {
 }
 
 impl HttpSender {
-    /// `may_go_straight` says that nobody has to check where the connection leads.
+    /// `may_go_straight` permits the loopback client: no egress check is required.
     pub(crate) fn new(full: Client, url: &Url, may_go_straight: bool) -> Self {
         let plain = may_go_straight.then(|| Plain::new(url)).flatten();
         Self { plain, full, url: url.clone() }
     }
 
-    /// The connections that want to be looked after, where there are any.
+    /// The loopback connections, if there are any; idle ones need closing from time to time.
     pub(crate) fn lines(&self) -> Option<Arc<LoopbackPool>> {
         self.plain.as_ref().map(|plain| plain.lines.clone())
     }
@@ -69,8 +69,8 @@ impl HttpSender {
             };
             let sent = plain.lines.send(request).await;
             let (head, rest) = sent.map_err(|error| describe_plain(&error))?;
-            // Where a redirection may lead is for the other client to judge. Only these two say that nothing was done
-            // and that the same is to be asked elsewhere.
+            // reqwest decides whether to follow a redirect. Only these two statuses guarantee that the request was not
+            // processed and must be repeated unchanged.
             let is_sent_on = matches!(
                 head.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
@@ -84,7 +84,7 @@ impl HttpSender {
                 });
             }
         }
-        // Boxed: it is large, and what is near does not need it.
+        // Boxed: the future is large, and loopback requests do not need it.
         Box::pin(self.send_in_full(method, headers.all(), body)).await
     }
 
@@ -105,8 +105,7 @@ impl HttpSender {
     }
 }
 
-/// The headers of a request: those of its session, which are put together once, and its own. Where they are sent apart,
-/// none of its own is among the others.
+/// The headers of a request: those of its session, which are built once, and its own. No header is in both parts.
 #[derive(Debug, Default)]
 pub(crate) struct RequestHeaders {
     pub(crate) shared: Arc<HeaderMap>,
@@ -117,7 +116,7 @@ impl RequestHeaders {
     pub(crate) fn all(&self) -> HeaderMap {
         let mut all = HeaderMap::clone(&self.shared);
         for (name, value) in &self.own {
-            // `extend` would add a second value where one is set for all requests.
+            // `extend` would append a second value instead of replacing the shared one.
             all.insert(name.clone(), value.clone());
         }
         all
@@ -130,7 +129,7 @@ impl From<HeaderMap> for RequestHeaders {
     }
 }
 
-/// An answer whose body has not been read yet.
+/// A response whose body has not been read yet.
 #[derive(Debug)]
 pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
@@ -177,7 +176,7 @@ impl UpstreamResponse {
         self.header(&header::CONTENT_TYPE).is_some_and(|kind| starts_with(kind, "application/json"))
     }
 
-    /// The body, or what is wrong with it and how it begins. One piece is not copied.
+    /// Reads the body. An error carries the reason and the beginning of the body. A body of one piece is not copied.
     pub(crate) async fn read(mut self, limit: usize) -> Result<Bytes, (ConnectError, Bytes)> {
         let mut whole: Option<Bytes> = None;
         let mut pieces = BytesMut::new();
@@ -204,7 +203,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// The body as events.
+    /// The body as server-sent events.
     pub(crate) fn events(self) -> BoxStream<'static, Result<Sse, SseError>> {
         let chunks = stream::unfold(self.body, |mut body| async move {
             let chunk = body.chunk().await.map_err(HttpFault).transpose()?;

@@ -1,7 +1,7 @@
-//! The way of a request to a streamable HTTP server and of its answer back, past rmcp.
+//! Sends requests to a streamable HTTP server and reads the responses, without rmcp.
 //!
-//! rmcp makes the handshake, keeps the stream of notifications and replaces a lost session. The session that it
-//! holds is learned from what passes through its HTTP client.
+//! rmcp performs the handshake, holds the notification stream and replaces a lost session. Its current session is
+//! learned from the traffic of its HTTP client.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -47,24 +47,24 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often in a row an answer is asked for again that brings nothing new.
+/// Maximum number of consecutive resumptions of a response that bring no new event.
 const RESUMES: usize = 4;
-/// The pause before an answer is resumed, unless the server names one, and the longest that is waited.
+/// The default pause before a response is resumed; a server may request another one, up to the maximum.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_RESUME_PAUSE: Duration = Duration::from_secs(30);
-/// How long a new session may take.
+/// Maximum time for opening a new session.
 const LONGEST_HEALING: Duration = Duration::from_secs(30);
-/// How long the end of a stream may take whose answer is already there, so that its connection is used again.
+/// How long to read on after the response, so that the stream ends and its connection can be reused.
 const DRAINING: Duration = Duration::from_millis(50);
 
-/// The session that rmcp holds at the moment.
+/// rmcp's current session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamSession {
     pub(crate) id: Option<HeaderValue>,
     pub(crate) version: Option<HeaderValue>,
 }
 
-/// Where rmcp's HTTP client leaves what it sees of sessions.
+/// Holds the session that rmcp's HTTP client has seen last.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSlot(Mutex<Arc<UpstreamSession>>);
 
@@ -78,26 +78,26 @@ impl SessionSlot {
     }
 }
 
-/// Everything that does not change from request to request, and the session.
+/// The constant parts of all requests, and the session.
 #[derive(Debug)]
 pub(crate) struct HttpWire {
     era: Era,
     sender: HttpSender,
     fixed: HeaderMap,
-    /// Whose token each request carries, where a sign-in gives one.
+    /// The OAuth token of each request, if the server uses OAuth.
     authorization: Option<Arc<Authorization>>,
-    /// The token that each request carries, where it may be replaced.
+    /// The bearer token of each request, if it comes from a file.
     bearer: Option<Arc<BearerToken>>,
     session: Arc<SessionSlot>,
-    /// The headers of the session of the moment.
+    /// The headers of the current session.
     prepared: Mutex<Option<Prepared>>,
-    /// Who makes new sessions.
+    /// The rmcp peer, which opens new sessions.
     peer: OnceLock<Peer<RoleClient>>,
-    /// One at a time heals; the others find it done.
+    /// Lets one task replace a lost session; the others find it replaced.
     healing: Semaphore,
 }
 
-/// Headers that are cloned for each request. To put them together each time would cost more.
+/// The headers of a session, built once because that costs more than cloning them.
 #[derive(Debug, Clone)]
 struct Prepared {
     session: Arc<UpstreamSession>,
@@ -105,7 +105,7 @@ struct Prepared {
 }
 
 impl HttpWire {
-    /// `credentials` are the server's own headers, with its bearer token.
+    /// `credentials` are the configured headers, with the bearer token.
     pub(crate) fn new(
         era: Era,
         sender: HttpSender,
@@ -120,7 +120,7 @@ impl HttpWire {
         fixed.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         if era == Era::Modern {
             fixed.insert(VERSION, HeaderValue::from_static("2026-07-28"));
-            // Each request says its own.
+            // Each request sets its own.
             fixed.remove(METHOD);
             fixed.remove(NAME);
         }
@@ -144,7 +144,7 @@ impl HttpWire {
     ) -> ResponseResult {
         let id = desk.ids().id(number);
         let body = Bytes::from(request_text(ask, &id, self.era));
-        // A modern server asks nothing of its own accord, and closing the stream is the cancellation.
+        // A server of the stateless era sends no requests, and closing the stream cancels the call.
         let seat = match self.era {
             Era::Legacy => Some(desk.attend(number, ask, events.clone(), asker)?),
             Era::Modern => None,
@@ -161,13 +161,13 @@ impl HttpWire {
         outcome
     }
 
-    /// Sends a message that has no answer of its own.
+    /// Sends a message that has no response of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         let session = self.session.get();
         let headers = RequestHeaders { shared: self.prepared(&session), own: Vec::new() };
         let answer = self.dispatch(Method::POST, &headers, text.into(), RetryPolicy::Never).await?;
         if answer.status.is_success() {
-            // Read to its end, so that the connection is used again; what it says interests nobody.
+            // The body is read to its end, so that the connection can be reused, and ignored.
             let _unread = answer.read(QUOTED_BYTES).await;
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl HttpWire {
             headers.own.push((METHOD, HeaderValue::from_static(ask.method)));
             headers.own.extend(ask.name.as_ref().map(|name| (NAME, encode_header(name))));
             headers.own.extend(ask.mirrored.iter().cloned());
-            // What a request mirrors stands above what is set for all of them.
+            // Headers that repeat arguments override the shared ones.
             if ask.mirrored.iter().any(|(name, _)| headers.shared.contains_key(name)) {
                 return headers.all().into();
             }
@@ -229,7 +229,7 @@ impl HttpWire {
                 let headers = headers.all();
                 Box::pin(self.dispatch_with_token(bearer, method, headers, body, repeat)).await
             }
-            // Boxed: it is large, and few servers need it.
+            // Boxed: the future is large, and few servers need it.
             (Some(authorization), _) => {
                 let headers = headers.all();
                 Box::pin(self.dispatch_signed_in(authorization, method, headers, body, repeat))
@@ -238,7 +238,7 @@ impl HttpWire {
         }
     }
 
-    /// Sends with the token that was read last, and once more with another one if the server refuses it and there is one.
+    /// Sends a request with the last token, and once more if the server rejects it and the file holds another one.
     async fn dispatch_with_token(
         &self,
         bearer: &BearerToken,
@@ -262,8 +262,8 @@ impl HttpWire {
         self.sender.send(method, &headers.into(), body, repeat).await
     }
 
-    /// Sends with the token of the moment. A 401 says that nothing was done, so with another token the request may
-    /// be sent again, once.
+    /// Sends a request with the current OAuth token. A 401 means that the request was not processed, so it is sent once
+    /// more if there is another token.
     async fn dispatch_signed_in(
         &self,
         authorization: &Arc<Authorization>,
@@ -290,7 +290,8 @@ impl HttpWire {
         }
     }
 
-    /// A session that the server no longer knows is replaced, once: a 404 says that nothing was done.
+    /// Sends a request; a session that the server no longer knows is replaced once. A 404 means that the request was
+    /// not processed.
     async fn post_in_session(
         self: &Arc<Self>,
         desk: &Arc<PendingRequests>,
@@ -303,7 +304,7 @@ impl HttpWire {
             return Ok(answer);
         }
         drop(answer);
-        // Boxed: it is large, and sessions are rarely lost.
+        // Boxed: the future is large, and sessions are rarely lost.
         Box::pin(self.post_anew(desk, ask, &session, body)).await
     }
 
@@ -323,7 +324,7 @@ impl HttpWire {
         Ok(answer)
     }
 
-    /// Makes rmcp notice that the session is lost and open a new one.
+    /// Makes rmcp notice the lost session and open a new one.
     async fn heal(
         self: &Arc<Self>,
         desk: &Arc<PendingRequests>,
@@ -345,7 +346,7 @@ impl HttpWire {
             .await
             .map_err(|_| ConnectError::new(ConnectErrorKind::Timeout, late))?;
         match answered {
-            // A server need not know `ping` to have opened a session for it.
+            // Even a server that does not know `ping` has opened a session for it.
             Ok(_) | Err(ServiceError::McpError(_)) => {}
             Err(error) => return Err(describe_service_error(&error)),
         }
@@ -356,7 +357,7 @@ impl HttpWire {
         Ok(())
     }
 
-    /// Asks for the rest of an answer.
+    /// Requests the rest of a response.
     async fn resume(&self, last_event: &str) -> Result<EventStream, ConnectError> {
         let closed = || ConnectError::new(ConnectErrorKind::Unreachable, CLOSED);
         let mut headers = HeaderMap::clone(&self.prepared(&self.session.get()));
@@ -373,7 +374,7 @@ impl HttpWire {
     }
 }
 
-/// Our own questions change nothing, so they may be asked twice. What somebody has done is never repeated.
+/// Requests of Switchboard itself change nothing and may be repeated. Callers' requests never are.
 fn repeat_of(method: &str) -> RetryPolicy {
     match method {
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -383,7 +384,7 @@ fn repeat_of(method: &str) -> RetryPolicy {
     }
 }
 
-/// A new session knows nothing of what the old one was told.
+/// Repeats the subscriptions and the log level in a new session.
 fn tell_again(desk: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
     async move {
         let kept = desk.kept(|kept| kept.clone());
@@ -392,14 +393,14 @@ fn tell_again(desk: Arc<PendingRequests>) -> BoxFuture<'static, ()> {
         for (method, key, value) in level.into_iter().chain(watched) {
             let params = format!(r#""{key}":{}"#, quoted(&value));
             let ask = UpstreamRequest { method, params, ..UpstreamRequest::default() };
-            // A server that takes it no longer keeps quiet; its callers lose nothing but news.
+            // A refusal costs only notifications.
             let _refused = desk.ask(&ask, None, RequestOrigin::Us).await;
         }
     }
     .boxed()
 }
 
-/// An answer that is no MCP message, in words.
+/// The error of a response that is not an MCP message.
 async fn describe(answer: UpstreamResponse) -> ConnectError {
     let (status, kind) = (answer.status, answer.content_type());
     let headers = answer.headers().clone();
@@ -409,7 +410,7 @@ async fn describe(answer: UpstreamResponse) -> ConnectError {
 
 type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
-/// One answer while it comes in.
+/// A response while it is being read.
 struct Reading<'a> {
     wire: &'a HttpWire,
     desk: &'a Arc<PendingRequests>,
@@ -417,7 +418,7 @@ struct Reading<'a> {
     events: Option<&'a EventSender>,
 }
 
-/// What one message on the stream leads to.
+/// The effect of one message on the stream.
 enum StreamStep<'a> {
     On,
     Reply(BoxFuture<'a, ()>),
@@ -427,7 +428,7 @@ enum StreamStep<'a> {
 impl<'a> Reading<'a> {
     async fn outcome(self, answer: UpstreamResponse) -> ResponseResult {
         if answer.status.is_success() && answer.is_event_stream() {
-            // Boxed: it is large, and most servers answer in one piece.
+            // Boxed: the future is large, and most servers answer in one piece.
             return Box::pin(self.follow(answer.events())).await;
         }
         self.read_json(answer).await
@@ -446,7 +447,7 @@ impl<'a> Reading<'a> {
             Err(error) if status.is_success() => return Err(describe_non_rpc(&error, &body).into()),
             Err(_) => return Err(describe_answer(status, "application/json", &body).into()),
         };
-        // What merely has a member of that name, as web frameworks write it, is no error of JSON-RPC.
+        // Web frameworks also write a member `error`; only an object is a JSON-RPC error.
         let error = message.error.filter(|error| error.get().starts_with('{'));
         match (message.answers(self.desk.ids()), error) {
             (Some(number), error)
@@ -467,8 +468,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads events until the answer is among them. An answer that breaks off is resumed where the server gave it
-    /// a bookmark.
+    /// Reads events until the response. A truncated response is resumed if the server sent an event id.
     async fn follow(self, mut events: EventStream) -> ResponseResult {
         let mut replies = FuturesUnordered::new();
         let (mut last_event, mut pause, mut in_vain) = (None, RESUME_PAUSE, 0);
@@ -518,7 +518,7 @@ impl<'a> Reading<'a> {
             return StreamStep::Done(Err(too_deep().into()));
         }
         let whole = Bytes::from(data);
-        // Keep-alives and other noise.
+        // Keep-alives and other data that is not JSON-RPC.
         let Ok(message) = ServerMessage::read(&whole) else { return StreamStep::On };
         if message.answers(self.desk.ids()) == Some(self.number) {
             return StreamStep::Done(message.outcome(&whole));
@@ -553,7 +553,7 @@ impl<'a> Reading<'a> {
         {
             return async move {
                 if let Some(answer) = question.answer().await {
-                    // A server that is gone waits for no answer.
+                    // A server that is gone needs no response.
                     let _gone = wire.send(answer).await;
                 }
             }
@@ -570,7 +570,7 @@ impl<'a> Reading<'a> {
         .boxed()
     }
 
-    /// The rest of a stream that has served its purpose. A connection is used again only when its answer was read
+    /// Reads the rest of a stream whose response has arrived: a connection can be reused only after its body was read
     /// to the end.
     fn drain(&self, mut events: EventStream) {
         if matches!(events.next().now_or_never(), Some(None)) {

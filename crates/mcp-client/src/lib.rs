@@ -1,12 +1,14 @@
-//! Upstream MCP servers: reaching them, listing their tools, calling them. The only crate that names `rmcp`.
+//! Connections to upstream MCP servers: connecting, listing tools, calling them. Beside the demo server, the only crate that uses `rmcp`.
 //!
-//! rmcp owns the handshake, sessions, version negotiation, subscriptions. Requests on behalf of callers go past
-//! its types, as raw JSON: over HTTP by `http_wire`, over a child's streams and HTTP+SSE through a tap (`lines`,
-//! `sse`). The `desk` knows who waits for what and whose a server's question is. The rest is what rmcp leaves
-//! open: which era to speak (`probe`, `stdio_handshake`), bounded bodies (`http_client`), the HTTP+SSE transport that it no longer
-//! has (`sse`), who signs in and which token a request carries (`oauth`), children that cannot outlive us (`stdio`, `guard`), and listings that cannot run away
-//! (`listing`), where a server may be that the configuration does not name (`egress`), and what of its words is not
-//! told (`redactor`).
+//! rmcp performs the handshake and version negotiation and owns sessions and subscriptions. Requests of callers bypass
+//! its types, as raw JSON: over HTTP in `http_transport`; over a child's streams in `stdio_messages` and over HTTP+SSE
+//! in `sse`, which separate callers' messages from rmcp's. `pending_requests` matches responses with requests and
+//! attributes the server's own requests to callers.
+//!
+//! The other modules do what rmcp does not: choosing the era (`probe`, `stdio_handshake`), bounding bodies
+//! (`http_client`), the HTTP+SSE transport of 2024-11-05 (`sse`), OAuth tokens (`oauth`), ending child processes
+//! reliably (`stdio`, `guard`), bounding listings (`listing`), restricting the addresses of attached servers
+//! (`egress`), and removing secrets from error messages (`redaction`).
 
 mod bearer;
 mod bounds;

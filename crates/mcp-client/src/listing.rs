@@ -1,4 +1,4 @@
-//! Reads a server's whole lists, page by page, within bounds, and keeps what is in them as it was written.
+//! Reads a server's complete lists, page by page and within limits, and keeps the entries as the server wrote them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::request::{Listed, ListedEntries, RawResult};
 
 impl Connection {
-    /// All pages, or an error: half a list is worse than the last whole one.
+    /// Reads all pages, or fails: a partial list is worse than the previous complete one.
     pub(crate) async fn read_tools(&self) -> Result<UpstreamToolList, ConnectError> {
         let mut reader = ToolReader {
             checks_mirrors: self.mirrors_arguments,
@@ -32,7 +32,7 @@ impl Connection {
         Ok(reader.list)
     }
 
-    /// All pages of a list that is only passed on.
+    /// Reads all pages of a list whose entries are only forwarded.
     pub(crate) async fn list_raw(
         &self,
         method: &'static str,
@@ -109,7 +109,7 @@ impl Connection {
     }
 }
 
-/// The members of an object, in order. Anything else has none.
+/// The members of a JSON object, in order. Other values have none.
 #[derive(Debug, Default)]
 struct ObjectMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -122,7 +122,7 @@ impl<'a> ObjectMembers<'a> {
         Self::of_text(item.get())
     }
 
-    /// Of two members of one name the last one counts, as everywhere.
+    /// Of two members with the same name the last one counts.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
@@ -135,7 +135,7 @@ impl<'a> ObjectMembers<'a> {
         self.get(name).filter(|value| value.get().starts_with('{')).map(JsonText::from)
     }
 
-    /// An object of the members that have none of these names.
+    /// A JSON object without the members of these names.
     fn without(&self, names: &[&str]) -> Option<JsonText> {
         let rest = self.0.iter().filter(|(key, _)| !names.contains(&key.as_ref()));
         let rest: Vec<_> =
@@ -165,7 +165,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     }
 }
 
-/// A key that is copied only when it is written with escapes.
+/// An object key, copied only if it contains escapes.
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -181,7 +181,7 @@ fn in_words(member: &str) -> &str {
     if member == "resourceTemplates" { "resource templates" } else { member }
 }
 
-/// How much a listing holds so far.
+/// The size of a listing so far.
 #[derive(Debug, Default)]
 struct Size {
     bounds: ListBounds,
@@ -216,7 +216,7 @@ impl Size {
     }
 }
 
-/// A list of tools as far as it has been read.
+/// A list of tools while it is being read.
 #[derive(Debug, Default)]
 struct ToolReader {
     checks_mirrors: bool,
@@ -258,9 +258,9 @@ impl ToolReader {
         self.list.quarantined.push(QuarantinedTool { tool, reason });
     }
 
-    /// A tool whose headers we could not send is one that we cannot call.
+    /// Rejects a tool whose header annotations are invalid: its required headers could not be sent.
     fn check_mirrors(&self, tool: ToolDescriptor) -> Result<ToolDescriptor, String> {
-        // Most schemas have none, and are never made a tree.
+        // Most schemas have no such annotation and need no parsing.
         if self.checks_mirrors && tool.input_schema.as_str().contains("x-mcp-header") {
             Mirrors::of_schema(&tool.input_schema.parse())
                 .map_err(|reason| format!("its inputSchema: {reason}"))?;
@@ -269,11 +269,11 @@ impl ToolReader {
     }
 }
 
-/// What has a field of its own, or is not offered: we have no tasks.
+/// Members with a field of their own, and `execution`, which is not supported.
 const OWN_MEMBERS: [&str; 7] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"];
 
-/// The name of a tool; an error where it has no usable one.
+/// The name of a tool; an error if it is missing or unusable.
 fn read_name(tool: &ObjectMembers<'_>) -> Result<String, String> {
     let Some(name) = tool.text("name").filter(|name| !name.is_empty()) else {
         return Err("it has no name".into());
@@ -285,7 +285,7 @@ fn read_name(tool: &ObjectMembers<'_>) -> Result<String, String> {
     Ok(name)
 }
 
-/// A tool as far as it can be used and listed; an error says why it cannot.
+/// Reads one tool; an error says why it cannot be used.
 fn read_tool(name: String, tool: &ObjectMembers<'_>) -> Result<ToolDescriptor, String> {
     let mut repairs = Vec::new();
     let own = tool.get("inputSchema").filter(|schema| schema.get() != "null").map(JsonText::from);
@@ -307,7 +307,8 @@ fn read_tool(name: String, tool: &ObjectMembers<'_>) -> Result<ToolDescriptor, S
             repairs.push(format!("`{member}` was left out: it is not an object"));
         }
     }
-    // It is never listed, for there are no tasks here; where strict clients would refuse it, that is a repair.
+    // `execution` is never listed, because tasks are not supported. A malformed one, which strict clients would reject,
+    // counts as a repair.
     if tool.get("execution").is_some_and(|execution| !is_execution(execution)) {
         repairs.push("`execution` was left out: it is malformed".into());
     }
@@ -329,7 +330,7 @@ fn read_tool(name: String, tool: &ObjectMembers<'_>) -> Result<ToolDescriptor, S
     Ok(tool)
 }
 
-/// Whether strict clients take it for the `execution` of a tool.
+/// Whether strict clients accept it as the `execution` of a tool.
 fn is_execution(execution: &RawValue) -> bool {
     let members: Option<Map<String, Value>> = serde_json::from_str(execution.get()).ok();
     members.is_some_and(|members| match members.get("taskSupport") {
@@ -338,7 +339,7 @@ fn is_execution(execution: &RawValue) -> bool {
     })
 }
 
-/// An object as it was written, or as it is once strict clients take it.
+/// An object as the server wrote it, or repaired so that strict clients accept it.
 fn repaired(
     object: Option<JsonText>,
     what: &str,

@@ -1,10 +1,9 @@
-//! OAuth for servers that want it: which token a request carries, and what a refusal means.
+//! OAuth for upstream servers: the token of a request, and the handling of a refusal.
 //!
-//! A request never waits for a person. It gets the token that the last sign-in left, renewed where that is possible
-//! without one, or one that was given to the program itself (`own_client`). Else it fails with
-//! [`ConnectErrorKind::SignIn`], and what the server asked for is remembered for whoever signs in (`sign_in`), in this
-//! process or another. Several requests that meet the same old token renew it once. Tokens belong to one address and one
-//! issuer: where either changed, they are not sent.
+//! A request never waits for an interactive sign-in. It uses the token of the last sign-in, refreshed if possible, or a
+//! token of the client credentials grant (`own_client`). Otherwise it fails with [`ConnectErrorKind::SignIn`], and the
+//! server's challenge is stored for the next sign-in (`sign_in`), in this process or another. Concurrent requests
+//! refresh an expired token only once. Tokens belong to one URL and one issuer: if either changes, they are not sent.
 
 mod discovery;
 mod grant;
@@ -38,9 +37,9 @@ use own_client::Asking;
 pub use grant::{Kept, TokenStore};
 pub use sign_in::{Renewal, SignIn, SignInState, SignedIn};
 
-/// How long the tokens in memory are believed to be those in the store: another process may sign in or out.
+/// How long tokens in memory are used without reading the store again: another process may sign in or out.
 const BELIEVED: Duration = Duration::from_secs(5);
-/// How often a server that waits for a sign-in looks whether there was one.
+/// The interval at which a server that waits for a sign-in reads the store.
 const LOOKING: Duration = Duration::from_secs(1);
 
 /// The sign-ins of all servers of a board. Clones share them.
@@ -55,7 +54,7 @@ impl SignIns {
         Self { tokens, known: Arc::default() }
     }
 
-    /// Returns once somebody signed in at a server that wants it, or out. Dropping it changes nothing.
+    /// Returns when a sign-in to the server was stored or removed. Cancel-safe.
     pub async fn changed(&self, spec: &ServerSpec) {
         let Some(authorization) = self.authorization(spec) else {
             return std::future::pending().await;
@@ -70,7 +69,7 @@ impl SignIns {
         }
     }
 
-    /// One per server, so that two connections to it do not renew the same token.
+    /// The shared OAuth state of a server, so that two connections do not refresh the same token.
     pub(crate) fn authorization(&self, spec: &ServerSpec) -> Option<Arc<Authorization>> {
         let (url, settings) = spec.endpoint.oauth()?;
         let mut known = self.known.lock();
@@ -92,7 +91,7 @@ impl SignIns {
     }
 }
 
-/// Who lets us in at one server.
+/// The OAuth state of one server.
 #[derive(Debug)]
 pub(crate) struct Authorization {
     server: ServerName,
@@ -100,7 +99,7 @@ pub(crate) struct Authorization {
     settings: OAuthSettings,
     tokens: Arc<dyn TokenStore>,
     memory: Mutex<TokenState>,
-    /// One at a time renews; the others find it done.
+    /// Lets one task refresh the token; the others find it refreshed.
     renewing: Semaphore,
     tasks: TaskTracker,
 }
@@ -109,39 +108,39 @@ pub(crate) struct Authorization {
 struct TokenState {
     grant: Option<Arc<Grant>>,
     looked: Option<Instant>,
-    /// What was last noted in the store.
+    /// The sign-in request that was last written to the store.
     wanted: Option<SignInReason>,
-    /// When a token could last not be renewed, and why.
+    /// The time and the error of the last failed refresh.
     failed: Option<(Instant, ConnectError)>,
 }
 
-/// What a new token is asked for with.
+/// The inputs of a token request.
 #[derive(Debug)]
 struct TokenRequest {
-    /// What the server's refusal said.
+    /// The server's `WWW-Authenticate` challenge.
     challenge: Option<String>,
-    /// Scopes besides those that the server names at first.
+    /// Scopes in addition to those that the server names at first.
     more: Vec<String>,
 }
 
-/// Whether a refused request may be sent again.
+/// Whether a request was already repeated after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestAttempt {
     First,
     Second,
 }
 
-/// What an answer means for the token that its request carried.
+/// The consequence of a response for the token of its request.
 #[derive(Debug)]
 pub(crate) enum TokenVerdict {
-    /// Nothing.
+    /// The token was accepted, or the response does not concern it.
     Fine,
-    /// There is another one now.
+    /// The request is to be repeated with this token.
     Again(Arc<Grant>),
 }
 
 impl Authorization {
-    /// The token for a request, if there is one. Without one the server says what it wants.
+    /// The token for a request, if there is one. Without a token the server's challenge says what is required.
     pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Grant>>, ConnectError> {
         let grant = if self.is_believed() { self.remembered() } else { self.look().await? };
         let now = self.tokens.now_ms();
@@ -153,14 +152,14 @@ impl Authorization {
         let again = TokenRequest { challenge: None, more: self.kept_scopes(Some(&grant)).to_vec() };
         match self.renew(Some(grant.clone()), again).await {
             Ok(Some(renewed)) => Ok(Some(renewed)),
-            // The server says best what it wants instead.
+            // The old token is sent, so that the server's challenge says what is required.
             Ok(None) => Ok(Some(grant)),
             Err(_) if !grant.is_over(now) => Ok(Some(grant)),
             Err(error) => Err(error),
         }
     }
 
-    /// Looks at an answer. An error is a refusal that no request can overcome.
+    /// Checks a response. An error is a refusal that repeating the request cannot resolve.
     pub(crate) async fn judge(
         self: &Arc<Self>,
         used: Option<&Arc<Grant>>,
@@ -199,7 +198,8 @@ impl Authorization {
         Err(self.needs_sign_in(&[]))
     }
 
-    /// More scopes are asked for once: a server that refuses what it named itself is not asked for ever.
+    /// Handles a 403. Missing scopes are requested only once, so that a server that refuses the scopes it named is not
+    /// asked forever.
     async fn forbidden(
         self: &Arc<Self>,
         used: Option<&Arc<Grant>>,
@@ -235,7 +235,7 @@ impl Authorization {
             return Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint));
         }
         if self.own_client().is_some() {
-            // A second refusal is the server's answer.
+            // A second refusal is final.
             if attempt == RequestAttempt::Second {
                 return Ok(TokenVerdict::Fine);
             }
@@ -247,7 +247,7 @@ impl Authorization {
         Err(self.needs_sign_in(&missing))
     }
 
-    /// Sends with the token, and once more where that helps.
+    /// Sends a request with the token, and once more if there is another token after a refusal.
     pub(crate) async fn send(
         self: &Arc<Self>,
         request: RequestBuilder,
@@ -271,21 +271,23 @@ impl Authorization {
         }
     }
 
-    /// The scopes of an own token that the next one needs too. What the configuration names is read there: what was taken
-    /// out of it is not asked for again. Where it names none, a later refusal need not name what the first one did.
+    /// Scopes of the last token that a new token of the client credentials grant must include. If the configuration
+    /// names scopes, only those that the server requested in addition are kept, so that removed ones are not requested
+    /// again. Otherwise all are kept, because a later challenge need not repeat them.
     fn kept_scopes<'a>(&self, used: Option<&'a Arc<Grant>>) -> &'a [String] {
         let Some(used) = used else { return &[] };
         if self.settings.scopes.is_empty() { &used.asked } else { &used.since }
     }
 
-    /// Another token than the one that was used, without a person: `None` where there is no such way.
+    /// Obtains another token than `used` without an interactive sign-in; `None` if that is not possible.
     async fn renew(
         self: &Arc<Self>,
         used: Option<Arc<Grant>>,
         again: TokenRequest,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let (this, began) = (self.clone(), Instant::now());
-        // Who asked may go away; a renewed token that nobody wrote down would be the end of the sign-in.
+        // Runs as its own task: if the caller goes away, the refreshed token must still be stored, or the sign-in would
+        // be lost.
         let renewing =
             self.tasks.spawn(async move { this.renew_in_turn(used.as_ref(), &again, began).await });
         renewing.await.unwrap_or_else(|_| {
@@ -299,7 +301,7 @@ impl Authorization {
         again: &TokenRequest,
         began: Instant,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.renewing.acquire().await;
         let kept = self.look().await?;
         if kept.is_some() && token_of(kept.as_ref()) != token_of(used) {
@@ -307,7 +309,7 @@ impl Authorization {
         }
         let failed = self.memory().failed.clone();
         if let Some((_, error)) = failed.filter(|(at, _)| *at >= began) {
-            // It failed while we waited for our turn: nobody asks the same again.
+            // The refresh failed while this task waited; it is not tried again.
             return Err(error);
         }
         let renewed = self.renew_now(kept, again).await;
@@ -339,7 +341,7 @@ impl Authorization {
             (None, None) => return Ok(None),
             (None, Some(kept)) => match refresh(&self.url, &kept, challenge, now_ms).await? {
                 Refreshed::Renewed(renewed) => *renewed,
-                // Another process may have been faster with the same one.
+                // Another process may have used the same refresh token first.
                 Refreshed::Refused => {
                     let newest = self.look().await?;
                     return Ok(newest.filter(|newest| newest.access_token != kept.access_token));
@@ -354,7 +356,7 @@ impl Authorization {
         self.look().await
     }
 
-    /// Reads what is kept; tokens for another address do not count.
+    /// Reads the stored tokens; those for another URL are ignored.
     async fn look(&self) -> Result<Option<Arc<Grant>>, ConnectError> {
         let kept = self.tokens.load(&self.server, None).await.map_err(|error| unkept(&error))?;
         let grant = kept.as_ref().and_then(Grant::read);
@@ -371,12 +373,13 @@ impl Authorization {
         self.memory.lock()
     }
 
-    /// The token of the last request, as far as anybody remembers.
+    /// The token of the last request, if it is in memory.
     pub(crate) fn remembered(&self) -> Option<Arc<Grant>> {
         self.memory().grant.clone()
     }
 
-    /// Not while a sign-in is wanted: it may happen at any moment.
+    /// Whether the tokens in memory are current. While a sign-in is awaited they are not, because it may happen at any
+    /// time.
     fn is_believed(&self) -> bool {
         let memory = self.memory();
         memory.wanted.is_none() && memory.looked.is_some_and(|at| at.elapsed() < BELIEVED)
@@ -408,7 +411,7 @@ impl Authorization {
     }
 }
 
-/// What the configuration says, else what the server names; and what it asked for since.
+/// The configured scopes, or else those that the server names; plus those that it requested later.
 async fn scopes(found: &Discovered, settings: &OAuthSettings, more: &[String]) -> Vec<String> {
     let first = if settings.scopes.is_empty() {
         found.manager.select_initial_scopes(&[]).await
@@ -432,7 +435,7 @@ async fn refresh(
     let Some(refresh_token) = &used.refresh_token else { return Ok(Refreshed::Refused) };
     let mut found = discover(server, challenge).await?;
     if found.issuer != used.issuer {
-        // Neither the token nor the client means anything there.
+        // Another issuer: neither the token nor the client is valid there.
         return Ok(Refreshed::Refused);
     }
     found.manager.configure_client(client(used)).map_err(|error| describe(&error))?;
@@ -480,7 +483,7 @@ async fn send_with(
     request.send().await.map_err(|error| describe_failure(&error))
 }
 
-/// The refusal that says where to sign in, or at least how.
+/// The first bearer challenge of a response.
 fn bearer_challenge(headers: &HeaderMap) -> Option<String> {
     let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
     let texts = all.filter_map(|value| value.to_str().ok());

@@ -1,5 +1,5 @@
-//! Where the requests of one connection meet what its server says: who waits for which answer, and whose a
-//! question is.
+//! The pending requests of one connection: matches responses with requests, and attributes requests and notifications
+//! of the server to callers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,16 +28,16 @@ use crate::request::{RequestOrigin, RpcError, UpstreamEvent, UpstreamNews, Upstr
 use crate::request_ids::RequestIds;
 use crate::sse::Posts;
 
-/// News that wait for their reader; further ones are dropped.
+/// Maximum number of unread notifications; further ones are dropped.
 const KEPT_NEWS: usize = 1024;
 
-/// Questions of a server that wait for an answer at the same time. Further ones get none.
+/// Maximum number of server requests that are answered concurrently. Further ones get no response.
 pub(crate) const OPEN_QUESTIONS: usize = 64;
 
-/// Modern notifications belong to a subscription, which rmcp keeps.
+/// The `_meta` key of notifications of the stateless era. They belong to a subscription, which rmcp owns.
 pub(crate) const SUBSCRIBED: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The user has come back from a page that a question had sent them to.
+/// Sent when the user has finished the interaction at the URL of an elicitation.
 pub(crate) const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
 pub(crate) const NOBODY_ANSWERS: &str = "the caller of this server cannot answer questions";
@@ -47,26 +47,26 @@ const SEVERAL_CALL: &str = "several clients use this server at the same time, an
     its own with `connection: per_session`";
 const WENT_AWAY: &str = "the caller went away without an answer";
 
-/// How messages reach the server.
+/// The route of messages to the server.
 #[derive(Debug)]
 pub(crate) enum MessageSink {
-    /// Lines to a child, written by a task of their own so that none is ever written by half.
+    /// Lines to a child, written by a single task, so that no line is written partially.
     Lines(mpsc::Sender<Bytes>),
-    /// POSTs of an HTTP+SSE session.
+    /// POST requests of an HTTP+SSE session.
     Posts(Posts),
     Http(Arc<HttpWire>),
 }
 
-/// How long a cancellation may be on its way.
+/// Time limit for sending a cancellation.
 const LONGEST_CANCELLING: Duration = Duration::from_secs(5);
 
-/// What a server must be told again when it has lost our session.
+/// Subscriptions and log level, which are sent again when the server has lost the session.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct KeptAnswer {
     pub(crate) watched: BTreeSet<String>,
-    /// Those of which nobody knows whether the server reports them: it was told something and did not answer.
+    /// Resources whose subscription state is unknown, because the server did not answer.
     pub(crate) unsure: BTreeSet<String>,
-    /// Those that it does not want to report.
+    /// Resources that the server refused to subscribe to.
     pub(crate) refused: BTreeSet<String>,
     pub(crate) log_level: Option<String>,
 }
@@ -81,21 +81,21 @@ pub(crate) struct PendingRequests {
     kept: Mutex<KeptAnswer>,
     news: mpsc::Sender<UpstreamNews>,
     unread: Mutex<Option<mpsc::Receiver<UpstreamNews>>>,
-    /// Notified when the list of tools may have changed.
+    /// Notified when the tool list may have changed.
     changed: Arc<Notify>,
-    /// Where that goes which belongs to no running call, when the connection is that of one session.
+    /// Receives messages that belong to no running call, if the connection belongs to one session.
     session: Mutex<Option<EventSender>>,
     line: OnceLock<(MessageSink, Era)>,
     questions: Arc<Semaphore>,
-    /// Those that somebody thinks about, by the server's id, and how they are withdrawn.
+    /// Server requests that are being answered, by the server's id, with the token that withdraws them.
     asked: Mutex<HashMap<String, Arc<CancellationToken>>>,
-    /// Cancellations on their way to the server.
+    /// Cancellations that are being sent.
     cancelling: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// What comes over the one pipe or stream of a connection without being an answer.
+/// The rate limit of messages that answer no request.
 #[derive(Debug)]
 struct Unasked {
     limit: FlowLimit,
@@ -106,7 +106,7 @@ struct Unasked {
 #[derive(Debug, Default)]
 struct InFlight {
     open: BTreeMap<u64, PendingCaller>,
-    /// Why nothing more will be answered.
+    /// Why the connection ended; no more responses arrive then.
     ended: Option<ConnectError>,
 }
 
@@ -115,7 +115,7 @@ struct PendingCaller {
     asker: RequestOrigin,
     origin: Option<Arc<str>>,
     events: Option<EventSender>,
-    /// Where answers do not come on the request's own stream.
+    /// Receives the response; `None` if it arrives on the request's own HTTP body.
     answer: Option<oneshot::Sender<ResponseResult>>,
 }
 
@@ -141,13 +141,13 @@ impl PendingRequests {
         }
     }
 
-    /// Opens the way to the server, after the handshake.
+    /// Sets the route to the server, after the handshake.
     pub(crate) fn connect(&self, outlet: MessageSink, era: Era) {
         // There is one handshake per connection.
         let _once = self.line.set((outlet, era));
     }
 
-    /// The ids of this connection's requests.
+    /// The id generator of this connection's requests.
     pub(crate) fn ids(&self) -> &RequestIds {
         &self.ids
     }
@@ -194,7 +194,7 @@ impl PendingRequests {
         look(&mut self.asked.lock())
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         ask: &UpstreamRequest,
@@ -229,7 +229,7 @@ impl PendingRequests {
         })
     }
 
-    /// Takes part in the question whose a question is; the answer comes elsewhere.
+    /// Registers the request for attributing server-initiated requests; its response arrives on the HTTP body.
     pub(crate) fn attend(
         self: &Arc<Self>,
         number: u64,
@@ -262,17 +262,17 @@ impl PendingRequests {
         self.floor(|floor| floor.ended.clone())
     }
 
-    /// Nothing more will come: whoever waits for an answer is told so. The first reason counts.
+    /// Ends the connection: all pending requests fail. The first reason counts.
     pub(crate) fn end(&self, error: ConnectError) {
         let waiting = self.floor(|floor| {
             floor.ended.get_or_insert(error);
             std::mem::take(&mut floor.open)
         });
-        // They ask why when their answer is dropped.
+        // Their waiters read the reason when the sender is dropped.
         drop(waiting);
     }
 
-    /// Takes a message that is for us or for a caller. `false` leaves it to rmcp.
+    /// Handles a message for Switchboard or a caller. Returns `false` for a message that rmcp has to handle.
     pub(crate) fn take(self: &Arc<Self>, whole: &Bytes) -> bool {
         let Ok(message) = ServerMessage::read(whole) else {
             self.count_unasked();
@@ -317,18 +317,18 @@ impl PendingRequests {
         }
     }
 
-    /// Counts a message that answers nothing.
+    /// Counts a message that answers no request.
     fn count_unasked(&self) {
         let mut flow = self.flow.lock();
         flow.read_on = flow.limit.take(1);
     }
 
-    /// When to read on from a server that sends faster than it may, if that is not now.
+    /// When to read on from a server above its rate limit, if that is later than now.
     pub(crate) fn read_on(&self) -> Option<Instant> {
         self.flow.lock().read_on.take()
     }
 
-    /// A notification that belongs to no request.
+    /// Handles a notification that belongs to no request. Returns `false` if rmcp has to handle it.
     pub(crate) fn hear(&self, message: &ServerMessage<'_>) -> bool {
         if message.params.is_some_and(|params| params.get().contains(SUBSCRIBED)) {
             return false;
@@ -353,7 +353,7 @@ impl PendingRequests {
         true
     }
 
-    /// The server no longer wants an answer; `false` when nobody was asked.
+    /// Withdraws a request that the server cancelled. Returns `false` if it is not pending.
     fn withdraw(&self, message: &ServerMessage<'_>) -> bool {
         #[derive(Deserialize)]
         struct Cancelled<'a> {
@@ -366,7 +366,7 @@ impl PendingRequests {
         withdrawn.inspect(|question| question.cancel()).is_some()
     }
 
-    /// Somebody forgot what we know of its lists.
+    /// Reports all lists as changed, because the server has lost the session.
     pub(crate) fn suspect_lists(&self) {
         self.kept(|kept| kept.refused.clear());
         self.changed.notify_one();
@@ -374,7 +374,7 @@ impl PendingRequests {
         self.tell(UpstreamNews::ResourcesChanged);
     }
 
-    /// Receives what the server sends while no call runs, on a connection of one session.
+    /// Sets the receiver of messages that the server sends while no call runs, on a connection of one session.
     pub(crate) fn listen_for_session(&self, events: EventSender) {
         *self.session.lock() = Some(events);
     }
@@ -383,15 +383,15 @@ impl PendingRequests {
         self.session.lock().clone()
     }
 
-    /// Sends a notification. A server that is gone needs none, and one that is stuck takes none.
+    /// Sends a notification; failures and timeouts are ignored.
     pub(crate) async fn notify(&self, text: String) {
         if let Some((outlet, _)) = self.line.get() {
             let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
         }
     }
 
-    /// The receiver of a question that names no request: the caller of the newest one, while all are of one origin.
-    /// Without a running call, the client of the session that the connection belongs to.
+    /// The receiver of a server message that names no request: the caller of the newest request, if all requests in
+    /// flight have the same origin. Without a running call, the client of the session that the connection belongs to.
     fn whose(&self) -> Result<EventSender, &'static str> {
         let session = self.session_events();
         self.floor(|floor| {
@@ -407,7 +407,7 @@ impl PendingRequests {
         })
     }
 
-    /// Passes a question on to whose it is, and the answer back, while the connection lives.
+    /// Forwards a server request to its receiver, and sends the response, as long as the connection lives.
     fn answer_by_itself(self: &Arc<Self>, message: &ServerMessage<'_>) {
         let Ok(permit) = self.questions.clone().try_acquire_owned() else { return };
         // Roots belong to the session and not to a call, which may end before its client has answered.
@@ -426,13 +426,13 @@ impl PendingRequests {
 
     async fn deliver(&self, question: Question, _permit: OwnedSemaphorePermit) {
         if let (Some(text), Some((outlet, _))) = (question.answer().await, self.line.get()) {
-            // A server that is gone waits for no answer.
+            // A server that is gone needs no response.
             let _gone = outlet.send(text).await;
         }
     }
 }
 
-/// Passes something on to a caller who listens; one that does not keep up misses it.
+/// Forwards an event to a caller, if there is one; a slow caller misses it.
 pub(crate) fn pass_on(events: Option<&EventSender>, event: Option<UpstreamEvent>) {
     if let (Some(events), Some(event)) = (events, event) {
         let _full_or_gone = events.tell(event);
@@ -451,7 +451,7 @@ fn uri(params: &JsonText) -> Option<String> {
     Some(serde_json::from_str::<Updated>(params.as_str()).ok()?.uri)
 }
 
-/// A question of a server, on its way to somebody or refused.
+/// A request of the server, forwarded to a receiver or refused.
 #[derive(Debug)]
 pub(crate) struct Question {
     id: String,
@@ -459,7 +459,7 @@ pub(crate) struct Question {
     asked: Result<Asked, &'static str>,
 }
 
-/// One that somebody thinks about. Meanwhile no time passes for the server.
+/// A forwarded request without a response yet. The time limits of the call are suspended for it.
 #[derive(Debug)]
 struct Asked {
     answer: oneshot::Receiver<Result<JsonText, RpcError>>,
@@ -467,7 +467,7 @@ struct Asked {
     open: OpenRequest,
 }
 
-/// Its place among those that can be withdrawn.
+/// Its registration among the requests that the server can withdraw.
 #[derive(Debug)]
 struct OpenRequest {
     desk: Arc<PendingRequests>,
@@ -486,7 +486,7 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.desk.asked(|asked| {
-            // A server that has forgotten us counts anew: then the id is that of another question by now.
+            // After a lost session the server counts ids from the start, so the id may be that of a newer request.
             let is_ours = asked.get(&self.id).is_some_and(|it| Arc::ptr_eq(it, &self.withdrawn));
             if is_ours {
                 asked.remove(&self.id);
@@ -496,7 +496,7 @@ impl Drop for OpenRequest {
 }
 
 impl Question {
-    /// Puts the question to somebody. `None` is no question at all.
+    /// Forwards the request to a receiver. `None` if the message is not a request.
     pub(crate) fn put(
         desk: &Arc<PendingRequests>,
         whom: Result<&EventSender, &'static str>,
@@ -514,8 +514,8 @@ impl Question {
         Some(Self { id, is_about_roots, asked })
     }
 
-    /// The message that answers it; none once the server has withdrawn it. Whoever was asked sees then that nobody
-    /// waits for the reply.
+    /// The response to send; `None` if the server has withdrawn the request. The receiver notices that by the closed
+    /// reply channel.
     pub(crate) async fn answer(self) -> Option<String> {
         let reply = match self.asked {
             Ok(Asked { answer, waits, open }) => {
@@ -523,7 +523,7 @@ impl Question {
                 drop(waits);
                 answer?.unwrap_or_else(|_| Err(RpcError::internal(WENT_AWAY)))
             }
-            // Whoever has nothing to show has no roots; that is an answer, and servers ask at any time.
+            // Without a receiver there are no roots, which is a valid response; servers ask at any time.
             Err(_) if self.is_about_roots => Ok(JsonText::from(&serde_json::json!({"roots": []}))),
             Err(reason) => Err(RpcError::internal(reason)),
         };
@@ -531,7 +531,7 @@ impl Question {
     }
 }
 
-/// A request in flight. Dropped before it is left, the request is cancelled at the server.
+/// A request in flight. Dropping it before [`RequestGuard::leave`] cancels the request at the server.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     desk: Arc<PendingRequests>,
@@ -554,7 +554,7 @@ impl Drop for RequestGuard {
         let (desk, text) = (self.desk.clone(), cancellation_text(&self.desk.ids.id(self.number)));
         self.desk.cancelling.spawn(async move {
             if let Some((outlet, _)) = desk.line.get() {
-                // A server that is gone needs no cancellation, and one that is stuck takes none.
+                // Failures and timeouts are ignored: the server is gone or does not read.
                 let _gone = tokio::time::timeout(LONGEST_CANCELLING, outlet.send(text)).await;
             }
         });
@@ -562,7 +562,7 @@ impl Drop for RequestGuard {
 }
 
 impl MessageSink {
-    /// Sends a message that has no answer of its own.
+    /// Sends a message that has no response of its own.
     pub(crate) async fn send(&self, text: String) -> Result<(), ConnectError> {
         match self {
             Self::Lines(lines) => {

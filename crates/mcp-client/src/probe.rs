@@ -1,7 +1,7 @@
-//! Asks a streamable HTTP server which era it speaks, without committing to either.
+//! Finds out which era a streamable HTTP server speaks, without a handshake.
 //!
-//! The table is the one that careful gateways use: only a positive sign of 2026-07-28 makes a server modern;
-//! trouble on the way says nothing, so the legacy handshake is tried once and nothing is remembered.
+//! Only a positive sign of 2026-07-28 selects the stateless era. After an unclear response the handshake of the session
+//! era is tried once, and nothing is remembered.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::oauth::Authorization;
 const MODERN: &str = "2026-07-28";
 const PROBE_ID: &str = "switchboard-era-probe";
 
-/// What the answer to `server/discover` says.
+/// The result of `server/discover`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The server speaks this era.
     Speaks(Era),
-    /// Trouble on the way: try legacy, remember nothing.
+    /// The response does not tell: try the session era, and remember nothing.
     Unclear,
 }
 
-/// Sends one `server/discover`. An error means that nobody answered at all.
+/// Sends one `server/discover`. An error means that there was no response at all.
 pub(crate) async fn probe_era(
     request: RequestBuilder,
     authorization: Option<&Arc<Authorization>>,
@@ -43,7 +43,7 @@ pub(crate) async fn probe_era(
     Ok(classify(status, read_answer(response).await.as_ref()))
 }
 
-/// The question, to be sent.
+/// The `server/discover` request.
 pub(crate) fn discover_request(request: RequestBuilder) -> RequestBuilder {
     let body = json!({
         "jsonrpc": "2.0",
@@ -88,7 +88,7 @@ fn classify(status: StatusCode, answer: Option<&Value>) -> Verdict {
     }
 }
 
-/// An `UnsupportedProtocolVersion` that lists versions, none of which is modern.
+/// Whether an `UnsupportedProtocolVersion` error lists only versions of the session era.
 fn speaks_only_older(error: Option<&Value>) -> bool {
     error.and_then(|error| error.pointer("/data/supported")).and_then(Value::as_array).is_some_and(
         |versions| {

@@ -1,7 +1,7 @@
-//! What must not be told: the secrets with which a server is reached, in what it says when it fails.
+//! Removes a server's credentials from its error messages.
 //!
-//! Servers quote what they were sent, above all to say that it was not enough. What they answer goes to callers and into
-//! logs, and neither may know our credentials there.
+//! Servers quote the credentials that they reject. Their error messages go to callers and into logs, which must not
+//! contain credentials.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::secret_forms::{SHORTEST, percent_decoded, redact};
 /// The secrets of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    /// Longest first: one may be a part of another.
+    /// Longest first, because one may be part of another.
     secrets: Vec<Secret>,
-    /// Where the token of the moment is, if somebody signs in.
+    /// The OAuth state with the current token.
     authorization: Option<Arc<Authorization>>,
-    /// The token that was read last.
+    /// The bearer token that was last read.
     bearer: Option<Arc<BearerToken>>,
 }
 
@@ -43,7 +43,7 @@ impl Redactor {
                     UpstreamAuth::OAuth(settings) => settings.grant.secret(),
                 };
                 secrets.extend(headers.values().chain(own).cloned());
-                // A server may quote the token without its `Bearer`.
+                // A server may quote the token without `Bearer`.
                 let bare = headers.values().filter_map(|value| value.expose().split_once(' '));
                 secrets.extend(bare.map(|(_, rest)| Secret::new(rest)));
                 secrets.extend(of_address(url));
@@ -55,19 +55,19 @@ impl Redactor {
         Self { secrets, authorization, ..Self::default() }
     }
 
-    /// Hides this token, too, whatever it is by then.
+    /// Also removes the current value of this token.
     pub(crate) fn with_bearer(self, bearer: Option<Arc<BearerToken>>) -> Self {
         Self { bearer, ..self }
     }
 
-    /// Why a server could not be reached or listed.
+    /// Redacts a connection error.
     pub(crate) fn over(&self, error: ConnectError) -> ConnectError {
         let ConnectError { kind, message, hint } = error;
         let hint = hint.map(|hint| self.over_text(&hint));
         ConnectError { kind, message: self.over_text(&message), hint }
     }
 
-    /// Why a request has no result.
+    /// Redacts the failure of a request.
     pub(crate) fn over_failure(&self, failure: ResponseError) -> ResponseError {
         match failure {
             ResponseError::Lost(error) => ResponseError::Lost(self.over(error)),
@@ -79,7 +79,7 @@ impl Redactor {
         }
     }
 
-    /// What a server said, or what we say about it.
+    /// Redacts a text.
     pub(crate) fn over_text(&self, text: &str) -> String {
         let grant = self.authorization.as_ref().and_then(|it| it.remembered());
         let token = grant.as_ref().map(|grant| grant.access_token.as_str());
@@ -89,8 +89,8 @@ impl Redactor {
         secrets.fold(text.to_owned(), |text, secret| redact(&text, secret))
     }
 
-    /// Texts within JSON may be written in several ways, so each is looked at as what it means.
-    /// What nobody can read is left out, and so is what stands there twice.
+    /// Redacts the strings in a JSON value by their decoded content, because escapes vary. Unparsable JSON is dropped,
+    /// and duplicate keys are merged.
     fn over_json(&self, json: JsonText) -> Option<JsonText> {
         let before: Value = serde_json::from_str(json.as_str()).ok()?;
         let mut after = before.clone();
@@ -115,13 +115,13 @@ impl Redactor {
     }
 }
 
-/// What an address may hold of a secret: values of its query and a password, as they mean and as they are written; and
-/// user and password as they are sent, in the `Authorization` header.
+/// The secrets in a URL: the values of its query and the password, encoded and decoded; and user and password as the
+/// `Authorization` header has them.
 fn of_address(url: &Url) -> impl Iterator<Item = Secret> {
     let meant = url.query_pairs().map(|(_, value)| value.into_owned());
     let written = url.query().into_iter().flat_map(|query| query.split('&'));
     let written = written.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned()));
-    // A user without a password is a token.
+    // A user name without a password is a token.
     let user = Some(url.username()).filter(|user| !user.is_empty());
     let own = url.password().or(user);
     let basic = own.map(|_| {

@@ -1,4 +1,4 @@
-//! Requests that are passed on for somebody, as raw JSON, and what a server says while it works on them.
+//! Requests that are forwarded for callers, as raw JSON, and the messages that a server sends while it works on them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,43 +14,42 @@ use crate::envelope::{ResponseError, ResponseResult};
 use crate::error::{ConnectError, ConnectErrorKind};
 use crate::events::EventSender;
 
-/// A request that is passed on for somebody.
+/// A request that is forwarded for a caller.
 #[derive(Debug, Default)]
 pub struct UpstreamRequest {
     /// `tools/call`, `prompts/get`, `resources/read`, `completion/complete`, ...
     pub method: &'static str,
-    /// What the `Mcp-Name` header says: tool name, prompt name or uri.
+    /// The value of the `Mcp-Name` header: tool name, prompt name or URI.
     pub name: Option<String>,
-    /// The members of `params` without `_meta`, as JSON text without the braces; may be empty.
+    /// The members of `params` without `_meta`, as JSON text without braces; may be empty.
     pub params: String,
-    /// Members of the caller's own `_meta` that are passed on: JSON text without braces, may be empty; never the
-    /// reserved keys.
+    /// Members of the caller's own `_meta` to forward: JSON text without braces, may be empty; never the reserved keys.
     pub meta: String,
-    /// The caller's capabilities as a JSON object, for a modern server; `None` is `{}`.
+    /// The caller's capabilities as a JSON object, for a server of the stateless era; `None` means `{}`.
     pub capabilities: Option<Arc<str>>,
-    /// Only for a modern server (`io.modelcontextprotocol/logLevel`).
+    /// Only for a server of the stateless era (`io.modelcontextprotocol/logLevel`).
     pub log_level: Option<Arc<str>>,
     /// Whether a progress token is sent.
     pub wants_progress: bool,
-    /// `Mcp-Param-*` headers, for a modern HTTP server.
+    /// `Mcp-Param-*` headers, for an HTTP server of the stateless era.
     pub mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// Who asks. Questions that a stdio or HTTP+SSE server asks carry no sign of the call that they belong to; they
-    /// are given to a caller only while every request in flight on the connection has the same origin. Two
-    /// requests without an origin are not of the same one.
+    /// Identifies the caller. Requests of a stdio or HTTP+SSE server do not say which call they belong to; they are
+    /// forwarded to a caller only while all requests in flight on the connection have the same origin. Two requests
+    /// without an origin do not have the same one.
     pub origin: Option<Arc<str>>,
 }
 
-/// What a server says while it works on a request.
+/// A message that a server sends while it works on a request.
 #[derive(Debug)]
 pub enum UpstreamEvent {
-    /// `notifications/progress`: the whole `params`, with our token inside.
+    /// `notifications/progress`: the whole `params`, with Switchboard's own token.
     Progress(JsonText),
     /// `notifications/message`: the whole `params`.
     Log(JsonText),
     /// `notifications/elicitation/complete`: the whole `params`.
     ElicitationComplete(JsonText),
-    /// `elicitation/create`, `sampling/createMessage` or `roots/list` of a legacy server. A reply that is dropped
-    /// is a refusal; one that is closed was withdrawn by the server.
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list` of a session-era server. Dropping the reply
+    /// refuses the request; a closed reply channel means that the server has withdrawn it.
     Question {
         method: String,
         params: Option<JsonText>,
@@ -59,7 +58,7 @@ pub enum UpstreamEvent {
 }
 
 impl UpstreamEvent {
-    /// How much of it waits to be heard.
+    /// The size of the event in the queue.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Progress(params) | Self::Log(params) | Self::ElicitationComplete(params) => {
@@ -70,7 +69,7 @@ impl UpstreamEvent {
     }
 }
 
-/// An error as JSON-RPC writes it.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (JSON-RPC error {code})")]
 pub struct RpcError {
@@ -85,14 +84,14 @@ impl RpcError {
     }
 }
 
-/// The `result` member of an answer, byte for byte: JSON in UTF-8, a slice of what came in.
+/// The `result` member of a response, byte for byte: JSON in UTF-8, as a slice of the received data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawResult(pub Bytes);
 
 impl RawResult {
     /// The JSON text.
     pub fn as_str(&self) -> &str {
-        // Whoever made it read it as text.
+        // It was validated as UTF-8 when it was read.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -100,24 +99,24 @@ impl RawResult {
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
-    /// The server could not be reached, or went away while it worked.
+    /// The server could not be reached, or disconnected during the request.
     #[error("{0}")]
     Unavailable(String),
     /// The server answered with a JSON-RPC error.
     #[error("{0}")]
     Rpc(RpcError),
-    /// The server answered with something that is no answer.
+    /// The response is neither a valid result nor a valid error.
     #[error("{0}")]
     BadAnswer(String),
 }
 
-/// What a server offers besides tools.
+/// The capabilities of a server besides tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a list of independent capabilities")]
 pub struct Features {
     pub prompts: bool,
     pub resources: bool,
-    /// Whether updates of single resources can be watched.
+    /// Whether updates of single resources can be subscribed to.
     pub subscribe: bool,
     pub completions: bool,
     pub logging: bool,
@@ -129,17 +128,17 @@ pub struct Features {
 pub struct Listed {
     /// The name of a prompt, the uri of a resource or the uriTemplate of a template.
     pub key: String,
-    /// The whole object as the server wrote it, or as strict clients take it.
+    /// The whole object as the server wrote it, or repaired so that strict clients accept it.
     pub json: JsonText,
 }
 
-/// A whole list of prompts, resources or templates, as far as it can be passed on.
+/// A complete list of prompts, resources or templates, without unusable entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedEntries {
     pub entries: Vec<Listed>,
-    /// Why other entries cannot be passed on; the last one counts those that found no place.
+    /// Why entries were left out; the last reason counts those beyond the limit.
     pub left_out: Vec<String>,
-    /// What was changed in entries so that strict clients take them; bounded in the same way.
+    /// Repairs of entries that strict clients would reject; bounded in the same way.
     pub repairs: Vec<String>,
     uncounted: usize,
 }
@@ -163,7 +162,7 @@ impl ListedEntries {
     }
 }
 
-/// What a server says outside of requests.
+/// A notification that belongs to no request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamNews {
     PromptsChanged,
@@ -177,9 +176,9 @@ pub enum UpstreamNews {
 }
 
 impl Connection {
-    /// Passes a request on and waits for its answer. Dropping the future cancels: legacy and stdio by
-    /// `notifications/cancelled`, modern HTTP by closing the stream. Events for which `events` has no room are
-    /// dropped, and questions refused.
+    /// Forwards a request and waits for its response. Dropping the future cancels the request: with
+    /// `notifications/cancelled` in the session era and over stdio, by closing the stream over HTTP in the stateless
+    /// era. If `events` is full, notifications are dropped and server requests refused.
     pub async fn ask(
         &self,
         ask: UpstreamRequest,
@@ -188,7 +187,7 @@ impl Connection {
         self.ask_with(&ask, events).await
     }
 
-    /// The same with a request that the caller keeps.
+    /// Like [`Connection::ask`], with a borrowed request.
     pub async fn ask_with(
         &self,
         ask: &UpstreamRequest,
@@ -201,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request of our own.
+    /// Sends a request of Switchboard itself.
     pub(crate) async fn ask_for_us(
         &self,
         method: &'static str,
@@ -240,28 +239,28 @@ impl Connection {
         }
     }
 
-    /// What the server offers besides tools.
+    /// The capabilities of the server besides tools.
     pub fn features(&self) -> &Features {
         self.known_features()
     }
 
-    /// The server's whole list of prompts.
+    /// Reads the server's complete list of prompts.
     pub async fn list_prompts(&self) -> Result<ListedEntries, ConnectError> {
         self.list_raw("prompts/list", "prompts", EntryKind::Prompt).await
     }
 
-    /// The server's whole list of resources.
+    /// Reads the server's complete list of resources.
     pub async fn list_resources(&self) -> Result<ListedEntries, ConnectError> {
         self.list_raw("resources/list", "resources", EntryKind::Resource).await
     }
 
-    /// The server's whole list of resource templates.
+    /// Reads the server's complete list of resource templates.
     pub async fn list_templates(&self) -> Result<ListedEntries, ConnectError> {
         let kind = EntryKind::ResourceTemplate;
         self.list_raw("resources/templates/list", "resourceTemplates", kind).await
     }
 
-    /// Makes the server report updates of exactly these resources, as [`UpstreamNews::ResourceUpdated`].
+    /// Subscribes to updates of exactly these resources, which arrive as [`UpstreamNews::ResourceUpdated`].
     pub async fn watch_resources(&self, uris: &BTreeSet<String>) -> Result<(), ConnectError> {
         match self.era() {
             Era::Modern => {
@@ -272,8 +271,8 @@ impl Connection {
         }
     }
 
-    /// Subscribes to what is new and unsubscribes from what is gone. What succeeded stays when a later one fails, and
-    /// what was broken off is made up for the next time, after everything else.
+    /// Subscribes to added resources and unsubscribes from removed ones. Completed changes stay when a later one fails.
+    /// Resources in an unknown state are corrected by the next call, after all others.
     async fn subscribe_to_exactly(&self, wanted: &BTreeSet<String>) -> Result<(), ConnectError> {
         let desk = self.desk();
         let (added, gone) = desk.kept(|kept| {
@@ -298,7 +297,7 @@ impl Connection {
             let is_refused = match &answer {
                 Ok(_) => false,
                 Err(ResponseError::Rpc(_)) => true,
-                // An answer, if no good one: that says nothing about the others.
+                // An invalid response concerns only this resource.
                 Err(ResponseError::Lost(error)) => error.kind == ConnectErrorKind::Protocol,
             };
             if let Err(failure) = answer {
@@ -309,14 +308,14 @@ impl Connection {
                 );
                 let refused = refused(failure, &what);
                 if is_busy {
-                    // Another one may be let in.
+                    // Another resource may be accepted.
                     outcome = Err(refused);
                     continue;
                 }
                 if !is_refused {
                     return Err(refused);
                 }
-                // What is to be repeated counts for more than what is not.
+                // A failure that is worth repeating takes precedence.
                 outcome = outcome.and(Err(refused));
             }
             desk.kept(|kept| {
@@ -331,8 +330,8 @@ impl Connection {
         outcome
     }
 
-    /// Sets from which level on a legacy server logs. A modern server is told with each request
-    /// ([`UpstreamRequest::log_level`]); here nothing is sent to it.
+    /// Sets the log level of a session-era server. In the stateless era the level is part of each request
+    /// ([`UpstreamRequest::log_level`]), and nothing is sent here.
     pub async fn set_log_level(&self, level: &str) -> Result<(), ConnectError> {
         if self.era() == Era::Modern {
             return Ok(());
@@ -344,14 +343,14 @@ impl Connection {
         Ok(())
     }
 
-    /// What happened outside of requests, oldest first. There is one receiver; later calls get `None`. What it has
-    /// no room for is lost.
+    /// The receiver of notifications that belong to no request, oldest first. There is one receiver; later calls return
+    /// `None`. Notifications beyond its capacity are dropped.
     pub fn take_news(&self) -> Option<mpsc::Receiver<UpstreamNews>> {
         self.desk().take_news()
     }
 }
 
-/// On whose behalf a request is sent. Our own count for nothing when it is asked whose question it is.
+/// The origin of a request. Requests of Switchboard itself are ignored when server messages are attributed to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestOrigin {
     Caller,

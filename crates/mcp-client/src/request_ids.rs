@@ -1,13 +1,14 @@
-//! The ids of our own requests, which nobody can guess who has not seen them.
+//! Request ids that cannot be guessed.
 //!
-//! A server may work for several of our callers, and one that is no longer in control of what it writes must not be able
-//! to answer another caller's request. So an id carries a tag that depends on a secret of the connection.
+//! A server may serve several callers. If one caller can influence the messages that the server writes, it must not be
+//! able to forge the response to another caller's request. An id therefore carries a tag that depends on a secret of
+//! the connection.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use serde_json::value::RawValue;
 
-/// How the ids begin. rmcp counts in plain numbers on the same connection.
+/// The prefix of the ids. rmcp uses plain numbers on the same connection.
 const OURS: &str = "sb-";
 
 /// The secret of one connection. Its keys come from the operating system.
@@ -15,12 +16,12 @@ const OURS: &str = "sb-";
 pub(crate) struct RequestIds(RandomState);
 
 impl RequestIds {
-    /// The id of a request.
+    /// The id of the request with this number.
     pub(crate) fn id(&self, number: u64) -> String {
         format!("{OURS}{number}-{:016x}", self.0.hash_one(number))
     }
 
-    /// The number of the request that has this id, as JSON.
+    /// The number of the request with this id, which is JSON; `None` if the id is not valid.
     pub(crate) fn number(&self, id: &RawValue) -> Option<u64> {
         let id = id.get().strip_prefix('"')?.strip_suffix('"')?;
         let (number, tag) = id.strip_prefix(OURS)?.split_once('-')?;

@@ -15,7 +15,7 @@ pub(crate) fn redact(text: &str, secret: &str) -> String {
     })
 }
 
-/// The secret and what it means in an address. A blank may be written as `+` there.
+/// The secret, and its percent-decoded form, in which `+` may stand for a blank.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let verbatim = secret.as_bytes().to_vec();
     let decoded = percent_decoded(secret);
@@ -28,12 +28,12 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The bytes that a part of an address stands for.
+/// The bytes of a percent-encoded text.
 pub(crate) fn percent_decoded(text: &str) -> Vec<u8> {
     DecodedText::percent_decoded(text).bytes
 }
 
-/// The bytes that a text stands for, and where in the text each of them begins.
+/// The percent-decoded bytes of a text, with the position of each in the text.
 struct DecodedText<'a> {
     text: &'a str,
     bytes: Vec<u8>,
@@ -58,7 +58,7 @@ impl<'a> DecodedText<'a> {
         Self { text, bytes, starts }
     }
 
-    /// The text without this secret; `None` where it does not occur.
+    /// Removes this secret from the text; `None` if it does not occur.
     fn without(&self, secret: &[u8]) -> Option<String> {
         let mut redacted = String::new();
         let (mut searched, mut copied) = (0, 0);
@@ -72,7 +72,7 @@ impl<'a> DecodedText<'a> {
         (searched > 0).then_some(redacted)
     }
 
-    /// The next occurrence: the whole secret, or the beginning of it at the end of the text.
+    /// The next occurrence: the whole secret, or its beginning at the end of the text.
     fn find(&self, secret: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = self.bytes.get(from..)?;
         if let Some(at) = rest.windows(secret.len()).position(|window| window == secret) {
@@ -91,7 +91,7 @@ impl<'a> DecodedText<'a> {
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
-    // `from_str_radix` takes a sign, too.
+    // `from_str_radix` would accept a sign, too.
     let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
     u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }

@@ -1,5 +1,5 @@
-//! The HTTP+SSE transport of 2024-11-05, which rmcp no longer has: one long GET that first names an address
-//! for POSTs and then carries every answer.
+//! The HTTP+SSE transport of 2024-11-05, which rmcp no longer supports: a long GET first names the URL for POST
+//! requests, and then carries all responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::http_faults::{CLOSED, describe_answer, describe_failure, with_oauth_h
 use crate::oauth::Authorization;
 use crate::pending_requests::PendingRequests;
 
-/// Makes requests with the server's credentials to addresses of that server, and sends them.
+/// Builds and sends requests to URLs of the server, with its credentials.
 pub(crate) struct RequestTo {
     pub(crate) make: Box<dyn Fn(http::Method, Url) -> RequestBuilder + Send + Sync>,
-    /// Whose token they carry, where a sign-in gives one.
+    /// The OAuth token, if the server uses OAuth.
     pub(crate) authorization: Option<Arc<Authorization>>,
-    /// The token that they carry, where it may be replaced.
+    /// The bearer token, if it comes from a file.
     pub(crate) bearer: Option<Arc<BearerToken>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct SseTransport {
     incoming: BoxStream<'static, RxJsonRpcMessage<RoleClient>>,
 }
 
-/// The address that takes messages.
+/// The URL that accepts messages.
 #[derive(Clone)]
 pub(crate) struct Posts {
     request: Arc<RequestTo>,
@@ -59,13 +59,13 @@ pub(crate) struct Posts {
 
 impl fmt::Debug for Posts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address holds the session.
+        // The URL is not shown, because it contains the session.
         f.debug_struct("Posts").finish_non_exhaustive()
     }
 }
 
 impl Posts {
-    /// Sends one message; its answer comes on the stream.
+    /// Sends one message; its response arrives on the stream.
     pub(crate) fn send(
         &self,
         text: String,
@@ -87,7 +87,7 @@ impl Posts {
 }
 
 impl SseTransport {
-    /// Opens the stream and waits for the address that it names.
+    /// Opens the stream and waits for its `endpoint` event.
     pub(crate) async fn open(
         url: &Url,
         request: RequestTo,
@@ -135,7 +135,7 @@ impl SseTransport {
     }
 }
 
-/// What is not for our callers.
+/// The events that rmcp has to handle.
 fn for_rmcp(
     desk: &Arc<PendingRequests>,
     event: Option<Sse>,
@@ -144,7 +144,7 @@ fn for_rmcp(
     if desk.take(&data) { None } else { serde_json::from_slice(&data).ok() }
 }
 
-/// With the stream ends every answer that would have come on it.
+/// Fails all pending requests when the stream ends.
 struct StreamEndGuard(Arc<PendingRequests>);
 
 impl Drop for StreamEndGuard {
@@ -153,7 +153,7 @@ impl Drop for StreamEndGuard {
     }
 }
 
-/// The server names a path or a URL; another origin would get our credentials, so it is refused.
+/// Resolves the path or URL of the `endpoint` event. Another origin would receive the credentials and is refused.
 fn resolve_endpoint(base: &Url, named: &str) -> Result<Url, ConnectError> {
     let url = base.join(named.trim()).map_err(|error| broken(&format!("bad endpoint: {error}")))?;
     if url.origin() == base.origin() {

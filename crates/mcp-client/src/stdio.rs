@@ -1,4 +1,4 @@
-//! A server that is our child and speaks over its standard input and output.
+//! A stdio server: a child process that speaks over its standard input and output.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,15 +22,15 @@ use crate::guard::GUARD_FAILED;
 use crate::pending_requests::PendingRequests;
 use crate::stdio_messages::{LineFault, QueuedLines, TappedLines, queued_lines};
 
-/// How long a child may take to end after its input was closed, and again after it was told to.
+/// How long a child may take to exit after its input was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the rest of a child's error output may take to arrive after it ended.
+/// How long to wait for the rest of a child's standard error after it exited.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 const START_HINT: &str = "`command` is looked up in PATH; give a full path or check `cwd`";
 
-/// What a child inherits of our environment. Not all of it: our own credentials are none of its business.
+/// The environment variables that a child inherits. Others may hold credentials of Switchboard.
 const INHERITED: &[&str] = &[
     "HOME",
     "LANG",
@@ -64,14 +64,14 @@ pub(crate) struct StdioCommand<'a> {
     pub(crate) cwd: Option<&'a PathBuf>,
 }
 
-/// The streams of a child: its output, rmcp's side of its input, and our side of it.
+/// The streams of a child: its output, rmcp's writer to its input, and the writer for callers' requests.
 pub(crate) struct ChildStreams {
     pub(crate) output: TappedLines<ChildStdout>,
     pub(crate) input: QueuedLines,
     pub(crate) lines: mpsc::Sender<Bytes>,
 }
 
-/// A running child. Dropping it tells the child to end.
+/// A running child. Dropping it ends the child.
 #[derive(Debug)]
 pub(crate) struct ChildProcess {
     stderr: StderrTail,
@@ -82,7 +82,7 @@ pub(crate) struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts the command, below `guard` where there is one.
+    /// Starts the command, through `guard` if there is one.
     pub(crate) fn spawn(
         line: &StdioCommand<'_>,
         guard: Option<&Path>,
@@ -106,7 +106,7 @@ impl ChildProcess {
         let reading = process.stderr.clone().fill(stderr);
         let exited = process.exited.clone();
         tasks.spawn(async move {
-            // A grandchild may hold the stream open for ever; the last words of the child itself come at once.
+            // A grandchild may hold the stream open forever; the output of the child itself arrives at once.
             let ended = async {
                 exited.cancelled().await;
                 tokio::time::sleep(LAST_WORDS).await;
@@ -132,12 +132,12 @@ impl ChildProcess {
         &self.stderr
     }
 
-    /// The last of what the child wrote to its error output.
+    /// The end of the child's standard error.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// Why the child's output ended, as far as we know.
+    /// Why the child's output ended, as far as it is known.
     pub(crate) fn reason(&self) -> String {
         if let Some(fault) = self.fault.get() {
             return fault;
@@ -148,7 +148,7 @@ impl ChildProcess {
         }
     }
 
-    /// What the guard said if it could not start the command: the same as we would have said.
+    /// The error of a guard that could not start the command; the same as without a guard.
     pub(crate) fn start_failure(&self) -> Option<ConnectError> {
         let status = *self.status.lock();
         let said = self.stderr();
@@ -157,17 +157,17 @@ impl ChildProcess {
         is_ours.then(|| ConnectError::new(ConnectErrorKind::Process, said).with_hint(START_HINT))
     }
 
-    /// Whether it ended, or was cut off.
+    /// Whether it exited or was cut off.
     pub(crate) fn is_gone(&self) -> bool {
         self.fault.get().is_some() || self.exited.is_cancelled()
     }
 
-    /// Whether it ended although nobody told it to and nothing was wrong with what it wrote.
+    /// Whether it exited without being asked to, and without a fault in its output.
     pub(crate) fn ended_by_itself(&self) -> bool {
         self.fault.get().is_none() && self.exited.is_cancelled()
     }
 
-    /// Waits for the child to end by itself after its input was closed, then tells it to.
+    /// Waits for the child to exit after its input was closed, then sends SIGTERM.
     pub(crate) async fn end(&self) {
         if tokio::time::timeout(GRACE, self.exited.cancelled()).await.is_err() {
             self.terminate.notify_one();
@@ -175,7 +175,7 @@ impl ChildProcess {
         }
     }
 
-    /// Waits a moment for the exit status and the last words to arrive.
+    /// Waits a moment for the exit status and the rest of the error output.
     pub(crate) async fn settle(&self) {
         let _still_running =
             tokio::time::timeout(Duration::from_millis(300), self.exited.cancelled()).await;
@@ -206,7 +206,7 @@ fn command_for(line: &StdioCommand<'_>, guard: Option<&Path>) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Under guard a kill would only hit the guard; it is told to end and ends the tree instead.
+        // A kill would only hit the guard. The guard gets SIGTERM instead, and ends the process tree.
         .kill_on_drop(guard.is_none());
     if let Some(cwd) = line.cwd {
         command.current_dir(cwd);
@@ -241,7 +241,7 @@ async fn watch(
 async fn terminate_child(child: &mut Child) -> Option<ExitStatus> {
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-        // It may have ended this very moment.
+        // It may just have exited.
         let _gone = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
     if let Ok(ended) = tokio::time::timeout(GRACE, child.wait()).await {
@@ -257,7 +257,7 @@ async fn terminate_child(child: &mut Child) -> Option<ExitStatus> {
     child.wait().await.ok()
 }
 
-/// The last bytes of an output that may have no end.
+/// The last bytes of an unbounded output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -287,7 +287,7 @@ impl StderrTail {
         let (front, back) = kept.as_slices();
         let text = [front, back].concat();
         let text = String::from_utf8_lossy(&text);
-        // Where the beginning is lost, the first word may be the end of a secret, which nothing would recognize.
+        // If the beginning was cut, the first word may be the end of a secret, which redaction would not recognize.
         let is_cut = kept.len() == KEPT_STDERR_BYTES;
         let rest = text.split_once(char::is_whitespace).filter(|_| is_cut);
         rest.map_or(&*text, |(_, rest)| rest).trim().to_owned()

@@ -1,16 +1,18 @@
-//! The handshake with a child process: which era it speaks, learned over its one pipe.
+//! The handshake with a child process: finds out its era over its only pipe.
 //!
-//! A child may need minutes until it reads its input: `npx` and `uvx` download a package first. Therefore silence says
-//! nothing about the era, and every answer is matched by its id, however late it comes:
+//! A child may need minutes until it reads its input: `npx` and `uvx` download a package first. Silence therefore says
+//! nothing about the era, and every response is matched by its id, however late it comes.
 //!
-//! - Usually `initialize` is sent at once. A server that refuses it is asked `server/discover`, and so is one that has
-//!   said nothing for as long as [`ProbeTimes::other`].
-//! - A server that ended at `initialize` is started again and asked `server/discover`. After [`ProbeTimes::ping`] a `ping`
-//!   follows, which both eras answer before any handshake; a server that answers it and still has not answered
-//!   `server/discover` ignores unknown methods, and gets `initialize`. After [`ProbeTimes::other`] it gets it anyway.
+//! Usually `initialize` is sent at once. A server that rejects it, or that is silent for [`ProbeTimes::other`], is sent
+//! `server/discover`.
 //!
-//! A server that was sent both has the era of its answer to `initialize`: with a result it has begun a session, with an
-//! error it stays stateless. Answers that come after the handshake are dropped, since their ids are ours.
+//! A server that exited at `initialize` is started again and sent `server/discover` first. After [`ProbeTimes::ping`] a
+//! `ping` follows, which both eras answer before any handshake. A server that answers the `ping` but not
+//! `server/discover` ignores unknown methods, and is sent `initialize`. After [`ProbeTimes::other`] it is sent
+//! `initialize` in any case.
+//!
+//! The era of a server that was sent both follows from its response to `initialize`: a result begins a session, after
+//! an error it is stateless. Responses that arrive after the handshake are dropped.
 
 use std::time::Duration;
 
@@ -30,14 +32,14 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::handler::UpstreamHandler;
 use crate::stdio_messages::TappedLines;
 
-/// When a silent child is asked in another way.
+/// When a silent child is sent further requests.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeTimes {
-    /// Until `ping` is sent to a child that has not answered `server/discover`.
+    /// The time until `ping` is sent to a child that has not answered `server/discover`.
     pub ping: Duration,
-    /// How long after `ping` was answered the answer to `server/discover` may come.
+    /// How long after the response to `ping` that to `server/discover` may come.
     pub after_ping: Duration,
-    /// Until the other question is sent to a child that has answered nothing.
+    /// The time until the other request is sent to a child that has answered nothing.
     pub other: Duration,
 }
 
@@ -52,7 +54,7 @@ impl Default for ProbeTimes {
 }
 
 impl ProbeTimes {
-    /// Leaves time for an answer to the last question within `limit`.
+    /// Shortens the times so that the last request can be answered within `limit`.
     pub(crate) fn within(self, limit: Duration) -> Self {
         Self {
             ping: self.ping.min(limit / 4),
@@ -62,24 +64,25 @@ impl ProbeTimes {
     }
 }
 
-/// What a child is asked first, and whether it is asked anything else.
+/// The first request to a child, and whether others follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstQuestion {
     Discover,
     Initialize,
-    /// The configuration fixes the era.
+    /// The configuration sets the era.
     Only(Era),
 }
 
-/// What the server says about itself, once it is ready for requests.
+/// The self-description of a server that is ready for requests.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     pub(crate) info: ServerPeerInfo,
-    /// Whether the era was learned and may be remembered; a server that was fixed or slow was not asked enough.
+    /// Whether the era was determined by the server and may be remembered. It is not if the configuration sets it, or
+    /// if a response was missing.
     pub(crate) is_certain: bool,
 }
 
-/// Why there is no handshake.
+/// Why the handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeFailure {
     /// The output of the child has ended.
@@ -96,7 +99,7 @@ pub(crate) struct StdioHandshake<'a, R> {
     pub(crate) times: ProbeTimes,
 }
 
-/// The requests of one handshake and what is known of their answers.
+/// The requests of one handshake and their responses so far.
 #[derive(Default)]
 struct HandshakeRequests {
     discover: HandshakeRequest<DiscoverOutcome>,
@@ -104,13 +107,13 @@ struct HandshakeRequests {
     ping: HandshakeRequest<()>,
     initialize_at: Option<Instant>,
     discover_at: Option<Instant>,
-    /// When a server that has answered `server/discover` is no longer waited for.
+    /// When to stop waiting for the response to `initialize`, after that to `server/discover`.
     settled_at: Option<Instant>,
-    /// Whether the era was taken without all answers that could tell.
+    /// Whether the era was chosen before all responses arrived.
     is_guess: bool,
 }
 
-/// A request of the handshake; `answer` is that of a refused `initialize` or of any `server/discover`.
+/// A request of the handshake; `answer` is the response to a rejected `initialize` or to any `server/discover`.
 struct HandshakeRequest<T> {
     id: Option<String>,
     answer: Option<T>,
@@ -135,21 +138,21 @@ impl<T> HandshakeRequest<T> {
         self.is_sent() && self.answer.is_none()
     }
 
-    /// `None` is the id of an error whose request the server could not read.
+    /// `None` is the id of an error to a request that the server could not read.
     fn is_answered_by(&self, id: Option<&str>) -> bool {
         self.is_open() && (id.is_none() || id == self.id.as_deref())
     }
 }
 
 impl HandshakeRequests {
-    /// The answer to `server/discover`, when that to `initialize` is overdue.
+    /// The response to `server/discover`, if that to `initialize` is overdue.
     fn settled(&mut self) -> Option<DiscoverOutcome> {
         self.settled_at.filter(|at| Instant::now() >= *at)?;
         self.discover.answer.take()
     }
 }
 
-/// What the answer to `server/discover` says.
+/// The response to `server/discover`.
 #[derive(Debug)]
 enum DiscoverOutcome {
     Modern(Box<ServerPeerInfo>),
@@ -208,14 +211,14 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
         Ok(Greeting { info, is_certain })
     }
 
-    /// Acts on one line. `Some` ends the handshake.
+    /// Handles one line. `Some` ends the handshake.
     async fn take(
         &mut self,
         line: &Bytes,
         asked: &mut HandshakeRequests,
         first: FirstQuestion,
     ) -> Option<Result<ServerPeerInfo, ConnectError>> {
-        // Launchers write what they do to the output, too.
+        // Launchers write their progress to standard output, too.
         let Ok(message) = ServerMessage::read(line) else {
             self.output.desk().take(line);
             return None;
@@ -261,14 +264,14 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
         self.decide(asked, first).await
     }
 
-    /// What follows from the answers that there are.
+    /// Decides the next step from the responses so far.
     async fn decide(
         &mut self,
         asked: &mut HandshakeRequests,
         first: FirstQuestion,
     ) -> Option<Result<ServerPeerInfo, ConnectError>> {
         if asked.initialize.is_open() {
-            // It decides the era, and usually comes right after the answer to an earlier request.
+            // It decides the era, and usually follows directly after the response to an earlier request.
             let is_modern = matches!(asked.discover.answer, Some(DiscoverOutcome::Modern(_)));
             asked.settled_at = is_modern.then(|| Instant::now() + self.times.after_ping);
             return None;
@@ -287,7 +290,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
                 None
             }
             (Some(DiscoverOutcome::Legacy(reason)), None) => refused(&reason),
-            // A server of the stateless era refuses `initialize`, maybe before it answers the other.
+            // A server of the stateless era rejects `initialize`, possibly before it answers `server/discover`.
             (None, Some(_)) if asked.discover.is_sent() => None,
             (None, Some(_)) if first == FirstQuestion::Initialize => {
                 self.discover(asked).await;
@@ -338,7 +341,7 @@ impl<R: AsyncRead + Unpin> StdioHandshake<'_, R> {
         id
     }
 
-    /// A child that no longer reads its input is found out by the end of its output, or by the time limit.
+    /// A child that no longer reads its input is detected by the end of its output, or by the time limit.
     async fn send(&mut self, mut text: String) {
         text.push('\n');
         let _unread = self.input.send(text.into()).await;
@@ -352,7 +355,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// The text of an id that needs no escapes, as ours; any other id is not ours.
+/// The text of an id without escapes. Ids of Switchboard have none, so any other id belongs to another sender.
 fn text_of(id: &RawValue) -> Option<&str> {
     id.get().strip_prefix('"')?.strip_suffix('"')
 }
@@ -367,7 +370,8 @@ fn read_initialize(message: &ServerMessage<'_>) -> Result<ServerPeerInfo, String
         .map_err(|error| format!("its answer to initialize cannot be read: {error}"))
 }
 
-/// Only a positive sign of 2026-07-28 makes a server modern. An error is that of a modern server that refuses us.
+/// Only a positive sign of 2026-07-28 selects the stateless era. An error means that a server of that era rejects the
+/// connection.
 fn read_discover(message: &ServerMessage<'_>) -> Result<DiscoverOutcome, ConnectError> {
     const UNSUPPORTED_VERSION: i64 = -32_022;
     const REFUSALS: [i64; 2] = [-32_021, -32_020];

@@ -1,5 +1,5 @@
-//! The tap between a child's streams and rmcp: lines that are for our callers are taken out, and theirs are
-//! written between rmcp's.
+//! Shares a child's streams between rmcp and callers: takes callers' messages out of the child's output, and writes
+//! theirs between those of rmcp.
 
 use std::io;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use crate::error::{ConnectError, ConnectErrorKind};
 use crate::http_faults::CLOSED;
 use crate::pending_requests::PendingRequests;
 
-/// Lines that wait for a child to read them; who has more to say waits.
+/// Capacity of the queue of lines to a child; senders wait while it is full.
 const WAITING_LINES: usize = 256;
 
-/// What ended the reading of lines, if anything but their end did.
+/// The error that ended the reading of lines, if any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LineFault(Arc<Mutex<Option<String>>>);
 
@@ -36,20 +36,20 @@ impl LineFault {
     }
 }
 
-/// What rmcp reads of a child. Ends the connection at a line that is too long: rmcp would drop such a line and
-/// leave its caller waiting.
+/// The output of a child without callers' messages, for rmcp to read. Ends the connection at a line that is too long:
+/// rmcp would drop the line and leave its caller waiting.
 #[derive(Debug)]
 pub(crate) struct TappedLines<R> {
     inner: R,
     desk: Arc<PendingRequests>,
     fault: LineFault,
-    /// The beginning of a line whose end has not come yet; up to `searched` it has none.
+    /// The beginning of an incomplete line; the first `searched` bytes contain no line break.
     unfinished: BytesMut,
     searched: usize,
-    /// A line on its way to rmcp.
+    /// A line that rmcp is reading.
     passing: Bytes,
     is_at_end: bool,
-    /// The server sends faster than it may.
+    /// The pause of a server above its rate limit.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -71,7 +71,7 @@ impl<R> TappedLines<R> {
         &self.desk
     }
 
-    /// The next whole line, if there is one already.
+    /// The next complete line, if there is one in the buffer.
     fn split_line(&mut self) -> Option<Bytes> {
         let fresh = self.unfinished.get(self.searched..).unwrap_or_default();
         let Some(at) = fresh.iter().position(|byte| *byte == b'\n') else {
@@ -83,7 +83,7 @@ impl<R> TappedLines<R> {
         Some(line)
     }
 
-    /// The next whole line for rmcp, if there is one already and no pause is due.
+    /// The next complete line for rmcp, if there is one in the buffer and no pause is due.
     fn next_line(&mut self) -> Option<Bytes> {
         loop {
             let line = self.split_line()?;
@@ -107,8 +107,7 @@ impl<R> TappedLines<R> {
 }
 
 impl<R: AsyncRead + Unpin> TappedLines<R> {
-    /// The next line, before anybody reads the rest of them as a stream; `None` at the end. Dropping the future loses
-    /// nothing.
+    /// The next line, before rmcp reads the rest as a stream; `None` at the end. Cancel-safe.
     pub(crate) async fn read_line(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             if let Some(line) = self.split_line() {
@@ -159,7 +158,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for TappedLines<R> {
             let read = poll_read_buf(Pin::new(&mut this.inner), context, &mut this.unfinished);
             if ready!(read)? == 0 {
                 this.is_at_end = true;
-                // A last line without an end is no message.
+                // A last line without a line break is not a message.
                 this.passing = std::mem::take(&mut this.unfinished).freeze();
                 this.desk.end(ConnectError::new(ConnectErrorKind::Unreachable, CLOSED));
             }
@@ -173,16 +172,16 @@ impl<R> Drop for TappedLines<R> {
     }
 }
 
-/// What rmcp writes to a child: whole messages, handed to the one task that writes.
+/// rmcp's writer to a child: passes whole messages to the single writer task.
 #[derive(Debug)]
 pub(crate) struct QueuedLines {
     queue: PollSender<Bytes>,
     written: BytesMut,
-    /// Tells the task that writes to finish, which closes the child's input.
+    /// Ends the writer task, which closes the child's input.
     closing: CancellationToken,
 }
 
-/// The two ends of a child's input, and the task between them.
+/// The two writers to a child's input, and the task that serves them.
 pub(crate) fn queued_lines<W>(
     inner: W,
     desk: Arc<PendingRequests>,
@@ -269,7 +268,7 @@ mod tests {
     use crate::pending_requests::MessageSink;
     use crate::request::{RawResult, RequestOrigin, UpstreamRequest};
 
-    /// A connection whose other end is in the hands of the test.
+    /// A connection whose other end is held by the test.
     struct Tap {
         desk: Arc<PendingRequests>,
         for_rmcp: TappedLines<ReadHalf<DuplexStream>>,

@@ -1,4 +1,4 @@
-//! What a modern server is listened to for: changed lists, and the resources that somebody watches.
+//! The subscription to a server of the stateless era: changed lists, and updates of resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use crate::request::UpstreamNews;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long a server may take to report updates of other resources than before.
+/// Maximum time for changing the subscribed resources.
 const LONGEST_CHANGE: Duration = Duration::from_secs(10);
-/// How long a subscription that is no longer wanted may take to be told so.
+/// Time limit for cancelling a subscription.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Which resources are watched; each change is a round.
+/// The wanted resources; each change increments `round`.
 #[derive(Debug, Clone, Default)]
 struct WantedSubscriptions {
     round: u64,
     uris: BTreeSet<String>,
 }
 
-/// What the server made of it.
+/// The server's response to a round.
 #[derive(Debug, Clone, Default)]
 struct SubscriptionState {
     round: u64,
     refusal: Option<ConnectError>,
 }
 
-/// Which lists a server announces changes of.
+/// The lists whose changes a server announces.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Announced {
     pub(crate) tools: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Announced {
     pub(crate) resources: bool,
 }
 
-/// Says what is to be listened for.
+/// Sets the resources to subscribe to.
 #[derive(Debug)]
 pub(crate) struct Watch {
     wanted: watch::Sender<WantedSubscriptions>,
@@ -57,7 +57,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Returns once the server reports updates of exactly these.
+    /// Returns when the server reports updates of exactly these resources.
     pub(crate) async fn replace(&self, uris: &BTreeSet<String>) -> Result<(), ConnectError> {
         let is_new = self.wanted.send_if_modified(|wanted| {
             let is_new = wanted.uris != *uris;
@@ -86,8 +86,8 @@ impl Watch {
     }
 }
 
-/// Keeps one subscription open. Servers and proxies close these at will, so it is opened again with patience,
-/// and each time the lists may have changed in between.
+/// The task that keeps one subscription open. Servers and proxies may close it at any time; it is reopened with a
+/// growing pause, and each time all lists count as changed.
 #[derive(Debug)]
 pub(crate) struct SubscriptionTask {
     peer: Peer<RoleClient>,
@@ -137,12 +137,12 @@ impl SubscriptionTask {
                         End::Stopped => return,
                         End::Lost => self.suspect(),
                     }
-                    // One that is closed as soon as it is opened is opened less and less often.
+                    // The pause grows while subscriptions are closed right after they are opened.
                     if opened.elapsed() >= LONGEST_PAUSE {
                         pause = FIRST_PAUSE;
                     }
                 }
-                // Some servers announce what they cannot do; their list is asked for from time to time anyway.
+                // Some servers announce changes but support no subscription; their lists are polled anyway.
                 Some(Err(ServiceError::McpError(error)))
                     if error.code == ErrorCode::METHOD_NOT_FOUND =>
                 {
@@ -160,7 +160,7 @@ impl SubscriptionTask {
         }
     }
 
-    /// What is to be listened for now, if anything.
+    /// The filter for the current subscription, if there is anything to subscribe to.
     fn filter(&mut self) -> (Option<SubscriptionFilter>, u64) {
         let wanted = self.wanted.borrow_and_update().clone();
         let Announced { tools, prompts, resources } = self.announced;
@@ -183,8 +183,8 @@ impl SubscriptionTask {
         (Some(filter.build()), wanted.round)
     }
 
-    /// Passes on what is heard until the subscription ends, or ends it when it is told to. When something else is
-    /// wanted, the new one is opened before the old one is closed, so that nothing is missed.
+    /// Forwards notifications until the subscription ends or must be cancelled. If other resources are wanted, the new
+    /// subscription is opened before the old one is closed, so that no update is lost.
     async fn follow(&mut self, mut subscription: Subscription) -> End {
         let stop = self.stop.clone();
         loop {
@@ -241,7 +241,7 @@ impl SubscriptionTask {
         }
     }
 
-    /// Nobody knows what was missed.
+    /// Reports all lists as changed, because notifications may have been lost.
     fn suspect(&self) {
         if self.announced.tools {
             self.desk.changed().notify_one();
@@ -256,11 +256,11 @@ impl SubscriptionTask {
 }
 
 async fn cancel(mut subscription: Subscription) {
-    // A server that does not take it is about to lose the connection anyway.
+    // If the server does not accept the cancellation, the connection is about to end anyway.
     let _unheard = tokio::time::timeout(LAST_WORDS, subscription.cancel()).await;
 }
 
-/// Without the name of our subscription, which means nothing to anybody else.
+/// The params without the subscription id, which means nothing to callers.
 fn updated_params(params: &ResourceUpdatedNotificationParam) -> JsonText {
     let mut value = serde_json::to_value(params).unwrap_or_default();
     if let Some(meta) = value.get_mut("_meta").and_then(Value::as_object_mut) {

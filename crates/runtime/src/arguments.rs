@@ -1,4 +1,4 @@
-//! The arguments of a call against the schema of its tool, before anything is sent.
+//! Checks the arguments of a call against the input schema of its tool, before anything is sent.
 
 use serde_json::{Map, Value};
 use switchboard_model::{CallError, CallErrorKind};
@@ -9,24 +9,24 @@ use switchboard_schema::{Complaint, kind_of};
 use crate::call_errors::described;
 use crate::snapshot::CompiledTool;
 
-/// Arguments that are refused.
+/// Arguments that do not fit the input schema.
 #[derive(Debug)]
 pub(crate) struct RefusedArguments {
-    /// What the caller is told; may quote arguments.
+    /// The error for the caller; its message may quote argument values.
     pub(crate) error: CallError,
-    /// What a record, which has the tool, keeps of it: which argument, and which rule of the schema. Values of arguments
-    /// may be secrets.
+    /// The reason as a call record keeps it: which argument breaks which rule of the schema. It never holds argument
+    /// values, because these may be secrets.
     pub(crate) recorded: String,
 }
 
-/// The arguments of a call that fits: as they were written, and for local tools with texts that read as numbers or
-/// booleans converted. A server gets what was written, and converts by itself.
+/// Checks the arguments of a call against the tool's input schema and returns them. For local tools, texts that read as
+/// numbers or booleans are converted. An MCP server gets the original text and converts by itself.
 pub(crate) fn check_arguments(
     compiled: &CompiledTool,
     tool: &CatalogTool,
     text: &str,
 ) -> Result<Map<String, Value>, RefusedArguments> {
-    // Nothing that is said of arguments which are no object, or no JSON, quotes them.
+    // Errors about arguments that are not a JSON object, or not JSON, do not quote them.
     let invalid = |reason: String| {
         let message = format!("the arguments of {} {reason}", described(tool));
         let error = CallError::new(CallErrorKind::InvalidArguments, message);
@@ -52,14 +52,14 @@ fn check_object(
 ) -> Result<Option<Value>, RefusedArguments> {
     let checker = match &compiled.checker {
         Ok(checker) => checker,
-        // The server has the last word anyway; what cannot be checked here is checked there.
+        // The schema cannot be compiled here. The server validates the arguments anyway.
         Err(fault) => {
             tracing::debug!(tool = %tool.name, %fault, "arguments go unchecked");
             return Ok(None);
         }
     };
-    // Models write `null` for what they leave out, where the schema has no null: it counts as absent. The server gets
-    // what was written.
+    // Models write `null` for an omitted argument. Where the schema does not allow null, it counts as absent here; the
+    // server still gets the original text.
     let without_nulls = |complaints| {
         let mut kept = arguments.clone();
         let Some(members) = kept.as_object_mut() else { return Err(complaints) };

@@ -1,4 +1,4 @@
-//! Servers that a session brings: what may be brought, and how it comes and goes.
+//! Servers that a session attaches: validation, attaching and detaching.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use crate::board::Board;
 use crate::catalog_reconciler::{Attach, Detach, ReconcilerOrder};
 use crate::supervisor::ServerStatus;
 
-/// How many servers one session may bring. `gateway.max_session_servers` is for all of them together.
+/// Maximum number of servers that one session may attach. `gateway.max_session_servers` bounds the number over all
+/// sessions.
 pub const MAX_SERVERS_PER_OWNER: usize = 16;
 
 const LONGEST_URL: usize = 4096;
 const MOST_HEADERS: usize = 32;
 const MOST_HEADER_BYTES: usize = 16 * 1024;
 
-/// Headers that belong to the connection or to the protocol.
+/// Headers that the connection or the protocol sets; an attached server may not configure them.
 const RESERVED: [&str; 15] = [
     "accept",
     "connection",
@@ -38,12 +39,12 @@ const RESERVED: [&str; 15] = [
     "upgrade",
 ];
 
-/// Why a server cannot be brought.
+/// Why a server cannot be attached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
     #[error("'{name}' cannot be the name of a server")]
     Name { name: String },
-    /// The address itself may hold a key, so it is not repeated.
+    /// The URL is not repeated in the message: it may hold a key.
     #[error("the address of server '{name}' {why}")]
     Url { name: ServerName, why: &'static str },
     #[error("the header '{header}' of server '{name}' {why}")]
@@ -59,7 +60,7 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// The way out.
+    /// What the caller can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Name { .. } => Some(
@@ -77,7 +78,7 @@ impl AttachError {
         }
     }
 
-    /// Whether it may work later, when others are gone.
+    /// Whether a limit on the number of servers is the reason, so that a later attempt may succeed.
     pub fn is_about_room(&self) -> bool {
         match self {
             Self::TooManyOfOwner { .. } | Self::TooMany { .. } => true,
@@ -91,10 +92,10 @@ impl AttachError {
 }
 
 impl Board {
-    /// Gives a session a server of its own. Returns as soon as it is known: it is connected in the background, and
-    /// again when it is lost, and its tools appear with the next revision. The same once more changes nothing; another
-    /// address or other credentials under the same name replace the server. Gives the name by which the process knows
-    /// it. When the future is dropped, the server may or may not be there.
+    /// Attaches a server to a session. Returns once the server is registered; connecting and reconnecting happen in the
+    /// background, and its tools appear with the next revision. Attaching an identical server again changes nothing;
+    /// another URL or other credentials under the same name replace the server. Returns the process-wide name of the
+    /// server. If the future is dropped, the server may or may not be attached.
     pub async fn attach_server(
         &self,
         owner: &str,
@@ -108,25 +109,25 @@ impl Board {
         answer.await.unwrap_or(Err(AttachError::ShuttingDown))
     }
 
-    /// Takes a server away from the session that brought it, by the name that the session gave it. On return its tools
-    /// are gone, in one revision; calls that run may finish. Says whether there was one.
+    /// Detaches a server from the session that attached it, by the session's own name for it. On return its tools are
+    /// gone, in one revision; running calls may finish. Returns whether there was such a server.
     pub async fn detach_server(&self, owner: &str, name: &ServerName) -> bool {
         self.detach(owner, Some(name.clone())).await > 0
     }
 
-    /// Takes away all servers of a session, in one revision; says how many there were.
+    /// Detaches all servers of a session in one revision. Returns how many there were.
     pub async fn detach_all(&self, owner: &str) -> usize {
         self.detach(owner, None).await
     }
 
-    /// The servers that a session brought, in the order in which they came, and how they are doing.
+    /// The servers that a session attached, in the order of attaching, with their status.
     pub fn attached(&self, owner: &str) -> Vec<(AttachedServer, ServerStatus)> {
         let published = self.published.load();
         let own = published.attached.iter().filter(|attached| &*attached.owner == owner);
         own.map(|attached| (attached.spec.clone(), attached.server.status())).collect()
     }
 
-    /// Waits until the first attempt to connect each of these servers of a session has ended, well or badly, and its
+    /// Waits until the first attempt to connect each of these servers of a session has succeeded or failed, and its
     /// tools are in the published catalog. Other servers of the session are not waited for.
     pub async fn attached_settled(&self, owner: &str, is_meant: impl Fn(&ServerName) -> bool) {
         let snapshot = self.snapshot();
@@ -136,7 +137,7 @@ impl Board {
             .filter(|attached| &*attached.owner == owner && is_meant(&attached.spec.name));
         join_all(own.map(|attached| attached.server.attempted())).await;
         let (reply, answer) = oneshot::channel();
-        // An error, here and below, is a board that is shutting down: no tool comes any more.
+        // An error, here and below, means that the board is shutting down and publishes no more tools.
         let Ok(place) = self.orders.reserve().await else { return };
         place.send(ReconcilerOrder::Reconcile(reply));
         let _shutting_down = answer.await;
@@ -144,14 +145,14 @@ impl Board {
 
     async fn detach(&self, owner: &str, name: Option<ServerName>) -> usize {
         let (reply, answer) = oneshot::channel();
-        // An error, here and below, is a board that is shutting down: it takes everything away.
+        // An error, here and below, means that the board is shutting down and detaches everything.
         let Ok(place) = self.orders.reserve().await else { return 0 };
         place.send(ReconcilerOrder::Detach(Detach { owner: Arc::from(owner), name, reply }));
         answer.await.unwrap_or(0)
     }
 }
 
-/// What can be told without asking anybody.
+/// The checks that need neither network nor other servers.
 fn check(spec: &AttachedServer, egress: &EgressPolicy) -> Result<(), AttachError> {
     let name = &spec.name;
     if !ServerName::is_valid(name.as_str()) || name.is_local() {

@@ -1,7 +1,6 @@
-//! The servers that sessions brought, as the reconciler keeps them.
+//! The servers that sessions attached, as state of the reconciler.
 //!
-//! They live beside those of the plan and outlive it: a reload changes nothing about them, unless it changes where
-//! they may be.
+//! They exist beside the servers of the plan. A reload does not affect them unless it changes the egress policy.
 
 use std::sync::Arc;
 
@@ -16,10 +15,11 @@ use crate::attach::{AttachError, MAX_SERVERS_PER_OWNER};
 use crate::board::Memory;
 use crate::supervisor::{Audience, Server, ServerContext};
 
-/// Anybody may bring a server, so the memory that one may take is not what an operator's own may.
+/// Limits for the lists of an attached server. They are lower than those of configured servers, because any caller may
+/// attach one.
 const LIST_BOUNDS: ListBounds = ListBounds { items: 1_000, bytes: 4 * 1024 * 1024 };
 
-/// A server that a session brought.
+/// A server that a session attached.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) owner: Arc<str>,
@@ -27,7 +27,7 @@ pub(crate) struct Attached {
     pub(crate) server: Arc<Server>,
 }
 
-/// All of them, in the order in which they came.
+/// All attached servers, in the order of attaching.
 #[derive(Debug)]
 pub(crate) struct Attachments {
     around: ServerContext,
@@ -50,8 +50,8 @@ impl Attachments {
         self.all.values()
     }
 
-    /// Starts to connect a server, unless just this one is there already. Gives the name by which the process knows it,
-    /// and the server that it replaces.
+    /// Starts to connect a server, unless an identical one is attached already. Returns the process-wide name of the
+    /// server, and the server that it replaces.
     pub(crate) fn attach(
         &mut self,
         owner: Arc<str>,
@@ -67,7 +67,8 @@ impl Attachments {
         if present.spec == spec {
             return Ok((name, None));
         }
-        // With other credentials it is the same server, whose tools stay declared until they are listed anew.
+        // A change of credentials alone keeps the server's identity: its tools stay declared until they are listed
+        // again.
         let is_same_place =
             (&present.spec.url, present.spec.transport) == (&spec.url, spec.transport);
         let known = is_same_place.then(|| present.server.listing().tools).flatten();
@@ -76,7 +77,7 @@ impl Attachments {
         Ok((name, Some(replaced)))
     }
 
-    /// Takes out one server of an owner, or all of them.
+    /// Removes one server of an owner, or all of them.
     pub(crate) fn detach(&mut self, owner: &str, name: Option<&ServerName>) -> Vec<Arc<Server>> {
         let is_meant = |attached: &Attached| {
             &*attached.owner == owner && name.is_none_or(|name| *name == attached.spec.name)
@@ -92,7 +93,8 @@ impl Attachments {
         gone
     }
 
-    /// Takes over another policy. What was connected under the old one is connected anew, and given back.
+    /// Applies another egress policy. Servers connected under the old policy are started again; the old ones are
+    /// returned.
     pub(crate) fn follow(&mut self, egress: &EgressPolicy) -> Vec<Arc<Server>> {
         if self.egress == *egress {
             return Vec::new();
@@ -118,7 +120,7 @@ impl Attachments {
         Ok(())
     }
 
-    /// One that replaces another takes its place in the order.
+    /// Starts a server. A replacement keeps the position of the server that it replaces.
     fn start(
         &mut self,
         name: ServerName,
@@ -141,7 +143,8 @@ impl Attachments {
     }
 }
 
-/// No guard and no sign-ins: nothing is started for a session, and nobody signs in for it.
+/// No guard process and no sign-in store: attached servers are never child processes, and there is no interactive
+/// sign-in for them.
 fn options(egress: &EgressPolicy) -> ConnectOptions {
     ConnectOptions {
         http: HttpPool::guarded(egress.clone()),
@@ -150,10 +153,11 @@ fn options(egress: &EgressPolicy) -> ConnectOptions {
     }
 }
 
-/// The same for the same owner and name, also in the next run, and telling neither: it stands in log lines.
+/// A name derived from owner and name by hashing: stable across restarts, and safe for log lines because it reveals
+/// neither.
 fn unique_name(owner: &str, name: &ServerName) -> ServerName {
     let mut hasher = blake3::Hasher::new();
-    // No name holds a zero, so no two pairs are one text.
+    // Names hold no NUL, so different pairs never hash the same text.
     for part in [name.as_str(), "\0", owner] {
         hasher.update(part.as_bytes());
     }

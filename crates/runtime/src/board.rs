@@ -1,4 +1,4 @@
-//! The board: everything that runs, behind one handle.
+//! The board: servers, catalog, calls and records behind one handle.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -32,71 +32,72 @@ use crate::startup::{StartingBoard, Startup};
 use crate::supervisor::{Audience, Server, ServerContext, ServerStatus};
 use crate::tokens::StoredTokens;
 
-/// How long calls that were cut off may take to write their records.
+/// How long cancelled calls may take to write their records.
 const AFTER_THE_CUT: Duration = Duration::from_secs(2);
-/// Children get two polite requests before they are killed; nothing can take longer than that.
+/// How long closing all connections may take. A child process gets two requests to exit before it is killed, which
+/// takes less.
 const CLOSING: Duration = Duration::from_secs(8);
-/// Bare names that are warned of; who uses more of them has been told often enough.
+/// Maximum number of ambiguous bare names that are remembered as warned about; further ones are not warned about.
 const MOST_WARNED: usize = 256;
 
-/// Whether what is seen is remembered for the next run.
+/// Whether revisions and tool lists are stored for the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// A long-running board: its catalog is the one that revisions and news refer to.
+    /// A long-running board: it stores its catalog revisions and the tools of its servers.
     Keep,
-    /// A single command: it looks, and leaves no trace but its calls.
+    /// A single command: it stores nothing except the records of its calls.
     ReadOnly,
 }
 
-/// What a board needs besides its plan.
+/// The inputs of a board besides its plan.
 #[derive(Debug)]
 pub struct BoardOptions {
     pub store: Store,
     pub memory: Memory,
     pub local_tools: LocalTools,
     pub exposure: ExposureRule,
-    /// The program that guards stdio children.
+    /// The executable of the guard process for stdio children.
     pub guard: Option<PathBuf>,
 }
 
-/// What happens while a board starts.
+/// Progress of a starting board.
 #[derive(Debug)]
 pub enum StartEvent {
-    /// A server is connected, or could not be.
+    /// The first attempt to connect a server has succeeded or failed.
     Attempted(Box<ServerStatus>),
-    /// A server has not been connected yet; told about every second.
+    /// A server is still connecting; sent about every second.
     Waiting(Box<ServerStatus>),
 }
 
 /// A running board. Clones of the `Arc` share it; [`Board::shutdown`] ends it.
 #[derive(Debug)]
 pub struct Board {
-    /// Written by the reconciler alone.
+    /// Replaced only by the reconciler.
     pub(crate) published: PublishedSnapshot,
     pub(crate) slots: Arc<ConcurrencyTable>,
     pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) local_tools: LocalTools,
     versions: watch::Receiver<u64>,
-    /// The configuration of the start, for what only a start takes over.
+    /// The configuration at the start, for settings that only a restart changes.
     first_plan: Arc<Plan>,
-    /// To the reconciler, one at a time; who comes meanwhile waits.
+    /// Orders to the reconciler, processed one at a time; senders wait for their turn.
     pub(crate) orders: mpsc::Sender<ReconcilerOrder>,
-    /// Bare names that somebody used although two tools have them.
+    /// Ambiguous bare names that callers used and that were warned about.
     warned_names: Mutex<HashSet<String>>,
-    /// One configuration change at a time.
+    /// Admits one configuration change at a time.
     applying: Semaphore,
     pub(crate) around: ServerContext,
     pub(crate) startup: Startup,
-    /// Calls that are waited for at the end.
+    /// Running calls that the shutdown waits for.
     pub(crate) calls: TaskTracker,
-    /// Ends calls that the end does not wait for.
+    /// Cancels the calls that outlast the shutdown's drain time.
     pub(crate) cut: CancellationToken,
 }
 
 impl Board {
-    /// Connects all servers at the same time and admits their tools. An error lists every reason, and then
-    /// nothing is left running.
+    /// Connects all servers concurrently and admits their tools. An error lists every reason, and nothing is left
+    /// running then.
     pub async fn start(
         plan: Plan,
         options: BoardOptions,
@@ -105,8 +106,8 @@ impl Board {
         Self::open(plan, options).await?.finish(on_event).await
     }
 
-    /// Begins to connect all servers. The board has no tools until [`StartingBoard::finish`] has admitted them; what
-    /// serves clients can follow it meanwhile.
+    /// Starts to connect all servers. The board has no tools until [`StartingBoard::finish`] has admitted them; faces
+    /// may subscribe to its snapshots in the meantime.
     pub async fn open(plan: Plan, options: BoardOptions) -> Result<StartingBoard, StartError> {
         let exposure = options.exposure.decide(&plan).map_err(StartError::exposure)?;
         if !exposure.reason.is_empty() {
@@ -127,7 +128,7 @@ impl Board {
             outgoing: Outgoing::new(),
             audience: Audience::Everybody,
         };
-        // A start that is given up leaves nothing running either.
+        // Dropping the future before the end of this function stops what was started.
         let unless_started = around.stop.clone().drop_guard();
         let servers = start_servers(&plan.servers, &remembered, &around);
 
@@ -151,7 +152,7 @@ impl Board {
             before: seen(remembered),
             told: HashSet::new(),
         };
-        // The configuration is in force before the first tool is: whoever comes early is judged by it.
+        // The configuration is published before the first tool, so that early requests are judged by it.
         reconciler.show(Arc::default());
         let (orders, inbox) = mpsc::channel(1);
         let board = Arc::new(Self {
@@ -178,18 +179,18 @@ impl Board {
         &self.startup
     }
 
-    /// The place of the snapshot in force.
+    /// The holder of the current snapshot.
     pub fn published(&self) -> &PublishedSnapshot {
         &self.published
     }
 
-    /// Everything that a request decides by. Load it once for each request.
+    /// The current snapshot, which every decision of a request is based on. Load it once for each request.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
 
-    /// What an operator should know about names that hide each other, and about patterns that match nothing once the
-    /// start has finished: before that the catalog is not whole.
+    /// Warnings for the operator: names that shadow each other and, once the start has finished, toolset patterns that
+    /// match nothing. Before that the catalog is incomplete.
     pub fn warnings(&self) -> Vec<String> {
         let unmatched = self.startup.is_finished().then(|| self.unmatched_patterns());
         let unmatched = unmatched.into_iter().flatten().map(|it| match &it.nearest {
@@ -199,8 +200,8 @@ impl Board {
         self.snapshot().warnings().chain(unmatched).collect()
     }
 
-    /// The patterns of toolsets that match no tool. The tools of a server that was never connected are unknown: patterns
-    /// that could mean them are left out.
+    /// The toolset patterns that match no tool. The tools of a server that was never connected are unknown, so patterns
+    /// that could match them are left out.
     pub fn unmatched_patterns(&self) -> Vec<UnmatchedPattern> {
         let (snapshot, statuses) = (self.snapshot(), self.servers());
         let is_listed = |name: &ServerName| {
@@ -210,22 +211,22 @@ impl Board {
         unmatched_patterns(snapshot.catalog(), snapshot.plan(), is_listed)
     }
 
-    /// The version of the snapshot that is published now.
+    /// The version of the current snapshot.
     pub fn version(&self) -> u64 {
         self.published.load().version()
     }
 
-    /// Tells every new version of the snapshot.
+    /// A channel that receives the version of every new snapshot.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.versions.clone()
     }
 
-    /// The catalog as it is now.
+    /// The current catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.published.load().catalog().clone()
     }
 
-    /// The settings of this plan that take effect with the next start only, because they differ from those of this one.
+    /// The names of the settings in `plan` that differ from those at the start and take effect only after a restart.
     pub(crate) fn waiting_for_restart(&self, plan: &Plan) -> Vec<&'static str> {
         let jwt = plan.security.jwt != self.first_plan.security.jwt;
         jwt.then_some("security.jwt").into_iter().collect()
@@ -235,12 +236,12 @@ impl Board {
         &self.around.outgoing
     }
 
-    /// The configuration that is in force.
+    /// The configuration in force.
     pub fn plan(&self) -> Arc<Plan> {
         self.published.load().plan().clone()
     }
 
-    /// The store behind it.
+    /// The store that this board writes to.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -250,7 +251,7 @@ impl Board {
         self.recorder.flush().await;
     }
 
-    /// How each server is doing, in the order of the configuration.
+    /// The status of each configured server, in the order of the configuration.
     pub fn servers(&self) -> Vec<(ServerPlan, ServerStatus)> {
         let snapshot = self.published.load();
         let servers = snapshot.plan().servers.iter();
@@ -261,7 +262,7 @@ impl Board {
             .collect()
     }
 
-    /// Warns, once for each name, that a bare name which is used could mean two tools.
+    /// Warns, once for each name, that a caller used a bare name that several tools share.
     pub(crate) fn warn_of_rival(&self, catalog: &Catalog, bare: &str) {
         let (Some(rival), Ok(winner)) = (catalog.rival_of(bare), catalog.resolve(bare)) else {
             return;
@@ -274,16 +275,16 @@ impl Board {
         }
     }
 
-    /// Has every server's list read again.
+    /// Requests a new listing from every server.
     pub fn refresh(&self) {
         for server in self.published.load().servers.values() {
             server.suspect();
         }
     }
 
-    /// Takes a new configuration, or refuses it whole and keeps the old one. Only servers whose address or
-    /// credentials changed are connected anew; the old connection serves until the new one does, and until
-    /// its last call has ended.
+    /// Applies a new configuration, or rejects it as a whole and keeps the old one. Only servers whose address or
+    /// credentials changed are reconnected; the old connection serves until the new one is ready and its own last call
+    /// has ended.
     pub async fn apply(&self, plan: Plan) -> Result<(), StartError> {
         let Ok(_one_at_a_time) = self.applying.acquire().await else { return Ok(()) };
         let present = self.published.load().servers.clone();
@@ -295,7 +296,8 @@ impl Board {
         let remembered = self.remembered_tools(&changed).await;
         let mut fresh = Candidates(start_servers(changed, &remembered, &self.around));
         wait_for_all(&plan, &fresh.0, grace_of_reload(&present, &fresh.0), |_| {}).await;
-        // A server that was lost meanwhile is no reason to refuse; one that never came is.
+        // A server that connected and was lost since does not reject the configuration; a required one that never
+        // connected does.
         let failures = failures(&plan, &fresh.0, Vec::new());
         if !failures.is_empty() {
             return Err(StartError { failures });
@@ -307,7 +309,7 @@ impl Board {
 
         let (reply, answer) = oneshot::channel();
         let commit = Commit { plan: Arc::new(plan), servers, reply };
-        // An error, here and below, is a board that is shutting down: there is nothing left to configure.
+        // An error, here and below, means that the board is shutting down and needs no configuration.
         let Ok(place) = self.orders.reserve().await else { return Ok(()) };
         place.send(ReconcilerOrder::Commit(commit));
         fresh.0.clear();
@@ -318,7 +320,8 @@ impl Board {
         })
     }
 
-    /// What servers had that are about to be started. A store that fails does not hold up a configuration.
+    /// The stored tools of servers that are about to be started. A failing store does not delay a configuration: it
+    /// counts as empty.
     async fn remembered_tools(
         &self,
         servers: &[&ServerPlan],
@@ -336,14 +339,14 @@ impl Board {
         })
     }
 
-    /// Lets running calls finish, for at most `drain`, then cancels what is left, closes every connection and
-    /// writes every record. Calls that come after this are refused.
+    /// Waits up to `drain` for running calls, then cancels the rest, closes every connection and writes every record.
+    /// New calls are refused from now on.
     pub async fn shutdown(&self, drain: Duration) {
         self.calls.close();
         if tokio::time::timeout(drain, self.calls.wait()).await.is_err() {
             tracing::warn!(cancelled = self.calls.len(), "calls did not finish in time");
             self.cut.cancel();
-            // They end as soon as their callers look at them.
+            // Cancelled calls end as soon as their tasks are polled.
             let _unwatched = tokio::time::timeout(AFTER_THE_CUT, self.calls.wait()).await;
         }
         self.recorder.flush().await;
@@ -362,7 +365,7 @@ impl Drop for Board {
     }
 }
 
-/// Servers that were started for a plan. They end with this, unless the plan was handed over.
+/// Servers that were started for a new plan. Dropping this stops them, unless the plan was applied.
 struct Candidates(Servers);
 
 impl Drop for Candidates {
@@ -406,7 +409,7 @@ pub(crate) fn failures(
     unreachable.chain(violations.into_iter().map(StartFailure::Violation)).collect()
 }
 
-/// What is missing and may be: it is tried again in the background.
+/// Warns about servers that are not required and not connected; they are retried in the background.
 pub(crate) fn warn_of_absent(plan: &Plan, servers: &Servers) {
     for server in plan.servers.iter().filter(|server| !server.required) {
         let name = &server.spec.name;

@@ -1,4 +1,4 @@
-//! Views of one snapshot, and what is made of each view once for all sessions that share it.
+//! Views of one snapshot, with the data derived from each view, shared between sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -12,16 +12,16 @@ const MAX_CACHED_VIEWS: usize = 1024;
 /// From this number on, views that no session holds are dropped: a view of a thousand tools takes a megabyte.
 const EVICT_UNUSED_FROM: usize = 64;
 
-/// The views that sessions have of one snapshot, each made once.
+/// The views of one snapshot, each computed once.
 #[derive(Debug, Default)]
 pub(crate) struct ViewCache {
     views: Mutex<HashMap<ViewKey, Arc<CachedView>>>,
-    /// The view of a request without a session that narrows nothing: most stateless requests ask for it.
+    /// The view of requests without a session whose scope restricts nothing, which most stateless requests need.
     unscoped: OnceLock<Arc<CachedView>>,
 }
 
 impl ViewCache {
-    /// The view for this key; `make` is called where there is none yet.
+    /// The view for this key; computed by `make` where it is not cached.
     pub(crate) fn get_or_make(
         &self,
         key: ViewKey,
@@ -41,7 +41,7 @@ impl ViewCache {
         view
     }
 
-    /// The view of a request without a session, where `scope` narrows nothing; else what `make` gives.
+    /// The cached view for requests without a session if `scope` restricts nothing; otherwise the result of `make`.
     pub(crate) fn without_session(
         &self,
         scope: &Scope,
@@ -54,8 +54,8 @@ impl ViewCache {
     }
 }
 
-/// A [`View`] with what is derived from it: its renderings for providers, its digests, and the difference to the view
-/// before it. Immutable; shared by all sessions that see the same tools.
+/// A [`View`] with derived data: its renderings for providers, its digests, and its difference to an earlier view.
+/// Immutable; shared by all sessions that see the same tools.
 #[derive(Debug)]
 pub struct CachedView {
     pub view: View,
@@ -63,16 +63,16 @@ pub struct CachedView {
     digest: OnceLock<String>,
     /// Digests of the prompts and of the resources that belong to the view.
     pub(crate) prompts_resources: OnceLock<(u64, u64)>,
-    /// In the order of [`Provider::ALL`].
+    /// Indexed in the order of [`Provider::ALL`].
     renderings: [OnceLock<Arc<Rendering>>; Provider::ALL.len()],
-    /// The comparison that was made last: thousands of sessions go from the same view to this one.
+    /// The last comparison: after a change, many sessions move from the same earlier view to this one.
     comparison: Mutex<Option<(Weak<CachedView>, Arc<Comparison>)>>,
 }
 
-/// How a view differs from an earlier one.
+/// The difference between a view and an earlier one.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Whether both have the same list, so that clients need not fetch it again.
+    /// Whether both have the same tool list, so that clients need not fetch it again.
     pub lists_same: bool,
     pub difference: Arc<Difference>,
 }
@@ -89,12 +89,12 @@ impl CachedView {
         }
     }
 
-    /// The version of the snapshot that it was made from.
+    /// The version of the snapshot that the view was computed from.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// How it differs from an earlier view.
+    /// Compares this view with an earlier one. The last result is cached.
     pub fn since(&self, before: &Arc<Self>) -> Arc<Comparison> {
         let mut last = self.comparison.lock();
         // Weak: a comparison must not keep all earlier views alive. The address is not used again while the weak
@@ -112,7 +112,7 @@ impl CachedView {
         compared
     }
 
-    /// The tools as a provider takes them; made once.
+    /// The tools in the format of a provider; computed once.
     pub fn rendering(&self, provider: Provider) -> Arc<Rendering> {
         let place = Provider::ALL.iter().position(|known| *known == provider);
         match place.and_then(|place| self.renderings.get(place)) {
@@ -135,7 +135,7 @@ impl CachedView {
         Rendering::new(provider, about.chain(tools))
     }
 
-    /// Identifies the list of tools, also over restarts.
+    /// A digest of the tool list, stable across restarts.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();

@@ -1,4 +1,4 @@
-//! One call from its name to its record: resolve, check, wait, run, cap, account (spec section 3).
+//! One tool call: resolve the name, check the arguments, wait for a slot, run, cap the result, write the record.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -35,32 +35,32 @@ use crate::running::{Overdue, Running};
 use crate::snapshot::{CompiledTool, Snapshot};
 use crate::supervisor::Server;
 
-/// Signs of life that wait for a listener.
+/// Capacity of the channel between a call's events and its progress listener.
 const WAITING_EVENTS: usize = 16;
 
-/// What a caller wants.
+/// A call with parsed arguments.
 #[derive(Debug)]
 pub struct CallRequest {
     pub tool: ToolChoice,
     /// A JSON object; `null` counts as an empty one.
     pub arguments: Value,
     pub caller: Arc<Caller>,
-    /// The name that the caller used, where that is not the one of `tool`. For the record.
+    /// The name that the caller used, if it differs from that of `tool`. Only for the record.
     pub requested: Option<Arc<str>>,
-    /// Where signs of life go. A listener that does not keep up misses some.
+    /// Receives progress. A listener that falls behind misses some of it.
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// What is checked again when the call has its slot, besides that the tool is still there.
+    /// A check that is repeated once the call has its slot; that the tool still exists is checked anyway.
     pub check: Option<CallCheck>,
 }
 
-/// Decides again, when a call has its slot, whether the caller may still make it.
+/// Decides again, once a call has its slot, whether the caller may still make it.
 #[derive(Clone)]
 pub struct CallCheck(Arc<CheckFn>);
 
 type CheckFn = dyn Fn(&CatalogTool) -> Result<(), String> + Send + Sync;
 
 impl CallCheck {
-    /// `check` gives the reason why the call may not be made any more.
+    /// `check` returns the reason why the call is no longer allowed.
     pub fn new(check: impl Fn(&CatalogTool) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for CallCheck {
     }
 }
 
-/// A sign of life of a running call.
+/// Progress of a running call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     pub progress: f64,
@@ -80,30 +80,30 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// A call whose arguments and result stay text.
+/// A call whose arguments and result stay JSON text.
 #[derive(Debug)]
 pub struct RawCall {
     pub tool: ToolChoice,
     /// The text of a JSON object; `None` counts as an empty one.
     pub arguments: Option<String>,
     pub caller: Arc<Caller>,
-    /// The name that the caller used, where that is not the one of `tool`. For the record.
+    /// The name that the caller used, if it differs from that of `tool`. Only for the record.
     pub requested: Option<Arc<str>>,
     pub passing: ForwardedContext,
-    /// Where progress, log messages and questions of the server go.
+    /// Receives progress, log messages and requests of the server.
     pub events: Option<EventSender>,
-    /// What is checked again when the call has its slot, besides that the tool is still there.
+    /// A check that is repeated once the call has its slot; that the tool still exists is checked anyway.
     pub check: Option<CallCheck>,
 }
 
-/// Which tool is meant.
+/// The tool that a call refers to.
 #[derive(Debug)]
 pub enum ToolChoice {
-    /// `tool` or `server.tool`, as somebody wrote it.
+    /// `tool` or `server.tool`, as the caller wrote it; resolved against the catalog.
     Named(String),
-    /// Exactly this one of everybody's.
+    /// A tool of a configured server, by its canonical name.
     Exact(CanonicalName),
-    /// Exactly this one of those that belong to an owner. Whoever makes this has seen to it that the owner asks.
+    /// A tool of a server that a session attached. The caller must have checked that the request belongs to this owner.
     Owned { owner: Arc<str>, name: CanonicalName },
 }
 
@@ -115,7 +115,7 @@ impl ToolChoice {
         }
     }
 
-    /// As a message may say it: the server's half of an owned tool's name means nothing to anybody.
+    /// The name for messages. For an owned tool the server part is left out: it is generated.
     fn shown(&self) -> &str {
         match self {
             Self::Named(_) | Self::Exact(_) => self.name(),
@@ -130,7 +130,7 @@ impl From<String> for ToolChoice {
     }
 }
 
-/// A tool that a view has shown to whoever asks.
+/// For a tool that comes from the caller's own view.
 impl From<&CatalogTool> for ToolChoice {
     fn from(tool: &CatalogTool) -> Self {
         let name = tool.name.clone();
@@ -141,24 +141,24 @@ impl From<&CatalogTool> for ToolChoice {
     }
 }
 
-/// What a caller of the gateway sends along.
+/// Parts of an MCP client's request that are forwarded to the server.
 #[derive(Debug, Clone, Default)]
 pub struct ForwardedContext {
-    /// More members of `params`, as text without braces.
+    /// Further members of `params`, as JSON text without braces.
     pub params: String,
-    /// Members of `_meta` that are passed on, as text without braces.
+    /// Members of `_meta` to forward, as JSON text without braces.
     pub meta: String,
-    /// The caller's capabilities, as JSON.
+    /// The client's capabilities, as JSON.
     pub capabilities: Option<Arc<str>>,
     pub log_level: Option<Arc<str>>,
     pub wants_progress: bool,
-    /// Who asks, for servers that cannot say whom their questions are for.
+    /// Identifies the asking client, for servers whose requests do not say which call they belong to.
     pub origin: Option<Arc<str>>,
-    /// What decides over which connection of the server it goes.
+    /// Selects the connection to the server.
     pub client: ClientProfile,
 }
 
-/// Names a result that is kept in the store.
+/// Identifies a result that is kept in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultHandle(pub String);
 
@@ -168,21 +168,21 @@ impl fmt::Display for ResultHandle {
     }
 }
 
-/// How a call went.
+/// The result of a call, with its measurements.
 #[derive(Debug)]
 pub struct CallReport {
     pub id: CallId,
-    /// The tool that the name was resolved to.
+    /// The tool that the name resolved to.
     pub tool: Option<CanonicalName>,
     pub revision: u64,
     pub result: Result<ToolResult, CallError>,
     pub wait: Duration,
     pub run: Duration,
-    /// Where the whole result is, when `result` only holds its beginning.
+    /// The handle of the full result, if `result` holds only its beginning.
     pub whole_result: Option<ResultHandle>,
 }
 
-/// How a raw call went.
+/// The result of a raw call, with its measurements.
 #[derive(Debug)]
 pub struct RawReport {
     pub id: CallId,
@@ -194,7 +194,7 @@ pub struct RawReport {
     pub whole_result: Option<ResultHandle>,
 }
 
-/// A result as the server wrote it.
+/// A result as the server sent it.
 #[derive(Debug, Clone)]
 pub struct RawCallResult {
     /// JSON text.
@@ -203,9 +203,9 @@ pub struct RawCallResult {
 }
 
 impl RawCallResult {
-    /// The text.
+    /// The JSON text.
     pub fn as_str(&self) -> &str {
-        // It was read as UTF-8 before it came here.
+        // It was validated as UTF-8 when it was read.
         std::str::from_utf8(&self.json).unwrap_or("{}")
     }
 
@@ -222,11 +222,11 @@ impl RawCallResult {
     }
 }
 
-/// A call without a result.
+/// A call that failed without a result.
 #[derive(Debug, Clone)]
 pub struct CallFailed {
     pub error: CallError,
-    /// What the server itself answered, where it answered with an error.
+    /// The JSON-RPC error of the server, if it sent one.
     pub rpc: Option<RpcError>,
 }
 
@@ -237,8 +237,8 @@ impl From<CallError> for CallFailed {
 }
 
 impl Board {
-    /// Runs one call. Dropping the future cancels it: its slots are free at once, the server is told, and a
-    /// record says so.
+    /// Runs one call. Dropping the future cancels it: its slots are released at once, the server is notified, and the
+    /// record says that it was cancelled.
     pub async fn call(&self, request: CallRequest) -> CallReport {
         let arguments =
             if request.arguments.is_null() { Value::Object(Map::new()) } else { request.arguments };
@@ -272,7 +272,7 @@ impl Board {
         }
     }
 
-    /// Runs one call and leaves its result as it came. Dropping the future cancels it, as with [`Board::call`].
+    /// Runs one call and returns its result unparsed. Dropping the future cancels it, as with [`Board::call`].
     pub async fn call_raw(&self, call: RawCall) -> RawReport {
         let _until_the_end = (self.calls.token(), switchboard_telemetry::call_started());
         let published = self.published.load_full();
@@ -285,7 +285,7 @@ impl Board {
             let message = "the board is shutting down";
             Err(CallError::new(CallErrorKind::Unavailable, message).into())
         } else {
-            // Pinned where it is: a future that is handed on is copied, and this one holds the whole call.
+            // Pinned on the stack: passing the future on by value would copy the state of the whole call.
             let running = std::pin::pin!(self.run(&published, call, &mut accounting));
             tokio::select! {
                 biased;
@@ -324,7 +324,7 @@ impl Board {
             accounting.refused_arguments = Some(refused.recorded);
             refused.error
         })?;
-        // Held from here on: a reload while we wait for a slot must not close what we are about to use.
+        // Held from here on: a reload during the wait for a slot must not close the server of this call.
         let server = self.hold_server(published, tool);
 
         accounting.wait_started = Some(Instant::now());
@@ -334,7 +334,7 @@ impl Board {
         let span = call_span(tool.name.server().as_str(), tool.name.tool());
         accounting.span = span.clone();
         let answer = if tool.name.server().is_local() {
-            // Boxed: what is in a future counts for every call, and local tools are few.
+            // Boxed, so that the future of every other call does not carry the state of the rare local ones.
             Box::pin(self.run_local(tool, arguments).instrument(span)).await?
         } else {
             let Some((server, _held)) = &server else {
@@ -351,7 +351,7 @@ impl Board {
         Ok(self.cap(tool, answer, accounting).await?)
     }
 
-    /// The server of a tool, which is not let go of before the token is dropped; `None` for a local tool.
+    /// The server of a tool, with a token that keeps it from being retired; `None` for a local tool.
     fn hold_server(
         &self,
         published: &Snapshot,
@@ -361,11 +361,11 @@ impl Board {
             let server = published.servers.get(tool.name.server())?;
             Some((server.clone(), server.hold()?))
         };
-        // One that was let go of a moment ago has a successor, unless it was removed.
+        // A server that was retired a moment ago has a successor in the newest snapshot, unless it was removed.
         held(published).or_else(|| held(&self.published.load()))
     }
 
-    /// Refuses a call whose tool was removed, or taken from its caller, before the call could run.
+    /// Rejects a call whose tool was removed, or denied to its caller, while the call waited for its slot.
     fn check_again(
         &self,
         seen: &Snapshot,
@@ -383,11 +383,12 @@ impl Board {
         still.map_err(|reason| withdrawn(tool, &reason))
     }
 
-    /// First the tool's own slot, then one of all: who waits for a busy tool does not hold up the others.
+    /// Takes the tool's own slot first and one of the global slots second, so that calls waiting for a busy tool do not
+    /// hold up other tools.
     async fn take_slots(&self, tool: &CatalogTool) -> Result<(Slot, Slot), CallError> {
         let own = self.slots.of(&tool.name, tool.limits.max_instances);
         let global = self.slots.global();
-        // Most find both free, and then there is nothing to time.
+        // Usually both are free, and no timer is needed.
         if let Some(slot) = own.take_now()
             && let Some(global) = global.take_now()
         {
@@ -437,7 +438,7 @@ impl Board {
         let Some(local) = self.local_tools.get(tool.name.tool()) else {
             return Err(unavailable(tool, "this program does not have it"));
         };
-        // Within the future, so that a tool that panics before it gives one is caught too.
+        // Called inside the future, so that a panic before the tool returns its own future is caught too.
         let running = AssertUnwindSafe(async { local.run(arguments).await }).catch_unwind();
         match tokio::time::timeout(tool.limits.timeout, running).await {
             Ok(Ok(result)) => Ok(RawCallResult::of(&result)),
@@ -450,7 +451,7 @@ impl Board {
     }
 }
 
-/// Signs of life as the typed face wants them.
+/// Converts the events of a call into [`Progress`] for the listener.
 fn listen_for_progress(
     listener: Option<mpsc::Sender<Progress>>,
 ) -> (Option<EventSender>, impl Future<Output = ()>) {
@@ -461,7 +462,7 @@ fn listen_for_progress(
             if let (Some(listener), UpstreamEvent::Progress(params)) = (&listener, event)
                 && let Some(progress) = read_progress(&params.parse())
             {
-                // Signs of life may be missed; results never are.
+                // Progress may be dropped when the listener is full; results never are.
                 let _full = listener.try_send(progress);
             }
         }
@@ -541,7 +542,7 @@ async fn run_upstream(
         silence: limits.inactivity_timeout,
     };
     let answer = running.watch(call, &event_channel).await.map_err(|overdue| {
-        // It may be the tool alone, or the whole server: a look at its list tells.
+        // The tool alone or the whole server may be at fault: the supervisor lists the tools again to find out.
         server.suspect();
         match overdue {
             Overdue::Total => timed_out(tool),
@@ -567,7 +568,7 @@ async fn run_upstream(
     }
 }
 
-/// What a tool answered, if it is an answer.
+/// Reads a server's response as a tool result, or as a failure if it is not one.
 fn read_answer(tool: &CatalogTool, json: Bytes) -> Result<RawCallResult, CallFailed> {
     let refuse = |reason: &str| {
         let message = format!("{} gave no result: {reason}", described(tool));

@@ -1,4 +1,4 @@
-//! What a call owes to the records, paid even when its future is dropped.
+//! The accounting of a call: its record, metrics and log line, written even if the call's future is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::board::Board;
 use crate::call::{CallFailed, RawCallResult, RawReport, ResultHandle};
 use crate::call_log::{error_text, log_call};
 
-/// Characters of a failure that a record keeps.
+/// Maximum number of characters of an error message in a record.
 const MAX_RECORDED_MESSAGE: usize = 2000;
 
-/// Characters of the name that was asked for.
+/// Maximum number of characters of a requested name in a record.
 const MAX_RECORDED_NAME: usize = 256;
 
-/// What is kept of a failure.
+/// The message of a failure as a record keeps it.
 fn recorded_message(error: &CallError, without_values: Option<&str>) -> String {
     let message = match (error.kind, without_values) {
         (_, Some(message)) => message,
-        // The message of the caller may quote arguments, which are not kept.
+        // The caller's message may quote arguments, which records never keep.
         (CallErrorKind::InvalidArguments, None) => {
             "the arguments do not fit the schema of the tool"
         }
@@ -33,8 +33,8 @@ fn recorded_message(error: &CallError, without_values: Option<&str>) -> String {
     message.chars().take(MAX_RECORDED_MESSAGE).collect()
 }
 
-/// A name as a record keeps it: on one line, with escapes for what cannot be printed, and cut after so many characters.
-/// Callers may send anything as a name.
+/// A requested name as a record keeps it: on one line, with unprintable characters escaped, and cut at
+/// [`MAX_RECORDED_NAME`]. Callers may send anything as a name.
 fn recorded_name(requested: &str) -> String {
     let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if requested.len() <= MAX_RECORDED_NAME && requested.bytes().all(is_plain) {
@@ -47,11 +47,11 @@ fn recorded_name(requested: &str) -> String {
             c => name.extend(c.escape_debug()),
         }
     }
-    // Escapes are longer than what they stand for.
+    // Cut again: escapes are longer than the characters that they replace.
     name.chars().take(MAX_RECORDED_NAME).collect()
 }
 
-/// What a call owes to the records, paid even when its future is dropped.
+/// Collects what the record of a call needs, and writes it at the end of the call or when its future is dropped.
 pub(crate) struct CallAccounting<'a> {
     board: &'a Board,
     pub(crate) id: CallId,
@@ -129,7 +129,7 @@ impl<'a> CallAccounting<'a> {
         }
     }
 
-    /// Makes the record and counts the call. What only the record needs is moved there.
+    /// Builds the record and counts the call. Fields that only the record needs are moved out of `self`.
     fn record(&mut self, outcome: CallOutcome, message: Option<String>) -> CallRecord {
         let now = Instant::now();
         let between = |start: Option<Instant>, end: Option<Instant>| {

@@ -1,4 +1,4 @@
-//! Why a call has no result, in words for whoever called: the tool, what happened, and the way out.
+//! Errors of calls that have no result. Each message names the tool and the cause; the hint says what to do.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) fn unavailable(tool: &CatalogTool, reason: &str) -> CallError {
     CallError::new(CallErrorKind::Unavailable, message)
 }
 
-/// The same where the server is lost.
+/// The server of the tool is disconnected and is being reconnected.
 pub(crate) fn reconnecting(tool: &CatalogTool, reason: &str) -> CallError {
     let error = unavailable(tool, reason).with_hint("the server is being reconnected");
     match tool.owner {
@@ -38,7 +38,7 @@ pub(crate) fn reconnecting(tool: &CatalogTool, reason: &str) -> CallError {
     }
 }
 
-/// A call that was refused when it had its slot.
+/// The call was rejected by the check after its slot was granted.
 pub(crate) fn withdrawn(tool: &CatalogTool, reason: &str) -> CallError {
     let message =
         format!("{} was not called: {reason} while the call waited for a slot", described(tool));
@@ -55,7 +55,7 @@ pub(crate) fn timed_out(tool: &CatalogTool) -> CallError {
         .with_hint("a tool that needs longer wants a larger `timeout`")
 }
 
-/// It reported progress, and then no more.
+/// The call reported progress, and then none for its whole time limit.
 pub(crate) fn stalled(tool: &CatalogTool) -> CallError {
     let limit = render_duration(tool.limits.timeout);
     let message = format!(

@@ -9,13 +9,13 @@ use tracing::Level;
 
 use crate::call::RawCallResult;
 
-/// Characters of a tool's error that a record keeps.
+/// Maximum number of characters of a tool's error in a record.
 const MAX_ERROR_TEXT: usize = 500;
-/// Characters of an error that the log shows.
+/// Maximum number of characters of an error in a log line.
 const MAX_LOGGED_ERROR: usize = 200;
 
-/// Logs a call that has ended: which tool, how it went, how long it took and who made it. The level is DEBUG; arguments
-/// and results are not logged.
+/// Logs a call that has ended: tool, outcome, duration and caller. The level is DEBUG; arguments and results are not
+/// logged.
 pub(crate) fn log_call(record: &CallRecord) {
     if !tracing::enabled!(Level::DEBUG) {
         return;
@@ -37,7 +37,7 @@ pub(crate) fn log_call(record: &CallRecord) {
     );
 }
 
-/// What a tool says about its error: the first text of its result.
+/// The error message of a tool: the first text of its result.
 pub(crate) fn error_text(answer: &RawCallResult) -> Option<String> {
     let result = Members::read(answer.as_str()).ok()?;
     let content: Vec<Value> = serde_json::from_str(result.get("content")?).ok()?;
@@ -45,7 +45,7 @@ pub(crate) fn error_text(answer: &RawCallResult) -> Option<String> {
     Some(text.chars().take(MAX_ERROR_TEXT).collect())
 }
 
-/// A text on one line, without control characters, cut after so many characters.
+/// A text on one line, without control characters, cut at `most` characters.
 fn one_line(text: &str, most: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

@@ -1,7 +1,7 @@
-//! Turns what the servers offer into snapshots. One task, so that revisions follow each other.
+//! The catalog reconciler: computes snapshots from the servers' lists and the plan. It is a single task, so revisions
+//! are strictly ordered.
 //!
-//! Nothing here waits for the store: a configuration is in force when its snapshot is published, however slow the
-//! disk is.
+//! It never waits for the store: a configuration is in force once its snapshot is published, however slow the disk is.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::supervisor::{Listing, Server};
 /// The servers of a plan, by name.
 pub(crate) type Servers = HashMap<ServerName, Arc<Server>>;
 
-/// What each server had when it was last seen, in this run or the last.
+/// The last known tools of each server, from this run or the previous one.
 pub(crate) type Before = HashMap<ServerName, Seen>;
 
-/// What one server had.
+/// The last known tools of one server.
 pub(crate) struct Seen {
     names: HashSet<String>,
     tools: Arc<Vec<ToolDescriptor>>,
@@ -42,63 +42,63 @@ impl Seen {
     }
 }
 
-/// What the reconciler is asked to do.
+/// An order to the reconciler.
 pub(crate) enum ReconcilerOrder {
     Commit(Commit),
     Attach(Attach),
     Detach(Detach),
-    /// Takes over what servers have reported so far, and answers then.
+    /// Evaluates what the servers have reported so far, and replies afterwards.
     Reconcile(oneshot::Sender<()>),
 }
 
-/// A server that a session brings.
+/// Attaches a server to a session.
 pub(crate) struct Attach {
     pub(crate) owner: Arc<str>,
     pub(crate) spec: AttachedServer,
     pub(crate) reply: oneshot::Sender<Result<ServerName, AttachError>>,
 }
 
-/// What a session no longer wants.
+/// Detaches servers of a session.
 pub(crate) struct Detach {
     pub(crate) owner: Arc<str>,
-    /// What it calls the server; without it, all of its servers.
+    /// The session's name for the server; `None` means all of its servers.
     pub(crate) name: Option<ServerName>,
-    /// Answers with how many there were.
+    /// Receives the number of detached servers.
     pub(crate) reply: oneshot::Sender<usize>,
 }
 
-/// A new plan with its servers already started.
+/// A new plan whose servers are already started.
 pub(crate) struct Commit {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: Servers,
-    /// Answers with what keeps the plan from being taken; then nothing has changed.
+    /// Receives the violations that reject the plan; nothing has changed then.
     pub(crate) reply: oneshot::Sender<Result<(), Vec<Violation>>>,
 }
 
-/// The task's own state.
+/// The state of the reconciler task.
 pub(crate) struct CatalogReconciler {
-    /// `None` for a board that leaves no trace.
+    /// `None` for a board that stores nothing.
     pub(crate) writer: Option<Arc<CatalogWriter>>,
     pub(crate) local: Vec<ToolDescriptor>,
     pub(crate) slots: Arc<ConcurrencyTable>,
     pub(crate) published: PublishedSnapshot,
-    /// The version of the published snapshot, for those who wait for the next.
+    /// Announces the version of each published snapshot.
     pub(crate) versions: watch::Sender<u64>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) exposure_rule: ExposureRule,
     /// The exposure of the plan.
     pub(crate) exposure: Exposure,
-    /// Those of the plan.
+    /// The servers of the plan.
     pub(crate) servers: Servers,
     pub(crate) attachments: Attachments,
     pub(crate) tasks: TaskTracker,
     pub(crate) before: Before,
-    /// What people have already been told about the present catalog.
+    /// The notices about the current catalog that are already logged.
     pub(crate) told: HashSet<Notice>,
 }
 
 impl CatalogReconciler {
-    /// Works until it is stopped.
+    /// Runs until it is stopped.
     pub(crate) async fn run(
         mut self,
         mut orders: mpsc::Receiver<ReconcilerOrder>,
@@ -114,7 +114,7 @@ impl CatalogReconciler {
                     ReconcilerOrder::Detach(detach) => self.detach(detach),
                     ReconcilerOrder::Reconcile(reply) => {
                         self.reconcile();
-                        // Whoever asked may have stopped waiting.
+                        // The receiver may have been dropped.
                         let _gone = reply.send(());
                     }
                 },
@@ -123,7 +123,7 @@ impl CatalogReconciler {
         }
     }
 
-    /// What would be admitted, with nothing changed yet.
+    /// Computes what would be admitted; changes nothing.
     pub(crate) fn evaluate(&self, plan: &Plan, servers: &Servers) -> Evaluation {
         let listings: Vec<(ServerName, Listing)> = plan
             .servers
@@ -171,7 +171,7 @@ impl CatalogReconciler {
             self.expose(&commit.plan);
             self.plan = commit.plan;
             self.publish(evaluation);
-            // Only now nobody is sent to them any more.
+            // The snapshot no longer refers to these servers, so no new call reaches them.
             for server in missing_from(&self.servers, before).chain(moved) {
                 server.retire(&self.tasks);
             }
@@ -182,7 +182,7 @@ impl CatalogReconciler {
             }
             Err(violations)
         };
-        // Whoever asked may have stopped waiting; the decision stands.
+        // The receiver may have been dropped; the decision stands.
         let _gone = commit.reply.send(answer);
     }
 
@@ -194,14 +194,14 @@ impl CatalogReconciler {
                 replaced.retire(&self.tasks);
                 Ok(name)
             }
-            // Nobody has seen its tools yet, so there is nothing to evaluate.
+            // The tools of a new server are not known yet, so the catalog stays the same.
             Ok((name, None)) => {
                 self.show(self.published.load().catalog().clone());
                 Ok(name)
             }
             Err(error) => Err(error),
         };
-        // A session that no longer waits has it all the same.
+        // The receiver may have been dropped; the server stays attached.
         let _gone = reply.send(answer);
     }
 
@@ -225,12 +225,12 @@ impl CatalogReconciler {
         self.publish(evaluation);
     }
 
-    /// Publishes what was evaluated under the present plan, and tells people the news.
+    /// Publishes an evaluation under the current plan and logs its new notices.
     pub(crate) fn publish(&mut self, evaluation: Evaluation) {
         self.publish_as(None, evaluation);
     }
 
-    /// Publishes the first catalog of a run, with the revision that the last run gave to the same tools.
+    /// Publishes the first catalog of a run. If the tools are those of the previous run, it keeps that run's revision.
     pub(crate) async fn publish_first(&mut self, evaluation: Evaluation) {
         let revision = self.recall_revision(&evaluation.admission).await;
         self.publish_as(revision, evaluation);
@@ -243,8 +243,8 @@ impl CatalogReconciler {
         self.remember(&listings);
     }
 
-    /// Publishes the tools of the servers that have connected while the start still waits for others. What people are
-    /// told, what is remembered and what makes the start fail is decided at its end.
+    /// Publishes the tools of the servers that have connected while the start still waits for others. Notices, stored
+    /// lists and start failures are decided at the end of the start.
     pub(crate) async fn publish_early(&mut self) {
         let Evaluation { admission, .. } = self.evaluate(&self.plan, &self.servers);
         let revision = self.recall_revision(&admission).await;
@@ -270,7 +270,7 @@ impl CatalogReconciler {
         } else {
             let next = older.revision() + 1;
             let revision = match (recalled, &self.writer) {
-                // Revisions only grow, also from an early catalog of a start to the whole one.
+                // Revisions only grow, also from an early catalog to the complete one.
                 (Some(revision), _) if revision >= next => revision,
                 (_, Some(writer)) => writer.note_revision(fingerprint(&tools), next),
                 (_, None) => next,
@@ -282,7 +282,7 @@ impl CatalogReconciler {
         self.show(catalog);
     }
 
-    /// Decides the exposure of a plan that is about to be in force. Where the rule refuses it, the exposure stays.
+    /// Decides the exposure of a plan that is about to take effect. If the rule rejects it, the current exposure stays.
     fn expose(&mut self, plan: &Plan) {
         match self.exposure_rule.decide(plan) {
             Ok(exposure) => {
@@ -295,7 +295,7 @@ impl CatalogReconciler {
         }
     }
 
-    /// The one place where a snapshot is published.
+    /// Publishes a snapshot; the only place that does so.
     pub(crate) fn show(&self, catalog: Arc<Catalog>) {
         let older = self.published.load_full();
         let attached = self.attachments.all().cloned().collect();
@@ -337,14 +337,14 @@ impl CatalogReconciler {
     }
 }
 
-/// What was admitted, and the lists that it was decided on.
+/// The admitted tools, and the lists that the decision is based on.
 pub(crate) struct Evaluation {
     pub(crate) admission: Admission,
     pub(crate) listings: Vec<(ServerName, Listing)>,
 }
 
 impl Evaluation {
-    /// What keeps the plan from being taken. A list that is only remembered from the last run proves nothing.
+    /// The violations that reject the plan. Tools that are only remembered from the previous run cannot violate it.
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let was_read = |server: &ServerName| {
             self.listings.iter().any(|(name, listing)| name == server && listing.is_fresh)
@@ -360,10 +360,10 @@ fn missing_from(those: &Servers, these: Servers) -> impl Iterator<Item = Arc<Ser
     these.into_values().filter(move |server| !is_there(server))
 }
 
-/// Lays declared arguments over the server's schema, so that everybody sees the same one.
+/// Applies the arguments that the configuration declares to the server's schema, so that all views show the same one.
 fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
     if let Some(arguments) = &tool.arguments {
-        // The form that lists show is as good a ground: it means the same, and so does what is declared on it.
+        // The listed form of the schema is used: it is equivalent to the original.
         let schema = declare_arguments(&tool.descriptor.shown_schema().parse(), arguments);
         tool.descriptor.input_schema = JsonText::from(&schema);
         tool.descriptor.listed_schema = None;
@@ -371,7 +371,7 @@ fn with_declared_arguments(mut tool: CatalogTool) -> CatalogTool {
     tool
 }
 
-/// Two catalogs of one fingerprint have the same tools under the same limits.
+/// A hash of the tools and their limits: equal catalogs have equal fingerprints.
 fn fingerprint(tools: &[CatalogTool]) -> String {
     let mut hasher = blake3::Hasher::new();
     for tool in tools {

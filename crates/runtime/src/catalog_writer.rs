@@ -1,7 +1,7 @@
 //! Writes the catalog's revision and the servers' tools to the store, after they were published.
 //!
-//! What waits to be written is the newest state, one entry for each server: a store that is slow or locked holds up
-//! neither a configuration nor a list of tools, and nothing piles up. What could not be written is tried again.
+//! Only the newest state is kept for writing, one entry for each server: a slow or locked store delays neither a
+//! configuration nor a tool list, and nothing accumulates. A failed write is retried.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ struct Pending {
     tools: HashMap<ServerName, Arc<Vec<ToolDescriptor>>>,
 }
 
-/// The one writer of a board's catalog.
+/// The only writer of a board's catalog.
 #[derive(Debug)]
 pub(crate) struct CatalogWriter {
     store: Store,
     pending: Mutex<Pending>,
     wake: Notify,
-    /// The revision in the store. Another process on the same store may have moved it on.
+    /// The revision in the store. Another process on the same store may have increased it.
     stored: AtomicU64,
 }
 
 impl CatalogWriter {
-    /// `None` for a board that leaves no trace.
+    /// `None` for a board that stores nothing.
     pub(crate) fn of(store: &Store, memory: Memory) -> Option<Arc<Self>> {
         let writer = || {
             let (store, stored) = (store.clone(), AtomicU64::new(0));
@@ -51,7 +51,7 @@ impl CatalogWriter {
         self.pending.lock()
     }
 
-    /// The revision of the catalog with this fingerprint at the start of a run; `None` when the store fails.
+    /// The revision of the catalog with this fingerprint at the start of a run; `None` if the store fails.
     pub(crate) async fn recall_revision(&self, fingerprint: &str) -> Option<u64> {
         let recalled = self.store.revision_for(fingerprint).await;
         let recalled = recalled.inspect_err(|error| {
@@ -60,8 +60,8 @@ impl CatalogWriter {
         recalled.inspect(|revision| self.stored.store(*revision, Ordering::Relaxed)).ok()
     }
 
-    /// Notes that a catalog is published with the revision `next`, or with the one that it gives: a larger one where
-    /// another process has taken `next`.
+    /// Queues the revision of a published catalog. Returns `next`, or a larger revision if another process has taken
+    /// `next`.
     pub(crate) fn note_revision(&self, fingerprint: String, next: u64) -> u64 {
         let revision = next.max(self.stored.load(Ordering::Relaxed) + 1);
         self.pending().revision = Some((fingerprint, revision));
@@ -69,13 +69,13 @@ impl CatalogWriter {
         revision
     }
 
-    /// Notes the tools that a server lists now, for the next run.
+    /// Queues the current tools of a server, for the next run.
     pub(crate) fn note_tools(&self, server: ServerName, tools: Arc<Vec<ToolDescriptor>>) {
         self.pending().tools.insert(server, tools);
         self.wake.notify_one();
     }
 
-    /// Writes until it is stopped, and then what is left.
+    /// Writes until it is stopped, and then writes the rest.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut is_failing = false;
         loop {
@@ -98,7 +98,7 @@ impl CatalogWriter {
         }
     }
 
-    /// Writes what waits. What fails waits on, unless there is something newer by then.
+    /// Writes the queued state. A failed write stays queued, unless newer state has replaced it.
     async fn write(&self) -> Result<(), StoreError> {
         let Pending { revision, tools } = std::mem::take(&mut *self.pending());
         let mut outcome = Ok(());

@@ -1,24 +1,24 @@
-//! Where the configuration is, and reading it.
+//! Finds and reads the configuration.
 
 use std::path::{Path, PathBuf};
 
 use switchboard_config::{ConfigInput, Loaded, Problems, SourceFile, load};
 
-/// Names the configuration file when no flag does.
+/// The environment variable that names the configuration file when no flag does.
 pub const CONFIG_VARIABLE: &str = "SWITCHBOARD_CONFIG";
 const FILE_NAME: &str = "switchboard.yaml";
 
-/// A configuration file, or none, and the environment over it.
+/// An optional configuration file, and the environment that overrides it.
 #[derive(Debug, Clone)]
 pub struct ConfigSource {
     path: Option<PathBuf>,
     environment: Vec<(String, String)>,
 }
 
-/// A configuration that was read and is valid.
+/// A configuration that was read and validated.
 pub type LoadedConfig = Loaded;
 
-/// Why there is no configuration.
+/// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error(
@@ -34,8 +34,8 @@ pub enum ConfigError {
 }
 
 impl ConfigSource {
-    /// The file of the flag, else of the variable, else of this directory, else of the user's configuration
-    /// directory. Without any, a configuration may still come from the environment alone.
+    /// Looks for the file in this order: the flag, the environment variable, the current directory, the user's
+    /// configuration directory. Without a file, the configuration may still come from the environment alone.
     pub fn find(flag: Option<PathBuf>, environment: Vec<(String, String)>) -> Self {
         let variable = |name: &str| {
             environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, v)| v)
@@ -47,12 +47,12 @@ impl ConfigSource {
         Self { path, environment }
     }
 
-    /// The file, where there is one.
+    /// The configuration file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Reads and checks the configuration.
+    /// Reads and validates the configuration.
     pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
         let text = match &self.path {
             None if !self.has_overrides() => {

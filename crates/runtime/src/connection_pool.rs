@@ -1,9 +1,9 @@
-//! Further connections of a server beside the supervised one.
+//! Further connections to a server beside the supervised one.
 //!
-//! The supervised connection lists tools and serves whoever needs nothing else. A request goes over another one where
-//! its client needs the other protocol era, or where each session has a connection of its own. These connections are
-//! opened by the first request that needs them, end after a while without use, and are opened again by the next one.
-//! Where sessions have as many as they may, the one that has been idle for longest is closed for the next one.
+//! The supervised connection lists tools and serves every client that needs nothing else. A request uses a further
+//! connection if its client needs the other protocol era, or if each session has a connection of its own. Such a
+//! connection is opened by the first request that needs it and closed after an idle time. When the limit for session
+//! connections is reached, the one that was idle for longest is closed to make room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use crate::connection_task::ConnectionTask;
 use crate::open_connection::{Held, OpenConnection};
 use crate::supervisor::Server;
 
-/// How long an era is not tried again after the server could not be reached in it.
+/// How long a failed era is not tried again.
 const RETRY_PAUSE: Duration = Duration::from_mins(1);
 
-/// The client behind a request, as far as it decides which connection the request takes.
+/// The client of a request, as far as the choice of a connection depends on it.
 #[derive(Debug, Clone, Default)]
 pub struct ClientProfile {
-    /// The session in which it asks.
+    /// The session of the request.
     pub session: Option<Arc<str>>,
-    /// What it declares, as JSON.
+    /// The client's declared capabilities, as JSON.
     pub capabilities: Option<Arc<str>>,
-    /// Where requests of the server go that belong to no running call of the session.
+    /// Receives requests of the server that belong to no running call of the session.
     pub events: Option<EventSender>,
-    /// The era that it speaks; `None` for a caller that is no MCP client.
+    /// The client's protocol era; `None` for a caller that is not an MCP client.
     pub era: Option<Era>,
-    /// Whether it answers requests of a server: elicitation, sampling or roots.
+    /// Whether the client answers server requests: elicitation, sampling or roots.
     pub answers_requests: bool,
-    /// Whether the request brings what an `input_required` of the stateless era asked for.
+    /// Whether the request carries the input that an `input_required` result of the stateless era asked for.
     pub brings_input: bool,
 }
 
-/// Why a request has no connection.
+/// Why no connection is available for a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConnection {
-    /// The supervised connection is lost and is being opened again.
+    /// The supervised connection is lost and is being reopened.
     #[error("{0}")]
     Reconnecting(String),
     /// The connection of the client's session cannot be opened; its next request tries again.
@@ -54,12 +54,12 @@ pub(crate) enum NoConnection {
     OfSession(String),
 }
 
-/// Which further connection is meant.
+/// Identifies a further connection of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionKey {
-    /// The session that it belongs to; `None` for one that all clients share.
+    /// The session that owns it; `None` for one that all clients share.
     pub(crate) session: Option<Arc<str>>,
-    /// The era, where it is not for the server to say.
+    /// The required era; `None` if the server chooses.
     pub(crate) era: Option<Era>,
 }
 
@@ -68,7 +68,7 @@ impl ConnectionKey {
         Self { session: None, era: Some(era) }
     }
 
-    /// The same for all clients, where it is one of a session in an era that is not for the server to say.
+    /// The shared key of the same era, for a session's key with a required era.
     fn to_shared(&self) -> Option<Self> {
         self.session.as_ref().and(self.era).map(Self::shared)
     }
@@ -86,7 +86,7 @@ struct Pooled {
     stop: CancellationToken,
 }
 
-/// How far the opening of a connection is.
+/// The state of opening a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum OpeningState {
     Opening,
@@ -95,7 +95,8 @@ pub(crate) enum OpeningState {
 }
 
 impl OpeningState {
-    /// Whether the server is to be asked again: it may be back, where it was not there at all.
+    /// Whether the entry must be replaced: the connection is closed, or it failed long enough ago and not because of
+    /// the protocol.
     fn is_stale(&self) -> bool {
         match self {
             Self::Opening => false,
@@ -112,7 +113,7 @@ impl ConnectionPool {
         self.entries.lock()
     }
 
-    /// Forgets which eras were refused: the server behind the address may be another one by now.
+    /// Forgets failed eras: after a reconnect, another server may run at the address.
     pub(crate) fn forget_failures(&self) {
         self.entries()
             .retain(|_, pooled| !matches!(*pooled.progress.borrow(), OpeningState::Failed { .. }));
@@ -126,7 +127,7 @@ impl ConnectionPool {
         self.entries().keys().any(|key| key.session.as_deref() == Some(session))
     }
 
-    /// Whether the server could not be reached in this way a while ago.
+    /// Whether opening this connection failed recently.
     fn has_failed(&self, key: &ConnectionKey) -> bool {
         self.entries().get(key).is_some_and(|pooled| {
             let progress = pooled.progress.borrow();
@@ -134,7 +135,7 @@ impl ConnectionPool {
         })
     }
 
-    /// Remembers for all sessions that the server does not speak the era of a connection that one of them asked for.
+    /// Records for all sessions that the server does not speak the era that one session's connection required.
     pub(crate) fn note_failure(&self, key: &ConnectionKey, error: &ConnectError) {
         if let Some(key) = key.to_shared() {
             let failed = OpeningState::Failed { error: error.clone(), at: Instant::now() };
@@ -144,7 +145,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Takes the entry out, if it still is this one.
+    /// Removes the entry, if it is still this one.
     pub(crate) fn remove(&self, key: &ConnectionKey, progress: &watch::Sender<OpeningState>) {
         let mut entries = self.entries();
         if entries.get(key).is_some_and(|it| it.progress.same_channel(&progress.subscribe())) {
@@ -154,7 +155,7 @@ impl ConnectionPool {
 }
 
 impl Server {
-    /// The connection that a request of this client takes.
+    /// The connection for a request of this client.
     pub(crate) async fn connection_for(
         self: &Arc<Self>,
         client: &ClientProfile,
@@ -162,14 +163,14 @@ impl Server {
         let supervised = self.connection();
         let era = supervised.as_ref().map(|(connection, _)| connection.era());
         if let Some(key) = self.own_key(client, era) {
-            // Boxed, here and below: it is large, and most requests take the supervised connection.
+            // Boxed, here and below: the future is large, and most requests use the supervised connection.
             let opened = Box::pin(self.pooled(&key, client)).await;
             return opened.map_err(|error| NoConnection::OfSession(error.message));
         }
         if let Some(key) = era.and_then(|era| self.other_era_for(client, era)) {
             match Box::pin(self.pooled(&key, client)).await {
                 Ok(held) => return Ok(held),
-                // The server does not speak the other era, or not now.
+                // The server does not speak the other era, or cannot be reached in it now.
                 Err(error) => {
                     tracing::debug!(server = %self.spec().name, %error, "served in the other era");
                 }
@@ -182,7 +183,7 @@ impl Server {
         Ok((connection, token.into()))
     }
 
-    /// The client's session, where each session has a connection of its own.
+    /// The client's session, if this server has one connection per session.
     fn own_session(&self, client: &ClientProfile) -> Option<Arc<str>> {
         match self.spec().sharing {
             Sharing::Shared => None,
@@ -190,9 +191,9 @@ impl Server {
         }
     }
 
-    /// The connection of the client's own session, where each session has one.
+    /// The key of the session's own connection, if this server has one connection per session.
     fn own_key(&self, client: &ClientProfile, supervised: Option<Era>) -> Option<ConnectionKey> {
-        // Over HTTP, a server of the stateless era keeps nothing for a connection.
+        // Over HTTP, a server of the stateless era keeps no state for a connection.
         let is_stateless = self.is_http() && supervised == Some(Era::Modern);
         let session = self.own_session(client).filter(|_| !is_stateless)?;
         Some(ConnectionKey { session: Some(session), era: None })
@@ -202,14 +203,14 @@ impl Server {
         matches!(self.spec().endpoint, Endpoint::StreamableHttp { .. })
     }
 
-    /// Whether a client needs another era than that of the supervised connection.
+    /// The key of the other era's shared connection, if the client needs that era.
     fn other_era_for(&self, client: &ClientProfile, supervised: Era) -> Option<ConnectionKey> {
         if self.spec().era != EraChoice::Auto {
             return None;
         }
         match supervised {
-            // Servers that speak both eras ask a client of the session era only over a session of that era. A child
-            // speaks one era for its whole life, and was asked for this one first.
+            // A server of both eras sends requests to a session-era client only over a session of that era. A stdio
+            // child speaks one era for its whole life, and the session era was tried first.
             Era::Modern => {
                 let is_needed = client.era == Some(Era::Legacy)
                     && client.answers_requests
@@ -219,7 +220,7 @@ impl Server {
                 let is_refused = || key.to_shared().is_some_and(|key| self.pool().has_failed(&key));
                 (self.is_http() && is_needed && !is_refused()).then_some(key)
             }
-            // An answer goes to where the question came from.
+            // The input must reach the era that asked for it.
             Era::Legacy if client.brings_input => {
                 Some(ConnectionKey::shared(Era::Modern)).filter(|key| self.pool().has(key))
             }
@@ -227,8 +228,9 @@ impl Server {
         }
     }
 
-    /// Asks over a connection. A tool that cannot ask in the session era is asked again in the stateless one: it said
-    /// so in the place of its first question, and what comes after its questions has not been done.
+    /// Sends a request over a connection. If a tool reports that it cannot ask for input in the session era, the
+    /// request is sent again in the stateless era. That is safe: such a tool fails at its first question, before it has
+    /// done anything that depends on an answer.
     pub(crate) async fn ask_over(
         self: &Arc<Self>,
         connection: &Connection,
@@ -267,7 +269,7 @@ impl Server {
         Some(connection.ask_with(ask, Some(events.clone())).await)
     }
 
-    /// The connection of this key, opened if need be.
+    /// The connection for this key; opened if necessary.
     async fn pooled(
         self: &Arc<Self>,
         key: &ConnectionKey,
@@ -286,7 +288,7 @@ impl Server {
                         }
                         return Ok(held);
                     }
-                    // It was closed this moment: its entry is stale now.
+                    // It was closed just now, so its entry is stale.
                 }
                 Ok(OpeningState::Failed { error, .. }) => return Err(error),
                 Ok(OpeningState::Opening) | Err(_) => {
@@ -297,7 +299,7 @@ impl Server {
         }
     }
 
-    /// Finds the entry of a key, or makes it and starts to open its connection.
+    /// Returns the entry of a key, or creates it and starts to open its connection.
     fn enter_pool(
         self: &Arc<Self>,
         key: &ConnectionKey,
@@ -335,12 +337,12 @@ impl Server {
         Ok(progress)
     }
 
-    /// How many connections belong to one session.
+    /// The number of connections that belong to single sessions.
     pub(crate) fn session_connections(&self) -> usize {
         self.pool().entries().keys().filter(|key| key.session.is_some()).count()
     }
 
-    /// Tells the further connections from which level on the server is to log.
+    /// Sends the current log level to the further connections.
     pub(crate) async fn tell_log_levels(&self) {
         let open: Vec<_> = {
             let entries = self.pool().entries();
@@ -368,7 +370,7 @@ impl Server {
         self.pool().has_session(session)
     }
 
-    /// Ends what belongs to a session that has ended.
+    /// Closes the connections of a session that has ended.
     pub(crate) fn end_session(&self, session: &str) {
         for (key, pooled) in self.pool().entries().iter() {
             if key.session.as_deref() == Some(session) {
@@ -377,7 +379,7 @@ impl Server {
         }
     }
 
-    /// Tells the session's own connections that the roots of its client have changed.
+    /// Notifies the session's own connections that its client's roots have changed.
     pub(crate) async fn roots_changed(&self, session: &Arc<str>) {
         let open: Vec<_> = {
             let entries = self.pool().entries();
@@ -396,8 +398,8 @@ impl Server {
     }
 }
 
-/// Takes the connection of a session out that has ended, else the one that has been idle for longest, and closes it.
-/// Gives what tells when it is closed; `None` while requests run over all of them.
+/// Removes and closes the connection of a session that has ended, or else the one that was idle for longest. Returns a
+/// receiver that closes together with the connection; `None` if requests run over all of them.
 fn close_longest_idle(
     entries: &mut HashMap<ConnectionKey, Pooled>,
 ) -> Option<watch::Receiver<OpeningState>> {
@@ -432,7 +434,7 @@ fn no_room(most: u32) -> ConnectError {
     }
 }
 
-/// Whether a server of the session era says that its tool asks in the way of the stateless era.
+/// Whether a session-era error message says that the tool needs the `input_required` results of the stateless era.
 fn is_about_input_required(message: &str) -> bool {
     let message = message.to_ascii_lowercase().replace(['_', '-', ' '], "");
     message.contains("inputrequired")

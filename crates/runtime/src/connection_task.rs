@@ -1,4 +1,4 @@
-//! Opens one further connection of a server, follows it and closes it.
+//! The task behind one further connection of a server: opens it, forwards its notifications and closes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::offers::ServerNews;
 use crate::open_connection::OpenConnection;
 use crate::supervisor::{Audience, Server, ServerContext};
 
-/// How long a connection in the other era is kept without use.
+/// Idle time after which a shared connection of the other era is closed.
 const IDLE: Duration = Duration::from_mins(10);
 
-/// The task that opens one connection, follows it and closes it.
+/// The task that opens one connection, forwards its notifications and closes it.
 pub(crate) struct ConnectionTask {
     pub(crate) server: Arc<Server>,
     pub(crate) key: ConnectionKey,
-    /// What the client of its session declares, and where it is asked.
+    /// The client's capabilities, and the channel for requests to it.
     pub(crate) client: ConnectionClient,
-    /// The connection that was closed to make room for this one; its channel closes when it is gone.
+    /// The connection that was closed to make room for this one; its channel closes once it is gone.
     pub(crate) replaces: Option<watch::Receiver<OpeningState>>,
     pub(crate) progress: watch::Sender<OpeningState>,
     pub(crate) stop: CancellationToken,
@@ -41,7 +41,7 @@ impl ConnectionTask {
             Ok(connection) => connection,
             Err(error) => {
                 if self.key.session.is_some() {
-                    // The next call of the session tries anew, unless the server does not speak this era.
+                    // The session's next call tries again, unless the server does not speak this era.
                     self.server.pool().remove(&self.key, &self.progress);
                     self.server.pool().note_failure(&self.key, &error);
                 }
@@ -79,7 +79,7 @@ impl ConnectionTask {
         Ok(connection)
     }
 
-    /// How long the connection is kept without use.
+    /// The idle time after which the connection is closed.
     fn idle(&self) -> Duration {
         match self.server.spec().sharing {
             Sharing::PerSession { idle, .. } if self.key.session.is_some() => idle,
@@ -91,7 +91,7 @@ impl ConnectionTask {
         self.server.around()
     }
 
-    /// Passes on what the server says outside of requests, until the connection is to be closed.
+    /// Forwards notifications that belong to no request, until the connection must be closed.
     async fn follow(&self, open: &OpenConnection) {
         let mut news = open.connection.take_news();
         let mut unused = std::pin::pin!(open.unused_for(self.idle()));
@@ -108,21 +108,21 @@ impl ConnectionTask {
 
     fn hear(&self, said: UpstreamNews) {
         match said {
-            // The lists are those of the supervised connection.
+            // The supervised connection provides the lists.
             UpstreamNews::PromptsChanged | UpstreamNews::ResourcesChanged => {
                 self.server.suspect_offers();
             }
             UpstreamNews::Log(params) => {
-                // What a session's own process says is that session's, and is told there.
+                // Log messages of a session's own connection go to that session only.
                 let is_shared = self.key.session.is_none();
                 if is_shared && self.around().audience == Audience::Everybody {
                     let server = self.server.spec().name.clone();
-                    // Nobody may be listening.
+                    // There may be no receiver.
                     let _unheard =
                         self.around().outgoing.news.send(ServerNews::Log { server, params });
                 }
             }
-            // Nothing is subscribed to over this connection.
+            // No subscriptions are made over this connection.
             UpstreamNews::ResourceUpdated { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Decides what clients see at first under a configuration.
+//! The rule that decides the exposure of a configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use switchboard_model::{Exposure, Plan};
 
 type Decide = dyn Fn(&Plan) -> Result<Exposure, String> + Send + Sync;
 
-/// The exposure of a plan: the command line and the environment stand above the file, so the program brings the rule.
-/// Each new configuration is judged by the same one.
+/// Computes the exposure of a plan. The program supplies the rule, because the command line and the environment
+/// override the file. Every new configuration is evaluated with the same rule.
 #[derive(Clone)]
 pub struct ExposureRule(Arc<Decide>);
 
 impl ExposureRule {
-    /// The error is the reason why a plan cannot be exposed as wanted.
+    /// The error of `decide` is the reason why the plan cannot have the requested exposure.
     pub fn new(decide: impl Fn(&Plan) -> Result<Exposure, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(decide))
     }
@@ -24,7 +24,7 @@ impl ExposureRule {
 }
 
 impl Default for ExposureRule {
-    /// All tools, whatever the plan says: for a board that no client connects to.
+    /// Exposes all tools under every plan: for a board without clients.
     fn default() -> Self {
         Self::new(|_| Ok(Exposure::default()))
     }

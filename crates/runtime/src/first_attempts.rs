@@ -1,4 +1,4 @@
-//! Waiting for the first attempts to connect: for required servers until each has ended, for the others not for long.
+//! Waits for the first connection attempts: for every required server, and for the others up to a time limit.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,26 +14,26 @@ use crate::board::{Memory, StartEvent};
 use crate::catalog_reconciler::Servers;
 use crate::supervisor::Server;
 
-/// How long a board that serves waits for servers that are not required. They come later as any change does.
+/// How long a serving board waits for servers that are not required. Their tools appear later, as any change does.
 const SERVING: Duration = Duration::from_secs(3);
-/// The same when one of them replaces a server that works: its tools cannot be called meanwhile.
+/// The same, if such a server replaces one that works: its tools cannot be called in the meantime.
 const REPLACING: Duration = Duration::from_secs(30);
-/// How long a single command waits for a server that is not required. It has no later, so it waits longer than a board
-/// that serves, and says what for; a server that never answers must not keep people from what they want to know.
+/// How long a single command waits for a server that is not required. It cannot pick up tools later, so it waits longer
+/// than a serving board and reports what it waits for.
 pub const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
-/// How often somebody who waits is told what for.
+/// The interval between two progress reports while waiting.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// What a connection that is being opened waits for.
+/// The state of a connection attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The message or event that has not come.
+    /// The awaited message or event.
     pub step: &'static str,
     pub elapsed: Duration,
     /// The server's `connect_timeout`.
     pub limit: Duration,
-    /// The last line of a child's error output.
+    /// The last line of the child's standard error.
     pub output: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// How long servers that are not required are waited for at the start.
+/// How long the start waits for servers that are not required.
 pub(crate) fn grace_of_start(memory: Memory) -> Duration {
     match memory {
         Memory::Keep => SERVING,
@@ -54,7 +54,7 @@ pub(crate) fn grace_of_start(memory: Memory) -> Duration {
     }
 }
 
-/// The same for the servers that a new configuration starts.
+/// How long a reload waits for servers that are not required.
 pub(crate) fn grace_of_reload(
     present: &HashMap<ServerName, Arc<Server>>,
     started: &Servers,
@@ -62,7 +62,8 @@ pub(crate) fn grace_of_reload(
     if started.keys().any(|name| present.contains_key(name)) { REPLACING } else { SERVING }
 }
 
-/// Returns when every required server has been tried, and the others have or `grace` is over.
+/// Returns when the first attempt of every required server has ended, and those of the others have ended or `grace` is
+/// over.
 pub(crate) async fn wait_for_all(
     plan: &Plan,
     servers: &Servers,

@@ -1,7 +1,7 @@
-//! The board at work: servers kept connected, one catalog, limited calls, records.
+//! The board: supervised server connections, one catalog, limited calls and their records.
 //!
-//! What changes over time is either an immutable snapshot that is swapped whole ([`Board::snapshot`]), or the
-//! state of one task: each server has a supervisor, and one reconciler turns what they report into snapshots.
+//! Changing state is either an immutable snapshot that is replaced as a whole ([`Board::snapshot`]), or the state of a
+//! single task: each server has a supervisor, and one reconciler computes snapshots from their reports.
 
 mod arguments;
 mod attach;

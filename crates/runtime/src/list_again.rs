@@ -1,7 +1,7 @@
-//! Reads lists of tools again on behalf of callers.
+//! Lists the tools of servers again on behalf of callers.
 //!
-//! A list that changed without a notification is old until the next poll. A call of a tool that nobody knows is a sign of
-//! that: the servers that may have it are asked once, and everybody who waits for the same list shares it.
+//! A list that changed without a notification is outdated until the next poll. A call of an unknown tool hints at that:
+//! the servers that may have the tool are asked once, and concurrent callers share the answer.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ use crate::board::Board;
 use crate::catalog_reconciler::ReconcilerOrder;
 use crate::supervisor::Server;
 
-/// How long a caller waits for a list, and for the catalog that comes of it.
+/// How long a caller waits for a new list and the resulting catalog.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// No server is asked more often than this on behalf of callers, whatever names they make up.
+/// Minimum time between two listings of a server on behalf of callers, however many unknown names they use.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a server's list was read, or could not be, and how often it was another one than before.
+/// Counts how often a server's list was read or failed to be read, and how often it had changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ListsRead {
     pub(crate) reads: u64,
     pub(crate) changes: u64,
 }
 
-/// When a server was last asked on behalf of a caller, and what had been read then.
+/// The time of the last listing on behalf of a caller, and the counts at that time.
 #[derive(Debug, Default)]
 pub(crate) struct AskedByCaller(Option<(Instant, ListsRead)>);
 
 impl Server {
-    /// Has the list read now, unless that was done a moment ago; says whether it is another one. Callers of one moment
-    /// share one listing. Dropping the future leaves the listing to the others.
+    /// Lists the tools now, unless a caller's listing ended a moment ago. Returns whether the list has changed.
+    /// Concurrent callers share one listing; dropping the future does not cancel it.
     async fn list_again(&self) -> bool {
         let mut read: watch::Receiver<ListsRead> = self.lists_read.subscribe();
         let so_far = *read.borrow_and_update();
@@ -43,7 +43,7 @@ impl Server {
             let mut asked = self.asked_by_caller.lock();
             match asked.0 {
                 Some((at, before)) if at.elapsed() < PAUSE => {
-                    // Read since then: another time would tell nothing new.
+                    // The list was read since then; reading it again would give nothing new.
                     if before.reads != so_far.reads {
                         return before.changes != so_far.changes;
                     }
@@ -60,8 +60,8 @@ impl Server {
 }
 
 impl Board {
-    /// Has these servers list their tools once more, within a bounded time; says whether any of them has others than
-    /// before. The catalog has them then. Servers that a session brought are asked only for that session.
+    /// Lists the tools of these servers again, within a bounded time. Returns whether any list has changed; the catalog
+    /// is up to date then. Attached servers are asked only for the session that attached them.
     pub async fn list_again(&self, session: Option<&str>, servers: &[ServerName]) -> bool {
         let published = self.published.load_full();
         let servers: Vec<_> =
@@ -72,7 +72,7 @@ impl Board {
                 return false;
             }
             let (reply, answer) = oneshot::channel();
-            // An error is a board that is shutting down.
+            // An error means that the board is shutting down.
             let Ok(place) = self.orders.reserve().await else { return false };
             place.send(ReconcilerOrder::Reconcile(reply));
             answer.await.is_ok()

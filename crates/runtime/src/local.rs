@@ -1,6 +1,6 @@
 //! Tools that run in this process.
 //!
-//! The next one is a type with a descriptor and a function, and one line in [`LocalTools::built_in`].
+//! To add one, implement [`LocalTool`] for a type and add a line to [`LocalTools::built_in`].
 
 mod arithmetic;
 mod current_time;
@@ -11,21 +11,21 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use switchboard_model::{JsonText, ToolDescriptor, ToolResult};
 
-/// A tool of this process. Its arguments have been checked against its schema when it runs.
+/// A tool of this process. Its arguments are validated against its schema before it runs.
 pub trait LocalTool: Send + Sync + std::fmt::Debug {
-    /// What callers see.
+    /// Its name, description and schemas, as callers see them.
     fn descriptor(&self) -> ToolDescriptor;
 
-    /// Does the work. Dropping the future cancels it.
+    /// Runs the tool. Dropping the future cancels it.
     fn run(&self, arguments: Map<String, Value>) -> BoxFuture<'static, ToolResult>;
 }
 
-/// All local tools that the program has; which of them are registered is for the configuration to say.
+/// All local tools of the program. The configuration decides which of them are registered.
 #[derive(Debug, Clone)]
 pub struct LocalTools(Vec<(ToolDescriptor, Arc<dyn LocalTool>)>);
 
 impl LocalTools {
-    /// Those that come with the program.
+    /// The tools that come with the program.
     pub fn built_in() -> Self {
         Self(Vec::new())
             .with(arithmetic::SumNumbers)
@@ -33,14 +33,14 @@ impl LocalTools {
             .with(current_time::CurrentTime)
     }
 
-    /// The same and one more.
+    /// Adds a tool.
     #[must_use]
     pub fn with(mut self, tool: impl LocalTool + 'static) -> Self {
         self.0.push((tool.descriptor(), Arc::new(tool)));
         self
     }
 
-    /// What each of them says about itself.
+    /// The descriptors of all local tools.
     pub fn descriptors(&self) -> Vec<ToolDescriptor> {
         self.0.iter().map(|(descriptor, _)| descriptor.clone()).collect()
     }
@@ -54,7 +54,7 @@ fn described(name: &str, description: &str, input_schema: &Value) -> ToolDescrip
     ToolDescriptor {
         description: Some(description.into()),
         input_schema: JsonText::from(input_schema),
-        // What is built in computes and looks; nothing here changes anything.
+        // All built-in tools only compute or read.
         annotations: Some(JsonText::from(&serde_json::json!({"readOnlyHint": true}))),
         ..ToolDescriptor::named(name)
     }

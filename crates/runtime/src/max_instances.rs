@@ -1,8 +1,8 @@
-//! `ConcurrencyLimits`: how many calls run at the same time, fairly, and resizable while they do.
+//! `ConcurrencyLimits`: a fair limit on concurrent calls that can be resized while calls run.
 //!
-//! [`tokio::sync::Semaphore`] hands out permits first come, first served, and gives one back when its holder is
-//! dropped, however that happens. What it lacks is shrinking below what is in use: the debt is remembered here
-//! and paid by permits as they come back, so a smaller limit holds from the next call on and no call is lost.
+//! [`tokio::sync::Semaphore`] grants permits in order of arrival and takes one back when its holder is dropped. It
+//! cannot shrink below the number of permits in use. The difference is kept here as a debt and paid with permits as
+//! they come back, so a lower limit applies to the next call and no running call is cancelled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use parking_lot::Mutex;
 use switchboard_model::CanonicalName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A number of slots that may change.
+/// A resizable number of slots.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
     semaphore: Arc<Semaphore>,
     limit: AtomicUsize,
-    /// Permits that must vanish instead of coming back.
+    /// Permits to be removed instead of given back.
     debt: AtomicUsize,
 }
 
-/// A slot that is taken. Dropping it gives it back.
+/// An acquired slot. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct Slot {
     permit: Option<OwnedSemaphorePermit>,
@@ -44,7 +44,7 @@ impl ConcurrencyLimits {
         Some(Slot { permit: Some(permit), slots: self.clone() })
     }
 
-    /// A slot, if one is free and nobody waits for it.
+    /// A slot, if one is free and no other call is queued for it.
     pub(crate) fn take_now(self: &Arc<Self>) -> Option<Slot> {
         let permit = self.semaphore.clone().try_acquire_owned().ok()?;
         Some(Slot { permit: Some(permit), slots: self.clone() })
@@ -60,14 +60,14 @@ impl ConcurrencyLimits {
         let before = self.limit.swap(limit, Ordering::AcqRel);
         if limit >= before {
             let mut grown = limit - before;
-            // Growing first forgives debt that has not been paid yet.
+            // Growing cancels unpaid debt first.
             while grown > 0 && self.pay_one() {
                 grown -= 1;
             }
             self.semaphore.add_permits(grown);
         } else {
             self.debt.fetch_add(before - limit, Ordering::AcqRel);
-            // From here on what comes back pays by itself; what is free now is collected.
+            // Released permits pay the debt from here on; the free ones are removed now.
             while self.semaphore.forget_permits(1) == 1 {
                 if !self.pay_one() {
                     self.semaphore.add_permits(1);
@@ -94,7 +94,7 @@ impl Drop for Slot {
     }
 }
 
-/// The slots of all tools. They outlive catalogs: a reload must not let a tool run twice as often.
+/// The slots of all tools. They outlive catalogs, so that a reload does not allow a tool twice its limit.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyTable {
     all: Arc<ConcurrencyLimits>,
@@ -110,7 +110,7 @@ impl ConcurrencyTable {
         &self.all
     }
 
-    /// The slots of a tool; made with `limit` when it is no longer, or not yet, in the catalog.
+    /// The slots of a tool; created with `limit` if the tool is not in the catalog, or no longer.
     pub(crate) fn of(&self, tool: &CanonicalName, limit: u32) -> Arc<ConcurrencyLimits> {
         let mut by_tool = self.by_tool.lock();
         match by_tool.get(tool) {
@@ -121,8 +121,8 @@ impl ConcurrencyTable {
         }
     }
 
-    /// Brings every tool to its limit and drops the slots of tools that are gone and unused. `ConcurrencyLimits` are made
-    /// here and not by the first call, which may come with the limit of an older catalog.
+    /// Sets every tool's limit and drops unused slots of removed tools. Slots are created here rather than by the first
+    /// call, which may carry the limit of an older catalog.
     pub(crate) fn resize<'a>(
         &self,
         max_concurrent: u32,

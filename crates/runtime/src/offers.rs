@@ -1,4 +1,4 @@
-//! What servers offer beside tools: prompts, resources, completion, log messages.
+//! What servers provide besides tools: prompts, resources, completion, log messages, and subscriptions to updates.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use crate::connection_pool::ClientProfile;
 use crate::running::{Overdue, Running};
 use crate::supervisor::Server;
 
-/// How long a request that is no tool call may take. Tools have limits of their own.
+/// Time limit of a request that is not a tool call. Tools have their own limits.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
-/// How long a server may take to hear what is to be reported.
+/// Time limit for telling a server what to report.
 const TELLING_LIMIT: Duration = Duration::from_secs(10);
-/// How long the lists of prompts and resources may hold up a connection.
+/// How long listing prompts and resources may delay a new connection.
 const LISTING_LIMIT: Duration = Duration::from_secs(5);
 
-/// What one server offers beside tools.
+/// What one server provides besides tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
     pub features: Features,
     pub prompts: Vec<Listed>,
     pub resources: Vec<Listed>,
     pub templates: Vec<Listed>,
-    /// Why other entries of these lists cannot be passed on.
+    /// Why entries of these lists are unusable and left out.
     pub left_out: Vec<String>,
 }
 
-/// Something that a server said to nobody in particular.
+/// A notification of a server that belongs to no request.
 #[derive(Debug, Clone)]
 pub enum ServerNews {
     ResourceUpdated { server: ServerName, uri: String, params: JsonText },
     Log { server: ServerName, params: JsonText },
 }
 
-/// Where supervisors put what they hear.
+/// The channel for notifications of all servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     pub(crate) news: broadcast::Sender<ServerNews>,
@@ -52,12 +52,12 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new() -> Self {
-        // Who does not keep up with the news misses the oldest; a list can always be read again.
+        // A slow receiver loses the oldest notifications; it can read the lists again.
         Self { news: broadcast::Sender::new(256) }
     }
 }
 
-/// Reads what a server offers. What it cannot list just now is what it was the last time.
+/// Reads what a server provides besides tools. A list that cannot be read now keeps its previous content.
 pub(crate) async fn read_offers(
     connection: &Connection,
     server: &ServerName,
@@ -76,7 +76,7 @@ pub(crate) async fn read_offers(
         };
         tokio::join!(prompts, resources, templates)
     };
-    // Listing three things at once is a large future, and every connection has one.
+    // Boxed: listing three things at once is a large future, and every connection holds one.
     let listed = tokio::time::timeout(LISTING_LIMIT, Box::pin(listing)).await;
     let Ok((prompts, resources, templates)) = listed else {
         tracing::warn!(%server, "prompts and resources could not be listed in time");
@@ -107,23 +107,23 @@ pub(crate) async fn read_offers(
     Offers { features, prompts, resources, templates, left_out }
 }
 
-/// Why a request that is no tool call has no answer.
+/// Why a request that is not a tool call failed.
 #[derive(Debug)]
 pub enum PassFailure {
-    /// No such server, or it cannot be reached.
+    /// The server does not exist or cannot be reached.
     Unavailable(String),
     Timeout(String),
     Server(RequestFailure),
 }
 
 impl Board {
-    /// What servers say to nobody in particular.
+    /// Subscribes to the notifications of all servers.
     pub fn news(&self) -> broadcast::Receiver<ServerNews> {
         self.outgoing().news.subscribe()
     }
 
-    /// Passes a request on to a server: one of everybody's, or one that the session brought in which it is made.
-    /// Dropping the future cancels it.
+    /// Forwards a request to a server of the configuration, or to one that the requesting session attached. Dropping
+    /// the future cancels it.
     pub async fn pass(
         &self,
         server: &ServerName,
@@ -164,17 +164,18 @@ impl Board {
         }
     }
 
-    /// Notes that a server is to report updates of exactly these resources, also after it is reconnected.
+    /// Sets the resources whose updates a server has to report, also after a reconnect. [`Board::tell_wishes`] sends
+    /// the change.
     pub fn wish_updates(&self, server: &ServerName, uris: BTreeSet<String>) {
         if let Some(server) = self.published.load().shared_server(server) {
             server.wish_updates(uris);
         }
     }
 
-    /// Tells a server what it is to report, where it does not know that yet.
+    /// Sends the set resources and the log level to a server, where it does not have them yet.
     pub fn tell_wishes(&self, server: &ServerName) -> BoxFuture<'static, ()> {
         let found = self.published.load().shared_server(server);
-        // Boxed, with a type that ends here: it is rare, and large, and everything that serves requests would hold it.
+        // Boxed with a concrete type: it is rare and large, and every future that serves requests would hold it.
         async move {
             if let Some(server) = found {
                 server.tell(Wish::Logs).await;
@@ -184,7 +185,7 @@ impl Board {
         .boxed()
     }
 
-    /// The same of log messages alone.
+    /// Sends only the log level, like [`Board::tell_wishes`].
     pub fn tell_logs(&self, server: &ServerName) -> BoxFuture<'static, ()> {
         let found = self.published.load().shared_server(server);
         async move {
@@ -202,19 +203,19 @@ impl Board {
         published.servers.get(server).is_some_and(|it| it.spec().sharing != Sharing::Shared)
     }
 
-    /// Whether a server keeps anything for a session.
+    /// Whether any server has a connection for this session.
     pub fn serves_session(&self, session: &str) -> bool {
         self.published.load().servers.values().any(|server| server.has_session(session))
     }
 
-    /// Ends what servers keep for a session that has ended.
+    /// Closes the servers' connections of a session that has ended.
     pub fn end_session(&self, session: &str) {
         for server in self.published.load().servers.values() {
             server.end_session(session);
         }
     }
 
-    /// Tells the connections of a session that the roots of its client have changed.
+    /// Notifies the connections of a session that its client's roots have changed.
     pub fn roots_changed(&self, session: &Arc<str>) -> BoxFuture<'static, ()> {
         let servers: Vec<_> = self.published.load().servers.values().cloned().collect();
         let session = session.clone();
@@ -226,7 +227,7 @@ impl Board {
         .boxed()
     }
 
-    /// Notes that legacy servers are to send log messages from this level on, also after they are reconnected.
+    /// Sets the level from which servers of the session era send log messages, also after a reconnect.
     pub fn wish_logs(&self, level: &Arc<str>) {
         let published = self.published.load();
         for (_, server) in published.servers.iter().filter(|(name, _)| !name.is_attached()) {
@@ -235,16 +236,16 @@ impl Board {
     }
 }
 
-/// What a server is to report.
+/// A kind of report that a server can be told to send.
 #[derive(Debug, Clone, Copy)]
 enum Wish {
-    /// Updates of the resources that somebody watches.
+    /// Updates of the resources that clients are subscribed to.
     Updates,
-    /// Log messages, from the lowest level on that somebody wants.
+    /// Log messages, from the lowest level that a client has set.
     Logs,
 }
 
-/// What a server was asked to report and has not confirmed.
+/// The kinds of report that were requested and that the server has not confirmed yet.
 #[derive(Debug, Default)]
 pub(crate) struct UntoldWishes {
     updates: AtomicBool,
@@ -281,7 +282,7 @@ impl Server {
         }
     }
 
-    /// Tells a fresh connection what the last one was told.
+    /// Repeats the requests for reports on a new connection.
     pub(crate) async fn resume(&self) {
         for wish in [Wish::Logs, Wish::Updates] {
             self.untold.of(wish).store(true, Ordering::Relaxed);
@@ -289,19 +290,19 @@ impl Server {
         }
     }
 
-    /// What the server did not want to report it may want to now.
+    /// Marks the subscriptions as unsent: a server that rejected them may accept them now.
     pub(crate) fn ask_again(&self) {
         self.untold.updates.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the server what is wanted by now, unless it was told. One after the other: it may hear two at once in
-    /// either order.
+    /// Sends the current request for this kind of report, unless the server has it. Sends one at a time, because two
+    /// concurrent messages may arrive in either order.
     async fn tell(&self, wish: Wish) {
         if !self.untold.of(wish).load(Ordering::Relaxed) {
             return;
         }
         let turn = tokio::time::timeout(TELLING_LIMIT, self.telling.acquire());
-        // Whoever has the turn for so long waits for a server that does not answer.
+        // The current sender waits for a server that does not answer.
         let Ok(Ok(_turn)) = turn.await else { return };
         if !self.untold.of(wish).load(Ordering::Relaxed) {
             return;
@@ -325,12 +326,12 @@ impl Server {
         }
     }
 
-    /// From which level on somebody wants to hear the server.
+    /// The lowest log level that a client has set.
     pub(crate) fn wanted_log_level(&self) -> Option<Arc<str>> {
         self.log_level.lock().clone()
     }
 
-    /// Tells a further connection from which level on the server is to log.
+    /// Sends the log level to a further connection.
     pub(crate) async fn tell_log_level(&self, connection: &Connection, level: Option<&str>) {
         let can_log = connection.era() == Era::Legacy && connection.features().logging;
         if let Some(level) = level.filter(|_| can_log) {
@@ -341,7 +342,7 @@ impl Server {
         }
     }
 
-    /// Whether that is what all are to know by now: a connection that was replaced speaks for no other one.
+    /// Whether this is the supervised connection: confirmations of a replaced connection do not count.
     fn is_current(&self, connection: &Arc<Connection>) -> bool {
         self.connection().is_some_and(|(now, _)| Arc::ptr_eq(&now, connection))
     }
@@ -375,7 +376,7 @@ impl Server {
     }
 }
 
-/// Whether the server has answered, if only that it does not want to.
+/// Whether the server has answered, even with an error.
 fn is_heard(told: &Result<(), ConnectError>) -> bool {
     told.as_ref().err().is_none_or(|error| error.kind == ConnectErrorKind::Protocol)
 }

@@ -1,4 +1,4 @@
-//! A further connection of a server while it is open, and the requests that keep it so.
+//! An open further connection of a server, and the tokens of the requests that keep it open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) type Held = (Arc<Connection>, UseToken);
 #[derive(Debug)]
 pub(crate) struct UseToken {
     _users: TaskTrackerToken,
-    /// Where the end of the use is noted.
+    /// Updated when the use ends.
     last_used: Option<Arc<Mutex<Instant>>>,
 }
 
@@ -28,7 +28,7 @@ impl From<TaskTrackerToken> for UseToken {
 
 impl Drop for UseToken {
     fn drop(&mut self) {
-        // Before the connection counts as unused.
+        // Updated before the token is released and the connection counts as unused.
         if let Some(last_used) = &self.last_used {
             *last_used.lock() = Instant::now();
         }
@@ -41,7 +41,7 @@ pub(crate) struct OpenConnection {
     pub(crate) connection: Arc<Connection>,
     pub(crate) users: TaskTracker,
     last_used: Arc<Mutex<Instant>>,
-    /// From which level on the server was last told to log.
+    /// The log level that was last sent to the server.
     pub(crate) log_level: Mutex<Option<Arc<str>>>,
 }
 
@@ -51,9 +51,9 @@ impl OpenConnection {
         Self { connection, users: TaskTracker::new(), last_used, log_level: Mutex::default() }
     }
 
-    /// Keeps the connection open until the token is dropped; `None` when it is about to be closed.
+    /// Keeps the connection open until the token is dropped; `None` if it is being closed.
     pub(crate) fn hold(&self) -> Option<Held> {
-        // In this order: who closes it either waits for the token or is seen here.
+        // In this order: a concurrent close either waits for this token, or is noticed here.
         let token =
             UseToken { _users: self.users.token(), last_used: Some(self.last_used.clone()) };
         let is_usable = !self.users.is_closed() && !self.connection.is_closed();
@@ -64,9 +64,9 @@ impl OpenConnection {
         *self.last_used.lock()
     }
 
-    /// Lets no request begin any more, if none runs; says whether that is so.
+    /// Blocks new requests if none is running. Returns whether it did.
     pub(crate) fn close_if_unused(&self) -> bool {
-        // In this order: a request that begins meanwhile is either seen here or finds the connection closed.
+        // In this order: a concurrent request is either noticed here, or finds the connection closed.
         self.users.close();
         let is_unused = self.users.is_empty();
         if !is_unused {
@@ -75,7 +75,7 @@ impl OpenConnection {
         is_unused
     }
 
-    /// Waits until nobody has used the connection for this long.
+    /// Waits until the connection was unused for this long.
     pub(crate) async fn unused_for(&self, idle: Duration) {
         loop {
             let last_used = {

@@ -15,23 +15,24 @@ use wildmatch::{WildMatch, WildMatchPattern};
 use crate::offers::Offers;
 use crate::server_instructions::ServerInstructions;
 
-/// How much of a name is told.
+/// Maximum number of characters of a name in a warning.
 const LONGEST_TOLD: usize = 200;
 
-/// Something that is listed, and whose it is.
+/// A prompt, resource or template, with its server.
 #[derive(Debug)]
 pub struct ListedItem {
     pub server: ServerName,
-    /// The name or address that the server uses.
+    /// The name or URI on the server.
     pub key: String,
     /// The name that clients see.
     pub shown: Arc<str>,
-    /// The place of the next one of this name or address that comes before it; that one may give way to another.
+    /// The index of the next entry with the same name or URI that takes precedence over this one; that entry may be
+    /// shadowed in turn.
     gives_way_to: Option<usize>,
     json: String,
 }
 
-/// Which list is meant.
+/// The kind of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     Prompts,
@@ -57,7 +58,7 @@ impl ListKind {
     }
 }
 
-/// All prompts, resources and templates.
+/// All prompts, resources and templates of one snapshot.
 #[derive(Debug, Default)]
 pub struct PromptsResources {
     prompts: Vec<ListedItem>,
@@ -87,8 +88,8 @@ impl PromptsResources {
         }
     }
 
-    /// What people should know about names and addresses: what gives way to another one for everybody who sees both.
-    /// What no client sees takes nothing from anybody.
+    /// Warnings about entries that are shadowed for every client that sees both servers. Hidden entries never shadow
+    /// visible ones.
     pub fn warnings(&self, is_known: impl Fn(&ServerName) -> bool) -> Vec<String> {
         let kinds = [ListKind::Prompts, ListKind::Resources, ListKind::Templates];
         kinds.into_iter().flat_map(|kind| self.hidden(kind, &is_known)).collect()
@@ -106,7 +107,7 @@ impl PromptsResources {
         let of_others = hidden.filter(|(item, winner)| item.server != winner.server);
         of_others
             .map(|(item, winner)| {
-                // What a server calls something may be long, and hold the end of a line.
+                // A server's names may be long and contain line breaks.
                 let key: String = item.key.chars().take(LONGEST_TOLD).collect();
                 let (what, server, by) = (kind.word(), &item.server, &winner.server);
                 format!(
@@ -124,7 +125,7 @@ impl PromptsResources {
         }
     }
 
-    /// Those that somebody sees: of several that share a name or an address, one.
+    /// The visible entries. Of several with the same name or URI, one is visible.
     fn seen(
         &self,
         kind: ListKind,
@@ -156,7 +157,7 @@ impl PromptsResources {
         }
     }
 
-    /// Tells two lists apart.
+    /// A digest of the lists: equal lists have equal digests.
     pub fn digest(&self, kinds: &[ListKind], is_visible: impl Fn(&ServerName) -> bool) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for kind in kinds {
@@ -174,12 +175,13 @@ impl PromptsResources {
         name: &str,
         is_visible: impl Fn(&ServerName) -> bool,
     ) -> Option<&ListedItem> {
-        // With bare names the last one wins, as among tools.
+        // With bare names the last one wins, as with tools.
         self.prompts.iter().rfind(|item| *item.shown == *name && is_visible(&item.server))
     }
 
-    /// The server that has a resource: listed, or of a template's shape, or the only one that has any. What a server has
-    /// that may be known of, and is just not seen, is no business of another one.
+    /// The server of a resource: the visible one that lists it, or has a template that matches it, or is the only
+    /// visible one with resources. Returns `None` instead of that last choice if another known server lists or matches
+    /// the URI.
     pub fn server_of(
         &self,
         uri: &str,
@@ -204,13 +206,13 @@ impl PromptsResources {
         self.completing.contains(server)
     }
 
-    /// What servers say about themselves, each text quoted and cut, in the order of the configuration.
+    /// The instructions of the servers, each quoted and cut, in the order of the configuration.
     pub fn instructions(&self) -> &[(ServerName, ServerInstructions)] {
         &self.instructions
     }
 }
 
-/// Whether an address could have been made from a template: every `{...}` stands for something.
+/// Whether a URI matches a template, with every `{...}` as a wildcard.
 fn has_shape(template: &str, uri: &str) -> bool {
     let mut pattern = String::new();
     let mut depth = 0usize;
@@ -225,7 +227,7 @@ fn has_shape(template: &str, uri: &str) -> bool {
             _ => {}
         }
     }
-    // A `?` is where the query begins, and stands for itself.
+    // A `?` begins the query and is not a wildcard.
     WildMatchPattern::<'*', '\0'>::new(&pattern).matches(uri)
 }
 
@@ -263,7 +265,7 @@ fn prompts(offers: &[(ServerName, Arc<Offers>)], plan: &Plan) -> Vec<ListedItem>
     prompts
 }
 
-/// Addresses are global: of several servers that list one, the first that somebody sees has it.
+/// URIs are global: of several servers that list one, the first visible server serves it.
 fn by_address(
     offers: &[(ServerName, Arc<Offers>)],
     list: impl Fn(&Offers) -> &Vec<Listed>,
@@ -285,7 +287,7 @@ fn by_address(
     items
 }
 
-/// The object under another name, everything else as it was.
+/// Replaces the name in a JSON object and keeps everything else.
 fn renamed(object: &str, name: &str) -> String {
     let Ok(members) = Members::read(object) else { return object.to_owned() };
     let mut json = String::with_capacity(object.len() + 16);
@@ -333,7 +335,7 @@ mod tests {
         Arc::new(offers)
     }
 
-    /// Three servers that have one name and one address in common.
+    /// Three servers that share one name and one URI.
     fn three(naming: Naming) -> PromptsResources {
         let servers = [
             ("one", offers(&["pay", "own"], &["a://pay", "a://own"])),
@@ -385,7 +387,7 @@ mod tests {
         assert_eq!(owner("a://pay"), Some("two"));
         assert_eq!(owner("a://unlisted"), Some("two"));
         assert_eq!(owner("a://own"), None, "it is one's, which is not seen");
-        // What nobody may know of takes nothing from anybody.
+        // A hidden server does not affect visible ones.
         let hidden = items.server_of("a://own", only_two, only_two);
         assert_eq!(hidden.map(ServerName::as_str), Some("two"));
         assert_eq!(items.server_of("a://unlisted", |_| true, |_| true), None);
@@ -398,7 +400,7 @@ mod tests {
                 "{kind} {key:?} of MCP server '{server}' is hidden: '{by}' has one of that name too"
             )
         };
-        // The last of the prompts is seen, and the first of the addresses.
+        // The last prompt and the first URI are visible.
         let expected = [
             hidden("prompt", "pay", "one", "three"),
             hidden("prompt", "pay", "two", "three"),

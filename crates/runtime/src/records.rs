@@ -1,4 +1,4 @@
-//! Writes call records and keeps the store from growing without end.
+//! Writes call records and keeps the store from growing without bound.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::result_cap::KEPT_RESULTS;
 
-/// Records that wait to be taken by the writer, and as many that it could not write yet. Those that come when both are
-/// full are dropped and counted.
+/// Capacity of the writer's inbox, and of the records that it could not write yet. When both are full, further records
+/// are dropped and counted.
 const WAITING_RECORDS: usize = 8192;
 const RECORDS_PER_WRITE: usize = 1024;
-/// How long records are gathered: a transaction costs as much as fifty of them.
+/// How long records are collected before they are written: a transaction costs as much as fifty records.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long a call waits for a store that is behind before its record is dropped.
+/// How long a call waits for a slow store before its record is dropped.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PRUNE_EVERY: Duration = Duration::from_mins(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -28,18 +28,18 @@ enum RecorderCommand {
     Flush(oneshot::Sender<()>),
 }
 
-/// Takes records from callers without making them wait for the disk.
+/// Accepts records from calls without making them wait for the disk.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inbox: mpsc::Sender<RecorderCommand>,
     store: Store,
-    /// Somebody does not want to wait until enough have gathered.
+    /// Wakes the writer before enough records are collected.
     is_wanted: Arc<Notify>,
     _writer: TaskTracker,
 }
 
 impl Recorder {
-    /// Starts the task that writes. It ends when the recorder is dropped.
+    /// Starts the writer task. It ends when the recorder is dropped.
     pub(crate) fn start(store: Store) -> Self {
         let (inbox, records) = mpsc::channel(WAITING_RECORDS);
         let (writer, is_wanted) = (TaskTracker::new(), Arc::new(Notify::new()));
@@ -48,7 +48,7 @@ impl Recorder {
         Self { inbox, store, is_wanted, _writer: writer }
     }
 
-    /// Hands over a record. Waits a moment when the store is behind, and not at all while it fails: calls go on.
+    /// Hands over a record. Waits briefly while the store is slow, and not at all while it fails, so that calls go on.
     pub(crate) async fn record(&self, record: CallRecord) {
         let Err(TrySendError::Full(message)) =
             self.inbox.try_send(RecorderCommand::Record(Box::new(record)))
@@ -62,21 +62,21 @@ impl Recorder {
         }
     }
 
-    /// Hands over a record where nobody can wait, such as in a destructor.
+    /// Hands over a record without waiting, such as in a destructor.
     pub(crate) fn record_now(&self, record: CallRecord) {
         if self.inbox.try_send(RecorderCommand::Record(Box::new(record))).is_err() {
             switchboard_telemetry::records_dropped(1);
         }
     }
 
-    /// Returns when everything handed over before is written, or the store takes nothing.
+    /// Returns when everything handed over before is written, or the store accepts nothing.
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.store.outage().is_none()
             && self.inbox.send(RecorderCommand::Flush(done)).await.is_ok()
         {
             self.is_wanted.notify_one();
-            // The writer answers or is gone; either way there is nothing left to wait for.
+            // The writer replies or is gone; either way the wait is over.
             let _writer_gone = written.await;
         }
     }
@@ -90,14 +90,14 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut inbox: mpsc::Receiver<RecorderCommand>, is_wanted: Arc<Notify>) {
-        // At once for the first time: a machine that only runs single commands prunes too.
+        // Prunes at once for the first time, so that machines that only run single commands prune too.
         let mut prune_at = tokio::time::Instant::now();
         let mut messages = Vec::with_capacity(RECORDS_PER_WRITE);
         let mut outages = self.store.outages();
         loop {
             tokio::select! {
                 count = inbox.recv_many(&mut messages, RECORDS_PER_WRITE) => if count == 0 { return },
-                // What could not be written is written when an outage ends.
+                // Retries failed writes when an outage ends.
                 Ok(()) = outages.changed(), if !self.pending.is_empty() => {}
             }
             gather(&mut inbox, &mut messages, &is_wanted).await;
@@ -117,13 +117,13 @@ impl Writer {
             }
             self.bound();
             for done in flushed {
-                // Whoever asked may have stopped waiting.
+                // The receiver may have been dropped.
                 let _gone = done.send(());
             }
         }
     }
 
-    /// Writes what is pending. Records that were written before the store failed are not written twice.
+    /// Writes the pending records. Records that were written before the store failed are not written twice.
     async fn write(&mut self) {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(RECORDS_PER_WRITE);
@@ -144,7 +144,7 @@ impl Writer {
         }
     }
 
-    /// Drops the oldest records where there are too many.
+    /// Drops the oldest records above the limit.
     fn bound(&mut self) {
         let excess = self.pending.len().saturating_sub(WAITING_RECORDS);
         if excess > 0 {
@@ -154,8 +154,8 @@ impl Writer {
     }
 }
 
-/// Waits a moment for more, unless somebody wants to see them written. The inbox is not looked at meanwhile: to be woken
-/// for every record costs each call more than writing it does.
+/// Waits briefly for more records, unless a flush is requested. Does not poll the inbox in the meantime: waking up for
+/// every record costs each call more than writing the record.
 async fn gather(
     inbox: &mut mpsc::Receiver<RecorderCommand>,
     messages: &mut Vec<RecorderCommand>,
@@ -164,7 +164,7 @@ async fn gather(
     if messages.iter().any(|message| matches!(message, RecorderCommand::Flush(_))) {
         return;
     }
-    // When enough are there already, the store is behind and must not be held up.
+    // With enough records already, the store is behind and must not be delayed.
     if messages.len() + inbox.len() < RECORDS_PER_WRITE {
         let _wanted_or_late = tokio::time::timeout(GATHER, is_wanted.notified()).await;
     }

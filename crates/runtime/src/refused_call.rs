@@ -1,4 +1,4 @@
-//! Calls that a face refuses because their name leads to no tool that the caller may call.
+//! Calls that a face rejects because the name does not resolve to a tool that the caller may call.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use switchboard_registry::CatalogTool;
 use crate::board::Board;
 use crate::call_accounting::CallAccounting;
 
-/// A call that was refused before it came to the board.
+/// A call that was rejected before it reached the board.
 #[derive(Debug)]
 pub struct RefusedCall<'a> {
     /// The name that the caller used.
     pub requested: &'a str,
-    /// The tool of that name, where the caller may know that there is one.
+    /// The tool of that name, if the caller may know that it exists.
     pub tool: Option<&'a CatalogTool>,
     /// The text of a JSON object; `null` counts as an empty one. Only a digest of it is kept.
     pub arguments: &'a str,
     pub caller: Arc<Caller>,
-    /// What the caller is told.
+    /// The error for the caller.
     pub error: &'a CallError,
 }
 
 impl Board {
-    /// Records a call that was refused, as a call is recorded whose arguments do not fit. The name that the caller used
-    /// becomes no label of a metric: only a tool of the catalog is counted.
+    /// Records a rejected call, in the same way as a call with invalid arguments. The requested name never becomes a
+    /// metric label: only a tool of the catalog is counted.
     pub async fn record_refused(&self, refused: RefusedCall<'_>) -> CallId {
         let published = self.published.load_full();
         let RefusedCall { requested, tool, arguments, caller, error } = refused;
@@ -32,7 +32,7 @@ impl Board {
         let revision = published.catalog().revision();
         let mut accounting = CallAccounting::open(self, requested, arguments, caller, revision);
         accounting.tool = tool.map(|tool| tool.name.clone());
-        // The caller may have seen an earlier one, whose schema is not the one to compile.
+        // The caller may have seen an earlier version of the tool, whose schema must not be compiled.
         let now = |tool: &CatalogTool| {
             published.catalog().exactly_for(tool.owner.as_deref(), &tool.name).ok()
         };

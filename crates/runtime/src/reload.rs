@@ -1,4 +1,4 @@
-//! Takes over a changed configuration while the board runs: on a file change and on SIGHUP.
+//! Applies a changed configuration while the board runs: on a file change and on SIGHUP.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 use crate::board::Board;
 use crate::config_source::ConfigSource;
 
-/// How long a file must stay still before it is read: editors write in several steps.
+/// How long a file must be unchanged before it is read: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(150);
-/// As many links as the system itself follows.
+/// Maximum number of symbolic links to follow, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// What came of a reload.
+/// The outcome of a reload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReloadOutcome {
-    /// It means the same as before.
+    /// The configuration is equivalent to the one in force.
     Unchanged,
-    /// It is in force.
+    /// The new configuration is in force.
     Applied,
-    /// It was refused with this reason; the old one keeps serving.
+    /// The new configuration was rejected for this reason; the old one stays in force.
     Refused(String),
 }
 
 impl Board {
-    /// Reads the configuration again and takes it over, or keeps the old one.
+    /// Reads the configuration again and applies it, or keeps the old one.
     pub async fn reload(&self, source: &ConfigSource) -> ReloadOutcome {
         let refused = |reason: String| {
             tracing::error!(
@@ -72,8 +72,8 @@ impl Board {
     }
 }
 
-/// Reloads on every change of the file and on SIGHUP, until `stop`. A change supersedes a reload that still waits for
-/// servers. SIGHUP also has every list read again.
+/// Reloads on every change of the file and on SIGHUP, until `stop`. A change cancels a reload that still waits for
+/// servers. SIGHUP also requests a new listing from every server.
 pub async fn watch_config(board: Arc<Board>, source: ConfigSource, stop: CancellationToken) {
     stop.run_until_cancelled(watch(&board, &source)).await;
 }
@@ -88,15 +88,15 @@ async fn watch(board: &Board, source: &ConfigSource) {
     };
     let (changed, mut changes) = mpsc::channel(1);
     loop {
-        // Links may lead elsewhere by now, so what to watch is found anew. Whatever changed before that,
-        // while the board started for one, is read below.
+        // Links may have changed, so the watched directories are computed again. Changes before that, such as during
+        // the start, are read below.
         let _watcher = source.path().and_then(|path| watch_file(path, changed.clone()));
         let seen = stamp(source);
         let mut reload = pin!(board.reload(source));
         let mut is_reloading = true;
         loop {
             tokio::select! {
-                // Any outcome has been logged; the next change gets its own chance.
+                // The outcome is logged; the next change triggers another reload.
                 _logged = &mut reload, if is_reloading => is_reloading = false,
                 Some(()) = changes.recv() => {
                     if stamp(source) != seen {
@@ -109,7 +109,7 @@ async fn watch(board: &Board, source: &ConfigSource) {
                 }
             }
         }
-        // What it waits for may never come, and may be just what the change takes out.
+        // The running reload may wait forever, and for a server that this change removes.
         if is_reloading {
             tracing::info!(
                 "the configuration is read again; the reload that was waiting for servers is given up"
@@ -118,27 +118,27 @@ async fn watch(board: &Board, source: &ConfigSource) {
     }
 }
 
-/// Tells one state of the file from another. The directory may be busy with files that are no business of
-/// ours, and a file that was refused is not refused again for each of them.
+/// Identifies a state of the file. Changes of other files in the directory must not trigger a reload, and a rejected
+/// file must not be rejected again because of them.
 fn stamp(source: &ConfigSource) -> Option<impl PartialEq + use<>> {
     let file = std::fs::metadata(source.path()?).ok()?;
     let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
     Some((file.dev(), file.ino(), file.len(), changed))
 }
 
-/// Watches directories, not the file: editors and orchestrators replace files and swap links, and a watch on
-/// the file itself would follow the old one.
+/// Watches directories, not the file: editors and orchestrators replace files and swap links, and a watch on the file
+/// would stay on the old one.
 fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send + use<>> {
     let on_change = move |events: DebounceEventResult| {
         let is_change = |events: &Vec<notify_debouncer_full::DebouncedEvent>| {
             events.iter().any(|event| !event.kind.is_access())
         };
         if events.as_ref().map_or(true, is_change) {
-            // One waiting wake-up is enough.
+            // One queued wake-up is enough.
             let _one_is_waiting = changed.try_send(());
         }
     };
-    // It looks for what has settled as often as this, also while nothing happens; by default four times as often.
+    // The interval at which the debouncer checks for settled changes; its default is four times as often.
     let mut debouncer = new_debouncer(SETTLE, Some(SETTLE), on_change)
         .inspect_err(|error| tracing::warn!(%error, "the configuration file is not watched"))
         .ok()?;
@@ -150,8 +150,8 @@ fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<impl Send + use<
     Some(debouncer)
 }
 
-/// The directories in which a change can make the path lead to something else: that of the file itself, and
-/// that of every link on the way to it.
+/// The directories in which a change can alter what the path refers to: that of the file itself, and that of every link
+/// on the way to it.
 fn watched_directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut directories = BTreeSet::new();
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -167,7 +167,7 @@ fn watched_directories(path: &Path) -> BTreeSet<PathBuf> {
         let Some(target) = target else { break };
         let rest = path.strip_prefix(at).unwrap_or(Path::new(""));
         let target = parent.join(target);
-        // Joining nothing would add a slash, and then a file is no file.
+        // Joining an empty path would append a slash and turn the file into a directory.
         path = if rest.as_os_str().is_empty() { target } else { target.join(rest) };
     }
     directories

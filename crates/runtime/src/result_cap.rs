@@ -1,4 +1,4 @@
-//! Results that are too large to be answered: kept whole, answered with their beginning and a handle.
+//! Results above the size limit: stored in full, and answered with their beginning and a handle.
 
 use serde_json::{Map, Value, json};
 use switchboard_mcp_client::RawResult;
@@ -12,15 +12,15 @@ use crate::call::{RawCallResult, ResultHandle, typed};
 use crate::call_accounting::CallAccounting;
 use crate::call_errors::not_kept;
 
-/// What is kept of all results, for a day. Who calls through one session takes at most a quarter of it from the others.
+/// Limits for all stored results, which are kept for a day. One session can use at most a quarter of the space.
 pub(crate) const KEPT_RESULTS: ResultBounds =
     ResultBounds { total_bytes: 256 << 20, owner_bytes: 64 << 20, count: 8192 };
 
-/// How much of a large result is shown.
+/// Characters of a large result that the answer shows.
 const PREVIEW_CHARS: usize = 2_000;
 
 impl Board {
-    /// The answer of a call, or what stands for it where it is too large.
+    /// Returns the result of a call, or its beginning and a handle if it is too large.
     pub(crate) async fn cap(
         &self,
         tool: &CatalogTool,
@@ -29,15 +29,15 @@ impl Board {
     ) -> Result<RawCallResult, CallError> {
         let limit = tool.limits.max_result_bytes;
         accounting.result_bytes = answer.json.len() as u64;
-        // What asks for more input, or is worked on, is no result yet, and cannot be answered from a handle.
+        // A request for input or a task is not a result yet, and a handle cannot stand for it.
         if accounting.result_bytes <= limit || answer.head.kind != ResultKind::Complete {
             return Ok(answer);
         }
-        // Boxed: writing to the store is large, and few results are.
+        // Boxed: writing to the store is a large future, and few results need it.
         Box::pin(self.offload(tool, &answer, accounting)).await
     }
 
-    /// Keeps a result that is too large, and answers with its beginning.
+    /// Stores a result that is too large, and returns its beginning.
     async fn offload(
         &self,
         tool: &CatalogTool,
@@ -54,8 +54,8 @@ impl Board {
         Ok(RawCallResult::of(&capped))
     }
 
-    /// What a server says of a task, with the result of it capped like that of a call of its tool. `secret` is a name
-    /// of the task that nobody knows.
+    /// Caps the result inside a task's state like the result of a call of its tool. `secret` identifies the task and
+    /// must not be guessable.
     pub async fn cap_task(
         &self,
         tool: &CanonicalName,
@@ -72,7 +72,7 @@ impl Board {
         };
         let typed = ToolResult::from_text(result)
             .map_err(|reason| CallError::new(CallErrorKind::Upstream, reason))?;
-        // Asked for again it is the same result, and is kept once.
+        // A repeated request gives the same handle, and the result is stored once.
         let (handle, call) = (handle_of(secret), CallId("task".into()));
         let owner = owner_of(session, Face::Mcp);
         let origin = ResultOrigin { handle, call: &call, owner: &owner };
@@ -87,26 +87,26 @@ impl Board {
     }
 }
 
-/// A handle that nobody can guess.
+/// A random handle that cannot be guessed.
 fn new_handle() -> ResultHandle {
     ResultHandle(format!("result-{}", uuid::Uuid::now_v7().simple()))
 }
 
-/// The handle of a result of which this is a name that nobody knows: the same each time.
+/// A handle derived from a secret: the same each time.
 fn handle_of(secret: &str) -> ResultHandle {
     let hash = blake3::hash(secret.as_bytes()).to_hex();
-    // As long as the others.
+    // The same length as a random handle.
     ResultHandle(format!("result-{hash:.32}"))
 }
 
-/// Where a result that is to be kept comes from.
+/// The origin of a result that is to be stored.
 struct ResultOrigin<'a> {
     handle: ResultHandle,
     call: &'a CallId,
     owner: &'a str,
 }
 
-/// Whose share of what is kept a result counts for: its session's, or that of all callers without one.
+/// The owner that a stored result is charged to: its session, or all callers of the face without one.
 fn owner_of(session: Option<&str>, face: Face) -> String {
     match session {
         Some(session) => format!("session:{session}"),
@@ -114,7 +114,7 @@ fn owner_of(session: Option<&str>, face: Face) -> String {
     }
 }
 
-/// Keeps `body`, which is `result` as MCP writes it, and gives what is answered instead.
+/// Stores `body`, which is `result` as MCP JSON, and returns the shortened answer.
 async fn offload(
     store: &Store,
     ResultOrigin { handle, call, owner }: ResultOrigin<'_>,

@@ -1,4 +1,4 @@
-//! Waits for an answer within limits.
+//! Waits for a response within time limits.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -7,46 +7,47 @@ use switchboard_mcp_client::{Activity, EventSender};
 use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 
-/// An answer did not come in time.
+/// The time limit that a request has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// It made no progress, and its time is over.
+    /// The request reported no progress within its time limit.
     Total,
-    /// It made progress, until its longest time was over.
+    /// The request reported progress and exceeded its maximum time.
     Longest,
-    /// It made progress, and then none for its whole time.
+    /// The request reported progress, and then none for its whole time limit.
     Stalled,
-    /// Not even a sign of life, for this long.
+    /// The server sent no message at all for this long.
     Silent(Duration),
 }
 
-/// The limits of one running request.
+/// The time limits of one running request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Running {
-    /// Since the start, or since the last progress.
+    /// Limit since the start, or since the last progress.
     pub(crate) total: Duration,
-    /// Since the start, for a request that makes progress.
+    /// Limit since the start, for a request that reports progress.
     pub(crate) longest: Duration,
     pub(crate) silence: Option<Duration>,
 }
 
 impl Running {
-    /// Waits for the answer. While the caller thinks about a question of the server no time passes for the server.
+    /// Waits for the response. The time during which the client answers a request of the server does not count.
     pub(crate) async fn watch<F: Future>(
         self,
         mut answering: Pin<&mut F>,
         event_channel: &EventSender,
     ) -> Result<F::Output, Overdue> {
         let start = Instant::now();
-        // One timer for both limits, which looks for signs of life when it rings: to set it anew at each would cost
-        // every call, and hardly any comes that far.
+        // One timer serves all limits and checks the activity when it fires. Resetting it for each message would cost
+        // every call, and hardly any call runs that long.
         let first = self.silence.map_or(self.total, |silence| silence.min(self.total));
         let mut timer = std::pin::pin!(tokio::time::sleep_until(start + first));
         loop {
             tokio::select! {
                 biased;
                 answer = &mut answering => return Ok(answer),
-                // A flood of messages uses up what the task may do at once; the time passes all the same.
+                // Unconstrained: a flood of messages may exhaust the task's cooperative budget, and the timer must fire
+                // all the same.
                 () = unconstrained(timer.as_mut()) => {
                     let next = self.next_look(start, Instant::now(), event_channel.signs())?;
                     timer.as_mut().reset(next);
@@ -55,7 +56,7 @@ impl Running {
         }
     }
 
-    /// When a limit may be reached at the earliest, if none is.
+    /// The earliest time at which a limit can be exceeded, or the limit that is exceeded already.
     fn next_look(&self, start: Instant, now: Instant, signs: Activity) -> Result<Instant, Overdue> {
         let waits = signs.waits_since.map_or(Duration::ZERO, |since| now - since);
         let may_go_on = self.longest > self.total && signs.progressed.is_some();
@@ -87,20 +88,20 @@ mod tests {
 
     const SILENT: Result<u64, Overdue> = Err(Overdue::Silent(Duration::from_secs(10)));
 
-    /// May take 60 seconds and be silent for 10.
+    /// A limit of 60 seconds, and of 10 seconds without any message.
     const QUIET: Running = Running {
         total: Duration::from_mins(1),
         longest: Duration::from_mins(2),
         silence: Some(Duration::from_secs(10)),
     };
-    /// May take 30 seconds, and 100 with progress.
+    /// A limit of 30 seconds, and of 100 with progress.
     const PROLONGED: Running = Running {
         total: Duration::from_secs(30),
         longest: Duration::from_secs(100),
         silence: None,
     };
 
-    /// What a request said last, in seconds since its start.
+    /// The last activity of a request, in seconds since its start.
     #[derive(Clone, Copy)]
     enum Sign {
         Message(u64),
@@ -109,7 +110,7 @@ mod tests {
 
     use Sign::{Message, Progress};
 
-    /// What is known at `now` of a running request, in seconds since its start.
+    /// Checks the next deadline of a request at `now`, in seconds since its start.
     #[track_caller]
     fn check(
         running: Running,
@@ -150,7 +151,7 @@ mod tests {
         check(QUIET, 14, Some(Message(4)), 0, None, SILENT);
         check(QUIET, 58, Some(Message(57)), 0, None, Ok(60));
         check(QUIET, 60, Some(Message(60)), 0, None, Err(Overdue::Total));
-        // While the server waits for an answer, no time passes for it.
+        // The time in which the server waits for the client does not count.
         check(QUIET, 20, Some(Message(5)), 0, Some(5), Ok(30));
         check(QUIET, 100, Some(Message(5)), 0, Some(5), Ok(110));
         check(QUIET, 100, Some(Message(95)), 90, None, Ok(105));
@@ -167,7 +168,7 @@ mod tests {
         check(PROLONGED, 40, Some(Progress(39)), 0, None, Ok(69));
         check(PROLONGED, 99, Some(Progress(98)), 0, None, Ok(100));
         check(PROLONGED, 100, Some(Progress(99)), 0, None, Err(Overdue::Longest));
-        // No time passes while somebody thinks about a question.
+        // The time in which the client answers a request of the server does not count.
         check(PROLONGED, 90, Some(Progress(10)), 0, Some(20), Ok(120));
         check(PROLONGED, 110, Some(Progress(105)), 40, None, Ok(135));
         check(PROLONGED, 140, Some(Progress(139)), 40, None, Err(Overdue::Longest));
@@ -175,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn time_passes_for_a_request_that_never_stops_talking() {
-        // Whatever it reads is there already, so it stops only when it has used up what a task may do at once.
+        // Its data are always ready, so it yields only when it has exhausted the task's cooperative budget.
         let flood = std::pin::pin!(async {
             for _ in 0..u64::MAX {
                 tokio::task::coop::consume_budget().await;

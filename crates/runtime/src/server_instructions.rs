@@ -1,21 +1,21 @@
-//! Instructions of servers, quoted and cut.
+//! Instructions of servers, quoted and cut to a maximum length.
 
-/// Characters that are kept of one server's instructions.
+/// Maximum number of characters of one server's instructions.
 const MAX_CHARACTERS: usize = 2_000;
 
-/// The `instructions` of a server, with a quote mark before each line: a server cannot speak in the name of another one
-/// or of the gateway.
+/// The `instructions` of a server, with a quote mark before each line, so that a server cannot impersonate another one
+/// or the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInstructions {
     /// At most 2,000 characters.
     pub quoted: String,
-    /// Characters of the whole text as the server wrote it.
+    /// The number of characters of the whole text.
     pub length: usize,
     pub is_cut: bool,
 }
 
 impl ServerInstructions {
-    /// `None` when the server says nothing.
+    /// `None` if the text is empty.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let length = text.chars().count();

@@ -1,4 +1,4 @@
-//! Everything that a request decides by, published as one immutable value.
+//! The snapshot: the immutable data that every decision of a request is based on.
 
 mod compiled;
 
@@ -22,21 +22,21 @@ use crate::supervisor::Server;
 pub(crate) use compiled::CompiledTool;
 use compiled::CompiledTools;
 
-/// The configuration in force, the exposure, the catalog that was admitted under it, the prompts and resources, and the
-/// servers behind them.
+/// The configuration in force, the exposure, the catalog admitted under it, the prompts and resources, and the servers
+/// behind them.
 ///
-/// The reconciler makes one for each change and publishes it in one step ([`PublishedSnapshot`]). A request that loads it
-/// once never sees the policy of one configuration with the tools of another, and a call that found its tool also finds
-/// its server.
+/// The reconciler creates one for each change and publishes it in one step ([`PublishedSnapshot`]). A request that
+/// loads it once never combines the policy of one configuration with the tools of another, and a call that found its
+/// tool also finds its server.
 #[derive(Debug)]
 pub struct Snapshot {
     content: Arc<SnapshotContent>,
-    /// Those of the configuration and those that sessions attached.
+    /// The configured servers and those that sessions attached.
     pub(crate) servers: Servers,
     pub(crate) attached: Vec<Arc<Attached>>,
 }
 
-/// What a caller can see. Snapshots that differ only in connections share it.
+/// The part that callers can see. Snapshots that differ only in connections share it.
 #[derive(Debug)]
 struct SnapshotContent {
     version: u64,
@@ -44,7 +44,7 @@ struct SnapshotContent {
     exposure: Exposure,
     catalog: Arc<Catalog>,
     index: Arc<Index>,
-    /// The names of the servers of which policy leaves something, connected or not.
+    /// The names of the servers of which policy permits something, connected or not.
     known_servers: Vec<String>,
     server_toolsets: ServerToolsets,
     offers: Vec<(ServerName, Arc<Offers>)>,
@@ -98,8 +98,8 @@ impl Snapshot {
         Self { content: Arc::new(content), servers: Servers::new(), attached: Vec::new() }
     }
 
-    /// The snapshot that follows `older`; compiled schemas of unchanged tools are taken over. `servers` are those of
-    /// the plan.
+    /// The snapshot that follows `older`; compiled schemas of unchanged tools are reused. `servers` are those of the
+    /// plan.
     pub(crate) fn after(
         older: &Self,
         plan: Arc<Plan>,
@@ -132,8 +132,8 @@ impl Snapshot {
         Self { content: Arc::new(content), servers, attached }
     }
 
-    /// Grows with each change of the plan, the exposure, the catalog or the offers. Two snapshots of one version differ
-    /// at most in connections and in attached servers whose tools are not known yet.
+    /// Increases with each change of the plan, the exposure, the catalog, the prompts or the resources. Two snapshots
+    /// of one version differ at most in connections, and in attached servers whose tools are not known yet.
     pub fn version(&self) -> u64 {
         self.content.version
     }
@@ -143,7 +143,7 @@ impl Snapshot {
         &self.content.plan
     }
 
-    /// What clients see at first.
+    /// The exposure: which tools and toolsets a client sees at first.
     pub fn exposure(&self) -> &Exposure {
         &self.content.exposure
     }
@@ -158,7 +158,7 @@ impl Snapshot {
         &self.content.index
     }
 
-    /// What each server offers besides tools, in the order of the configuration.
+    /// What each server provides besides tools, in the order of the configuration.
     pub fn offers(&self) -> &[(ServerName, Arc<Offers>)] {
         &self.content.offers
     }
@@ -168,12 +168,12 @@ impl Snapshot {
         &self.content.prompts_resources
     }
 
-    /// The names of the servers of which policy leaves something. To a caller the others do not exist.
+    /// The names of the servers of which policy permits something. Callers never learn of the others.
     pub fn known_servers(&self) -> &[String] {
         &self.content.known_servers
     }
 
-    /// Whether policy leaves something of a server.
+    /// Whether policy permits something of a server.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.content.known_servers.iter().any(|known| known == server.as_str())
     }
@@ -187,12 +187,12 @@ impl Snapshot {
         self.content.server_toolsets.shows(server, view, scope, &self.content.exposure)
     }
 
-    /// Whether a scope names only servers and toolsets that there are.
+    /// Checks that a scope names only existing servers and toolsets.
     pub fn check_scope(&self, scope: &Scope) -> Result<(), ScopeFault> {
         scope.check(self.index(), &self.content.exposure, &self.content.known_servers)
     }
 
-    /// The view of these choices; shared by all who make the same.
+    /// The view for this scope, selection and declared tools; shared by all callers with the same ones.
     pub fn view(
         &self,
         scope: &Arc<Scope>,
@@ -210,12 +210,12 @@ impl Snapshot {
 
     /// The view of a request that belongs to no session.
     pub fn view_without_session(&self, scope: &Arc<Scope>) -> Arc<CachedView> {
-        // In dynamic exposure such a request begins with the sets that its scope names.
+        // In dynamic exposure such a request starts with the toolsets that its scope names.
         let make = || self.view(scope, &Arc::new(self.first_selection(scope)), &Arc::default());
         self.content.views.without_session(scope, make)
     }
 
-    /// The toolsets that a new session begins with.
+    /// The toolsets that a new session starts with.
     pub fn first_selection(&self, scope: &Scope) -> Selection {
         let exposure = &self.content.exposure;
         let is_dynamic = scope.mode(exposure) == ExposureMode::Dynamic;
@@ -233,7 +233,7 @@ impl Snapshot {
         })
     }
 
-    /// What an operator should know about names that hide each other.
+    /// Warnings for the operator about names that shadow each other.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let hidden = self.content.prompts_resources.warnings(|server| self.knows(server));
         self.content.index.warnings().iter().cloned().chain(hidden)
@@ -251,7 +251,7 @@ impl Snapshot {
         indexes.entry(owner.clone()).or_insert_with(make).clone()
     }
 
-    /// Whether a caller of `older` would see the same and reach the same servers.
+    /// Whether a caller sees the same data and reaches the same servers as with `older`.
     pub(crate) fn is_same(&self, older: &Self) -> bool {
         let has_server = |(name, server): (&ServerName, &Arc<Server>)| {
             older.servers.get(name).is_some_and(|old| Arc::ptr_eq(old, server))
@@ -268,7 +268,7 @@ impl Snapshot {
         self.servers.get(name).filter(|_| !name.is_attached()).cloned()
     }
 
-    /// A server of the configuration, or one that this session brought.
+    /// A server of the configuration, or one that this session attached.
     pub(crate) fn server_for(
         &self,
         session: Option<&str>,
@@ -280,12 +280,12 @@ impl Snapshot {
         self.shared_server(name).or_else(own)
     }
 
-    /// What a call of a tool of this catalog needs. Looked up once for each call.
+    /// The compiled form of a tool of this catalog. Looked up once for each call.
     pub(crate) fn compiled(&self, tool: &CatalogTool) -> Option<&CompiledTool> {
         self.content.compiled.get(tool)
     }
 
-    /// Whether headers say what the arguments say, where the tool's schema asks for it.
+    /// Checks that the headers that repeat arguments agree with the arguments, if the tool's schema requires them.
     pub fn check_mirrors(
         &self,
         tool: &CatalogTool,
@@ -313,17 +313,17 @@ impl PublishedSnapshot {
         self.0.load()
     }
 
-    /// The same, to be kept for longer.
+    /// The current snapshot as an `Arc`, to be kept for longer.
     pub fn load_full(&self) -> Arc<Snapshot> {
         self.0.load_full()
     }
 
-    /// Puts a snapshot into force.
+    /// Publishes a snapshot.
     pub(crate) fn store(&self, snapshot: Snapshot) {
         self.0.store(Arc::new(snapshot));
     }
 
-    /// Puts other tools into force, as the reconciler does it, where no board runs.
+    /// Publishes a snapshot with another catalog, as the reconciler does; for use without a running board.
     pub fn replace_catalog(&self, catalog: Arc<Catalog>) {
         let older = self.load_full();
         let (plan, exposure) = (older.plan().clone(), older.exposure().clone());
@@ -331,7 +331,7 @@ impl PublishedSnapshot {
     }
 }
 
-/// The servers of which policy leaves something.
+/// The names of the servers of which policy permits something.
 fn known_servers(plan: &Plan, index: &Index, server_toolsets: &ServerToolsets) -> Vec<String> {
     let entries = index.entries().iter().map(|entry| &entry.tool.name);
     let permitted = entries.filter(|name| index.permits(name.as_str()));

@@ -1,4 +1,4 @@
-//! Why a board could not start, or a new configuration could not be taken: all reasons, not only the first.
+//! Why a board could not start or a new configuration was rejected: all reasons, not only the first.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use switchboard_store::StoreError;
 /// One reason.
 #[derive(Debug)]
 pub enum StartFailure {
-    /// A required server could not be reached (seed 000, 3.3.2).
+    /// A required server could not be reached. By default every server is required.
     Connect {
         server: ServerName,
         place: String,
-        /// Where the file says, or could say, that the board starts without it.
+        /// Where the configuration says, or could say, that the server is not required.
         required: RequiredOrigin,
         error: ConnectError,
     },
     /// A tool that may not be registered.
     Violation(Violation),
-    /// The store does not work.
+    /// The store cannot be opened or used.
     Store(StoreError),
-    /// The command line, the environment or the file want an exposure that the plan does not allow.
+    /// The command line, the environment or the file request an exposure that the plan does not allow.
     Exposure(String),
 }
 
@@ -37,7 +37,7 @@ impl StartError {
         Self { failures: vec![StartFailure::Exposure(reason)] }
     }
 
-    /// Whether every reason is that a server could not be reached.
+    /// Whether all reasons are unreachable servers.
     pub fn is_only_unreachable(&self) -> bool {
         self.failures.iter().all(|failure| matches!(failure, StartFailure::Connect { .. }))
     }
@@ -47,7 +47,7 @@ impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect { server, place, required, error } => {
-                // A line of the server's own words is not taken for one of ours.
+                // Indented, so that lines of the server's message cannot be mistaken for lines of this one.
                 let message = error.message.replace('\n', "\n  ");
                 write!(
                     f,

@@ -1,4 +1,4 @@
-//! The start of a board: its servers are being connected, and clients may already be waiting.
+//! The start of a board: its servers are connecting, and clients may already be waiting.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::start_error::StartError;
 /// The stages of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartupStage {
-    /// Nothing is published yet.
+    /// No catalog is published yet.
     Connecting,
-    /// Published is what the servers have that are connected.
+    /// The tools of the servers that have connected so far are published.
     Early,
     /// All tools are published.
     Finished,
 }
 
-/// How far the start of a board has come.
+/// The state of a board's start.
 #[derive(Debug, Default)]
 pub struct Startup {
     finished: CancellationToken,
@@ -31,12 +31,12 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Whether the tools of all servers that the start waits for have been admitted.
+    /// Whether the tools of all servers that the start waits for are admitted.
     pub fn is_finished(&self) -> bool {
         self.finished.is_cancelled()
     }
 
-    /// The stage whose catalog is published.
+    /// The stage of the published catalog.
     pub fn reached(&self) -> StartupStage {
         match (self.is_finished(), self.early.is_cancelled()) {
             (true, _) => StartupStage::Finished,
@@ -50,19 +50,19 @@ impl Startup {
         self.finished.cancelled()
     }
 
-    /// Has the tools of the servers that are connected already published before all are, and those of further servers as
-    /// they connect.
+    /// Publishes the tools of connected servers before the start has finished, and those of further servers as they
+    /// connect.
     pub fn publish_early(&self) {
         self.early_wanted.notify_one();
     }
 
-    /// Completes when such an early catalog has been published.
+    /// Completes when an early catalog has been published.
     pub fn published_early(&self) -> WaitForCancellationFuture<'_> {
         self.early.cancelled()
     }
 }
 
-/// A board whose servers are being connected. Dropping it gives the start up and stops the servers.
+/// A board whose servers are connecting. Dropping it cancels the start and stops the servers.
 pub struct StartingBoard {
     pub(crate) board: Arc<Board>,
     pub(crate) reconciler: CatalogReconciler,
@@ -77,12 +77,12 @@ impl std::fmt::Debug for StartingBoard {
 }
 
 impl StartingBoard {
-    /// The board as it is now.
+    /// The board, which is not fully started yet.
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// Waits for the servers and admits their tools. An error lists every reason, and then nothing is left running.
+    /// Waits for the servers and admits their tools. An error lists every reason, and nothing is left running then.
     pub async fn finish(self, on_event: impl FnMut(StartEvent)) -> Result<Arc<Board>, StartError> {
         let Self { board, mut reconciler, inbox, unless_started } = self;
         let plan = board.plan();

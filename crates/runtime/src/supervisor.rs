@@ -1,8 +1,8 @@
-//! Keeps one server connected for as long as it is configured.
+//! The supervisor of a server: keeps one server connected for as long as it is configured.
 //!
-//! The supervisor is the only one that opens and closes the server's connection. It reports by changing the
-//! [`Server`]'s state and waking the reconciler; it never touches the catalog. A list that could not be read
-//! whole changes nothing: the last known one stays.
+//! Only the supervisor opens and closes the supervised connection. It reports by changing the [`Server`]'s state and
+//! waking the reconciler; it never touches the catalog. A list that could not be read completely changes nothing: the
+//! last known one stays.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,55 +33,55 @@ use crate::list_again::{AskedByCaller, ListsRead};
 use crate::offers::{Offers, Outgoing, ServerNews, UntoldWishes, read_offers};
 use crate::reconnect_backoff::ReconnectBackoff;
 
-/// How often a server is asked again when neither it nor the configuration says.
+/// The interval between two listings if neither the server nor the configuration sets one.
 const DEFAULT_POLL: Duration = Duration::from_mins(1);
-/// No server is asked more often than this, whatever `ttlMs` it gives.
+/// Minimum interval between two listings, whatever `ttlMs` the server sends.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
-/// A list is not believed for longer than this, whatever `ttlMs` it gives.
+/// Maximum interval between two listings, whatever `ttlMs` the server sends.
 const LONGEST_POLL: Duration = Duration::from_hours(1);
-/// How often a server that wants a sign-in is asked whether it still does.
+/// The interval at which a server that requires a sign-in is tried again.
 const SIGN_IN_PAUSE: Duration = Duration::from_mins(1);
-/// How long a burst of change notifications may last before its one listing.
+/// How long change notifications are collected before one listing answers them.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How often the log says what a server that does not connect is waited for.
+/// The interval between log lines about a server that is still connecting.
 const STILL_WAITING: Duration = Duration::from_secs(10);
-/// An era that was learned longer ago is asked for again.
+/// How long a server's negotiated era is remembered.
 const ERA_MEMORY_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// How long a server that was removed, or a connection that was given up, may take to finish its calls.
+/// How long calls may keep running after their server was removed or their connection was lost.
 const RETIREMENT: Duration = Duration::from_mins(10);
 
-/// How a server is doing, for people and for the API.
+/// The status of a server, for the command line and the API.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
     pub name: ServerName,
     pub state: ServerState,
     pub era: Option<Era>,
     pub info: ServerInfo,
-    /// Tools that it lists, before any policy.
+    /// The number of tools that it lists, before any policy.
     pub offered: usize,
-    /// Tools that it lists and whose definitions cannot be used.
+    /// Listed tools whose definitions are unusable.
     pub quarantined: Arc<Vec<QuarantinedTool>>,
     /// Why it cannot be reached.
     pub error: Option<ConnectError>,
-    /// How long the last connecting and listing took.
+    /// How long the last connect and listing took.
     pub connect_time: Option<Duration>,
-    /// The last of its error output, for a stdio server.
+    /// The end of its standard error, for a stdio server.
     pub stderr: Option<String>,
     /// When its tools were last listed, in this run.
     pub listed_at_ms: Option<i64>,
-    /// How many sessions have a process of their own.
+    /// How many sessions have a process of their own for this server.
     pub session_processes: usize,
-    /// What is waited for, while it is being connected.
+    /// What the running connection attempt waits for.
     pub waiting: Option<Waiting>,
 }
 
-/// What the reconciler needs to know of a server.
+/// The state of a server that the reconciler needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
     pub(crate) tools: Option<Arc<Vec<ToolDescriptor>>>,
     pub(crate) quarantined: Arc<Vec<QuarantinedTool>>,
     pub(crate) is_ready: bool,
-    /// Whether the list was read in this run, rather than remembered from the last.
+    /// Whether the list was read in this run, rather than remembered from the previous one.
     pub(crate) is_fresh: bool,
 }
 
@@ -97,37 +97,37 @@ struct Condition {
     error: Option<ConnectError>,
     connect_time: Option<Duration>,
     listed_at_ms: Option<i64>,
-    /// The attempt to connect that goes on, and since when.
+    /// The running connection attempt and its start time.
     attempt: Option<(Instant, Arc<ConnectProgress>)>,
 }
 
-/// One configured server: its connection, while it has one, and how it is doing.
+/// One server with its supervised connection, if any, and its state.
 #[derive(Debug)]
 pub(crate) struct Server {
     spec: ServerSpec,
-    /// What people call it, where its own name is made up.
+    /// The session's own name for an attached server, whose unique name is generated.
     alias: Option<ServerName>,
     poll: Option<Duration>,
     condition: Mutex<Condition>,
     open: ArcSwapOption<OpenServer>,
     /// Calls that were resolved to this server and have not ended.
     users: TaskTracker,
-    /// Somebody saw a sign of trouble, or wants the list read again.
+    /// Wakes the supervisor to check the connection and read the list again.
     suspect: Notify,
     pub(crate) lists_read: watch::Sender<ListsRead>,
     pub(crate) asked_by_caller: Mutex<AskedByCaller>,
     attempted: CancellationToken,
-    /// Whether the board went on before the first attempt had ended, so that nobody else tells how it ended.
+    /// Whether the board stopped waiting for the first attempt, so that the supervisor has to report its outcome.
     is_left_behind: AtomicBool,
     stop: CancellationToken,
     pub(crate) offers: ArcSwap<Offers>,
-    /// Resources whose updates somebody wants to hear of.
+    /// Resources that clients are subscribed to.
     pub(crate) watched: Mutex<BTreeSet<String>>,
     pub(crate) log_level: Mutex<Option<Arc<str>>>,
-    /// What it was not told of these two, and the turn to tell it.
+    /// Whether these two still have to be sent to the server, and the lock for sending them.
     pub(crate) untold: UntoldWishes,
     pub(crate) telling: Semaphore,
-    /// What it offers beside tools may have changed.
+    /// Wakes the supervisor to read prompts and resources again.
     suspect_offers: Notify,
     pool: ConnectionPool,
     around: ServerContext,
@@ -140,16 +140,16 @@ struct OpenServer {
     users: TaskTracker,
 }
 
-/// Who may know of a server.
+/// The callers that may know of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     Everybody,
-    /// The session that brought it, and for its tools alone: it is in no metric, nothing of it is remembered, and what
-    /// it says to nobody in particular is heard by nobody.
+    /// Only the session that attached it, and only its tools: it has no metrics, its tools are not stored, and its
+    /// notifications are dropped.
     Owner,
 }
 
-/// What every supervisor needs.
+/// Shared by all supervisors.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerContext {
     pub(crate) store: Store,
@@ -157,14 +157,14 @@ pub(crate) struct ServerContext {
     pub(crate) options: ConnectOptions,
     pub(crate) dirty: Arc<Notify>,
     pub(crate) tasks: TaskTracker,
-    /// Ends every supervisor.
+    /// Stops every supervisor.
     pub(crate) stop: CancellationToken,
     pub(crate) outgoing: Outgoing,
     pub(crate) audience: Audience,
 }
 
 impl Server {
-    /// Starts to keep `spec` connected. `remembered` is what it had at the last run.
+    /// Starts to keep `spec` connected. `remembered` are its tools from the previous run.
     pub(crate) fn start(
         spec: ServerSpec,
         alias: Option<ServerName>,
@@ -214,7 +214,7 @@ impl Server {
         &self.spec
     }
 
-    /// The connections beside the supervised one.
+    /// The further connections beside the supervised one.
     pub(crate) fn pool(&self) -> &ConnectionPool {
         &self.pool
     }
@@ -223,7 +223,7 @@ impl Server {
         &self.around
     }
 
-    /// Cancelled when nothing of this server is to run any more.
+    /// Cancelled when all tasks of this server must end.
     pub(crate) fn stop_token(&self) -> &CancellationToken {
         &self.stop
     }
@@ -237,7 +237,7 @@ impl Server {
         self.poll
     }
 
-    /// Returns when the first attempt to connect has ended, one way or the other.
+    /// Returns when the first connection attempt has succeeded or failed.
     pub(crate) async fn attempted(&self) {
         self.attempted.cancelled().await;
     }
@@ -246,35 +246,35 @@ impl Server {
         self.attempted.is_cancelled()
     }
 
-    /// Has the supervisor tell how the first attempt ends: the board does not wait for it.
+    /// Makes the supervisor report the outcome of the first attempt, because the board stops waiting for it.
     pub(crate) fn leave_behind(&self) {
         self.is_left_behind.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps the server from being retired until the token is dropped; `None` when it already was.
+    /// Keeps the server from being retired until the token is dropped; `None` if it already was.
     pub(crate) fn hold(&self) -> Option<TaskTrackerToken> {
-        // In this order: a retirement either waits for the token or is seen here.
+        // In this order: a concurrent retirement either waits for the token, or is noticed here.
         let token = self.users.token();
         (!self.users.is_closed()).then_some(token)
     }
 
-    /// The connection, while there is one; the token keeps it open.
+    /// The supervised connection, if it is open; the token keeps it open.
     pub(crate) fn connection(&self) -> Option<(Arc<Connection>, TaskTrackerToken)> {
         let open = self.open.load_full().filter(|open| !open.connection.is_closed())?;
         Some((open.connection.clone(), open.users.token()))
     }
 
-    /// Has the supervisor look whether the server is still there, and read its list again.
+    /// Makes the supervisor check the connection and read the list again.
     pub(crate) fn suspect(&self) {
         self.suspect.notify_one();
     }
 
-    /// Has the supervisor read again what the server offers beside tools.
+    /// Makes the supervisor read prompts and resources again.
     pub(crate) fn suspect_offers(&self) {
         self.suspect_offers.notify_one();
     }
 
-    /// Ends the supervisor once the last call that was resolved to this server has ended.
+    /// Stops the supervisor once the last call that was resolved to this server has ended.
     pub(crate) fn retire(self: Arc<Self>, tasks: &TaskTracker) {
         self.users.close();
         tasks.spawn(async move {
@@ -283,14 +283,13 @@ impl Server {
         });
     }
 
-    /// Waits for calls to end by themselves. After a while they are cut off: nothing should run for so long
-    /// unseen.
+    /// Waits for calls to end, for at most [`RETIREMENT`] or until the server is stopped. The caller ends the rest.
     pub(crate) async fn let_finish(&self, users: &TaskTracker) {
         let finished = tokio::time::timeout(RETIREMENT, users.wait());
         let _still_used = self.stop.run_until_cancelled(finished).await;
     }
 
-    /// Ends the supervisor now.
+    /// Stops the supervisor now.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
@@ -333,7 +332,7 @@ impl Server {
         self.condition.lock()
     }
 
-    /// Takes over a list; says whether anything changed.
+    /// Stores a new list. Returns whether anything changed.
     fn take_list(&self, list: UpstreamToolList) -> bool {
         let mut condition = self.condition();
         let is_same = condition.is_fresh
@@ -350,7 +349,7 @@ impl Server {
         !is_same
     }
 
-    /// Tells callers who wait for it that the list was read, or could not be.
+    /// Notifies waiting callers that the list was read, or could not be.
     fn note_read(&self, is_changed: bool) {
         self.lists_read.send_modify(|read| {
             read.reads += 1;
@@ -368,22 +367,23 @@ impl Server {
         ttl.or(self.poll).unwrap_or(DEFAULT_POLL).clamp(SHORTEST_POLL, LONGEST_POLL)
     }
 
-    /// What an era verdict is remembered by: another place may speak another era.
+    /// The key under which the negotiated era is stored: another endpoint may speak another era.
     fn fingerprint(&self) -> String {
-        // The second word stands for the order in which a child is asked: an era that another order gave is not kept.
+        // The order in which the eras are tried with a child: eras found with another order are not reused.
         let order = "initialize first";
         blake3::hash(format!("{:?} {order}", self.spec.endpoint).as_bytes()).to_hex().to_string()
     }
 }
 
-/// Remembered tools as lists show them. One that an earlier version kept and that cannot be listed waits for its server.
+/// The remembered tools in the form that lists show. A tool that an earlier version stored and that cannot be listed is
+/// left out until its server lists it again.
 fn listable(mut remembered: Vec<ToolDescriptor>) -> Vec<ToolDescriptor> {
     remembered.retain_mut(|tool| prepare_for_lists(tool).is_ok());
     remembered
 }
 
 async fn supervise(server: Arc<Server>, around: ServerContext) {
-    // One for each server and for as long as it is configured: on the heap it is moved once.
+    // Boxed, so that the future, which lives as long as its server, is moved only once.
     let watching = Box::pin(keep_connected(&server, &around));
     server.stop.clone().run_until_cancelled(watching).await;
     server.attempted.cancel();
@@ -407,7 +407,7 @@ async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
             }
             Err(error) => {
                 let is_news = server.condition().error.as_ref() != Some(&error);
-                // The first failure of a configured server is told by whoever starts the board.
+                // The start of the board reports the first failure of a configured server.
                 let is_untold =
                     server.is_attempted() || server.is_left_behind.load(Ordering::Relaxed);
                 match around.audience {
@@ -433,7 +433,7 @@ async fn keep_connected(server: &Arc<Server>, around: &ServerContext) {
     }
 }
 
-/// A server that wants a sign-in is left alone until there was one, or for a while; says whether it waited.
+/// If the server requires a sign-in, waits for one, or for [`SIGN_IN_PAUSE`]. Returns whether it waited.
 async fn wait_for_sign_in(server: &Server, around: &ServerContext) -> bool {
     let kind = server.condition().error.as_ref().map(|error| error.kind);
     let Some(sign_ins) = around.options.sign_ins.as_ref().filter(|_| kind == Some(Kind::SignIn))
@@ -444,8 +444,8 @@ async fn wait_for_sign_in(server: &Server, around: &ServerContext) -> bool {
     true
 }
 
-/// Closes the connection in the background. The server may be alive and merely broken: calls that still run
-/// over the connection end by themselves, one way or the other.
+/// Closes the connection in the background. The server may still be alive: calls that run over the connection may end
+/// by themselves.
 fn give_up(server: &Arc<Server>, around: &ServerContext) {
     let Some(open) = server.open.swap(None) else { return };
     let server = server.clone();
@@ -510,7 +510,7 @@ async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connecti
     }
     server.pool.forget_failures();
     take_offers(server, &connection, around).await;
-    // Whoever sees that the server is ready must find its connection.
+    // The connection is set before the state is: a caller that sees a ready server must find its connection.
     let open = OpenServer { connection: connection.clone(), users: TaskTracker::new() };
     server.open.store(Some(Arc::new(open)));
     server.take_list(list);
@@ -518,7 +518,7 @@ async fn connect(server: &Server, around: &ServerContext) -> Result<Arc<Connecti
     Ok(connection)
 }
 
-/// Marks that an attempt to connect goes on.
+/// Marks a running connection attempt until it is dropped.
 struct Attempt<'a>(&'a Server);
 
 impl<'a> Attempt<'a> {
@@ -546,7 +546,7 @@ async fn take_offers(server: &Server, connection: &Connection, around: &ServerCo
     }
 }
 
-/// Keeps the list current until the connection is lost; says why it was.
+/// Keeps the list current until the connection is lost. Returns the reason of the loss.
 async fn attend(
     server: &Server,
     connection: &Arc<Connection>,
@@ -572,7 +572,8 @@ async fn attend(
         }
         let limit = server.spec.list_timeout();
         let mut listed = tokio::time::timeout(limit, connection.list_tools()).await;
-        // One answer that was lost says little of a server whose calls are answered, and to give it up stops them all.
+        // A single lost response does not prove a server lost whose calls are answered, and giving it up would end them
+        // all.
         if matches!(&listed, Ok(Err(error)) if error.kind == Kind::Unreachable)
             && !connection.is_closed()
         {
@@ -607,7 +608,7 @@ async fn next_news(news: &mut Option<mpsc::Receiver<UpstreamNews>>) -> Option<Up
     }
 }
 
-/// Acts on what a server says. Several changes of its lists in a row are one.
+/// Handles a notification of the server. Several changes of its lists in a row cause one listing.
 async fn hear(
     server: &Server,
     connection: &Connection,
@@ -628,7 +629,7 @@ async fn hear(
                     tokio::time::sleep(SETTLE).await;
                 }
             }
-            // Nobody may be listening.
+            // There may be no receiver.
             UpstreamNews::ResourceUpdated { uri, params } => {
                 let update = ServerNews::ResourceUpdated { server: name.clone(), uri, params };
                 let _unheard = around.outgoing.news.send(update);
@@ -646,7 +647,7 @@ async fn hear(
     }
 }
 
-/// A server that answers, if wrongly, is not lost.
+/// Whether the error proves that the server is alive: an answer, even a wrong one.
 fn is_still_there(error: &ConnectError) -> bool {
     match error.kind {
         Kind::Protocol | Kind::Overloaded => true,

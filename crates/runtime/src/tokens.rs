@@ -1,4 +1,4 @@
-//! The store as the place where sign-ins at servers are kept.
+//! Stores sign-ins to servers in the data directory's store.
 
 use futures::FutureExt;
 use jiff::Timestamp;

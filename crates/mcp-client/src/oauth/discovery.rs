@@ -1,8 +1,7 @@
-//! Who lets people in for a server: its authorization server, by the server's own word, and checked by rmcp.
+//! Discovers the authorization server of an MCP server.
 //!
-//! rmcp reads the metadata of the server and of its authorization server, holds the names in them against the
-//! addresses that they came from, and does not follow them to addresses of this machine or of the local network
-//! unless the server itself is there.
+//! rmcp reads the metadata of the server and of its authorization server, compares the identifiers in them with the
+//! URLs they came from, and does not follow them to loopback or private addresses unless the server itself is there.
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
 use switchboard_model::is_on_this_machine;
@@ -10,7 +9,7 @@ use url::Url;
 
 use crate::error::{ConnectError, ConnectErrorKind, error_chain};
 
-/// A manager that knows the authorization server.
+/// An rmcp manager with the discovered authorization server.
 pub(super) struct Discovered {
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
@@ -43,7 +42,8 @@ pub(super) async fn discover(
     Ok(Discovered { manager, metadata: resolved.metadata, issuer })
 }
 
-/// Codes, secrets and tokens leave this machine over https only.
+/// Checks that an endpoint uses https or is on this machine: codes, secrets and tokens are sent in the clear only
+/// there.
 fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
     let is_safe = Url::parse(endpoint).is_ok_and(|url| match url.scheme() {
         "https" => true,
@@ -58,7 +58,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), ConnectError> {
         .with_hint("the endpoints of OAuth must be https, unless they are on this machine"))
 }
 
-/// What rmcp says, as one of our errors.
+/// Converts an error of rmcp.
 pub(super) fn describe(error: &AuthError) -> ConnectError {
     let kind = match error {
         AuthError::HttpError(_) | AuthError::TokenRefreshFailed(_) => ConnectErrorKind::Unreachable,

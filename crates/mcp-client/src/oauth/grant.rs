@@ -1,4 +1,4 @@
-//! What a sign-in leaves, what the next one has to ask for, and who keeps both.
+//! The stored results of sign-ins, the pending requests for sign-ins, and the store trait for both.
 
 use std::fmt;
 
@@ -9,37 +9,37 @@ use serde_json::Value;
 use switchboard_model::{OAuthGrant, OAuthSettings, Secret, ServerName};
 use url::Url;
 
-/// Tokens that end sooner than this are renewed before they are used.
+/// Tokens that expire sooner than this are refreshed before use.
 const SHORTLY_MS: i64 = 30_000;
 
-/// More scopes than this are not remembered: a server may name any number.
+/// Maximum number of remembered scopes: a server may name any number.
 const MOST_SCOPES: usize = 100;
 
-/// Keeps what sign-ins leave. All of it may be secret; a failure is told in words.
+/// Stores the results of sign-ins. All of it may be secret. An error is a message.
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// What the last sign-in at this server left; with an issuer, the last one there.
+    /// The result of the last sign-in to this server or, with an issuer, of the last one at that issuer.
     fn load<'a>(
         &'a self,
         server: &'a ServerName,
         issuer: Option<&'a str>,
     ) -> Kept<'a, Option<Secret>>;
     fn save<'a>(&'a self, server: &'a ServerName, issuer: &'a str, grant: Secret) -> Kept<'a, ()>;
-    /// Forgets every sign-in at this server; says whether there was any.
+    /// Removes all sign-ins to this server. Returns whether there were any.
     fn forget<'a>(&'a self, server: &'a ServerName) -> Kept<'a, bool>;
-    /// What the next sign-in has to ask for, when one is wanted.
+    /// What the next sign-in must request, if one is required.
     fn wanted<'a>(&'a self, server: &'a ServerName) -> Kept<'a, Option<String>>;
     fn want<'a>(&'a self, server: &'a ServerName, wanted: Option<String>) -> Kept<'a, ()>;
     /// Milliseconds since 1970.
     fn now_ms(&self) -> i64;
 }
 
-/// What a [`TokenStore`] answers.
+/// The result of a [`TokenStore`] operation.
 pub type Kept<'a, T> = BoxFuture<'a, Result<T, String>>;
 
-/// Tokens and the client that they belong to.
+/// Tokens, with the OAuth client that they belong to.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Grant {
-    /// The address that the tokens are for. They are sent nowhere else, whatever a server of this name is later.
+    /// The URL that the tokens are for. They are never sent elsewhere, even if the server of this name changes.
     pub(crate) server_url: String,
     pub(crate) issuer: String,
     pub(crate) client_id: String,
@@ -48,14 +48,14 @@ pub(crate) struct Grant {
     pub(crate) access_token: String,
     pub(crate) refresh_token: Option<String>,
     pub(crate) expires_at_ms: Option<i64>,
-    /// The scopes that the sign-in asked for. What was asked for once and is refused all the same is not asked for
-    /// again.
+    /// The scopes that were requested. A scope that was requested and is refused all the same is not requested again.
     pub(crate) asked: Vec<String>,
     pub(crate) granted: Vec<String>,
-    /// Given to the program itself, and not to somebody who signed in.
+    /// Whether it comes from the client credentials grant rather than from a sign-in.
     #[serde(default)]
     pub(crate) is_own: bool,
-    /// Of an own one: scopes that the server asked for besides those of the configuration, or that it named at first.
+    /// For the client credentials grant: scopes that the server requested in addition to those of the configuration, or
+    /// named at first.
     #[serde(default)]
     pub(crate) since: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl Grant {
         Secret::new(serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// Whether it was given for this address, and in the way that is configured now.
+    /// Whether it was issued for this URL, by the grant type that is configured now.
     pub(crate) fn is_for(&self, server: &Url, settings: &OAuthSettings) -> bool {
         let is_same_kind = match &settings.grant {
             OAuthGrant::SignIn(_) => !self.is_own,
@@ -84,7 +84,7 @@ impl Grant {
         is_same_kind && self.server_url == server.as_str()
     }
 
-    /// Takes over the answer of a token endpoint. Only bearer tokens are of use to us.
+    /// Takes over the response of a token endpoint. Only bearer tokens are accepted.
     pub(crate) fn take(&mut self, answer: &Value, now_ms: i64) -> Result<(), String> {
         let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
         if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
@@ -121,12 +121,12 @@ fn header(token: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Why a server wants a sign-in.
+/// Why a server requires a sign-in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SignInReason {
-    /// What the server's refusal said, as it stood in `WWW-Authenticate`.
+    /// The server's `WWW-Authenticate` challenge.
     pub(crate) challenge: Option<String>,
-    /// Scopes that are to be asked for besides those that the server names at first.
+    /// Scopes to request in addition to those that the server names at first.
     pub(crate) scopes: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn words(scopes: &str) -> Vec<String> {
     scopes.split_whitespace().take(MOST_SCOPES).map(str::to_owned).collect()
 }
 
-/// Both, each once, the first ones first.
+/// The union of both lists, without duplicates, in order.
 pub(crate) fn union(one: &[String], other: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for scope in one.iter().chain(other) {

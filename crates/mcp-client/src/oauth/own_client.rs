@@ -1,4 +1,4 @@
-//! Tokens for the program itself: it proves to be a client that was registered for it, and nobody signs in.
+//! Tokens of the client credentials grant: the program authenticates as a registered client, without a user.
 
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, ClientCredentialsConfig, JwtSigningAlgorithm,
@@ -15,26 +15,26 @@ use super::grant::Grant;
 use super::{scopes, unusable};
 use crate::error::{ConnectError, ConnectErrorKind};
 
-/// A scope that only people need: it lets a program go on without them.
+/// A scope for refresh tokens, which this grant does not use.
 const OFFLINE: &str = "offline_access";
-/// How much of what an authorization server says is told.
+/// Maximum number of characters of an authorization server's error that are shown.
 const LONGEST_TOLD: usize = 500;
 
-/// What a token is asked for with.
+/// The inputs of a token request.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
     pub(super) server: &'a Url,
     pub(super) settings: &'a OAuthSettings,
     pub(super) client: &'a OwnClient,
-    /// What the server's refusal said.
+    /// The server's `WWW-Authenticate` challenge.
     pub(super) challenge: Option<&'a str>,
-    /// Scopes besides those of the configuration, or that the server names at first.
+    /// Scopes in addition to those of the configuration, or those that the server names at first.
     pub(super) more: &'a [String],
-    /// Who gave the last one.
+    /// The issuer of the last token.
     pub(super) issuer: Option<&'a str>,
 }
 
-/// Asks the authorization server that the server names.
+/// Requests a token from the authorization server that the MCP server names.
 pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, ConnectError> {
     let Asking { server, settings, client, challenge, more, issuer: before } = asking;
     let mut found = discover(server, challenge).await?;
@@ -43,7 +43,7 @@ pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
     check_token_endpoint(server, &found.metadata.token_endpoint)?;
     let mut scopes = scopes(&found, settings, more).await;
     if !settings.scopes.iter().any(|scope| scope == OFFLINE) {
-        // rmcp adds it for people, and issuers refuse it here.
+        // rmcp adds it for interactive sign-ins, and issuers reject it for this grant.
         scopes.retain(|scope| scope != OFFLINE);
     }
     let config = credentials(server, client, &scopes);
@@ -55,7 +55,7 @@ pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
         server_url: server.as_str().to_owned(),
         issuer,
         client_id: client.id.clone(),
-        // What the configuration has needs no second place.
+        // The secret is in the configuration and is not stored a second time.
         client_secret: None,
         redirect_uri: String::new(),
         access_token: String::new(),
@@ -71,8 +71,8 @@ pub(super) async fn obtain(asking: Asking<'_>, now_ms: i64) -> Result<Grant, Con
     Ok(grant)
 }
 
-/// A server that names another authorization server than before may have been taken over: what proves who we are is
-/// not shown there.
+/// Refuses another issuer than before: a compromised server could name its own, which must not get the client's
+/// credentials.
 fn check_issuer(
     found: &str,
     configured: Option<&str>,
@@ -85,7 +85,7 @@ fn check_issuer(
         }
         (None, None) => return Ok(()),
     };
-    // As written, or as addresses are written.
+    // Compared as text and as a normalized URL.
     if found.trim_end_matches('/') == expected.trim_end_matches('/') {
         return Ok(());
     }
@@ -94,7 +94,7 @@ fn check_issuer(
     Err(ConnectError::new(ConnectErrorKind::Unauthorized, message).with_hint(hint))
 }
 
-/// A secret that is good for months is not sent in the clear.
+/// Refuses to send a long-lived secret without TLS.
 fn check_token_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError> {
     let url = Url::parse(endpoint).ok();
     let is_safe = url.is_some_and(|url| {
@@ -108,7 +108,7 @@ fn check_token_endpoint(server: &Url, endpoint: &str) -> Result<(), ConnectError
         .with_hint("who a client is, is proven over https"))
 }
 
-/// On a thread of its own: rmcp's future (3.8) keeps something over its awaits that may not change threads.
+/// Runs on a thread of its own, because rmcp's future (3.8) is not `Send`.
 async fn exchange(
     manager: AuthorizationManager,
     config: ClientCredentialsConfig,
@@ -158,7 +158,7 @@ fn refused(issuer: &str, client_id: &str, error: &AuthError) -> ConnectError {
         .take(LONGEST_TOLD)
         .collect();
     let message = format!("{issuer} gives no token to the client '{client_id}': {why}");
-    // rmcp has one error for all of it; what never was answered, or with a fault of the other side, is told by its words.
+    // rmcp has one error for all failures, so an unreachable or failing authorization server is recognized by the text.
     let words = why.to_ascii_lowercase();
     if words.contains("request failed") || words.contains("http 5") {
         return ConnectError::new(ConnectErrorKind::Unreachable, message);

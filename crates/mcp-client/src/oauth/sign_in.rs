@@ -1,4 +1,4 @@
-//! A sign-in: an address for a browser, the way back to a port of this machine, and the tokens.
+//! The interactive sign-in: a URL for the browser, a callback on a local port, and the exchange for tokens.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,39 +29,39 @@ use crate::redaction::Redactor;
 
 const CALLBACK: &str = "/callback";
 const OUR_NAME: &str = "Switchboard";
-/// How long a page may take to be delivered after the sign-in is over.
+/// How long the browser may take to load the final page.
 const LAST_PAGE: Duration = Duration::from_secs(2);
-/// How long a server may take to say where to sign in.
+/// Maximum time for discovering where to sign in.
 const LONGEST_QUESTION: Duration = Duration::from_secs(30);
 
-/// What is known of the sign-in at a server.
+/// The stored state of the sign-in to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInState {
-    /// Somebody signed in, for this address.
+    /// There is a sign-in for this URL.
     pub is_signed_in: bool,
-    /// The server asked for a sign-in since.
+    /// The server has required a sign-in since.
     pub is_wanted: bool,
     pub issuer: Option<String>,
     pub scopes: Vec<String>,
-    /// Scopes that the server asked for since.
+    /// Scopes that the server has required since.
     pub wanted_scopes: Vec<String>,
     pub expires_at_ms: Option<i64>,
     pub renewal: Renewal,
 }
 
-/// Where the next token comes from.
+/// The source of the next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
-    /// From a person who signs in.
+    /// An interactive sign-in.
     SignIn,
-    /// From the last sign-in.
+    /// The refresh token of the last sign-in.
     Refresh,
-    /// From the authorization server, which knows us. No person is needed at all.
+    /// The client credentials grant; no user is needed.
     OwnClient,
 }
 
 impl SignInState {
-    /// Reads what is kept.
+    /// Reads the stored state.
     pub async fn read(spec: &ServerSpec, tokens: &dyn TokenStore) -> Result<Self, ConnectError> {
         let (url, settings) = wants_oauth(spec)?;
         let kept = tokens.load(&spec.name, None).await.map_err(|error| unkept(&error))?;
@@ -87,21 +87,21 @@ impl SignInState {
     }
 }
 
-/// What a sign-in gave.
+/// The result of a sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
     pub issuer: String,
     pub scopes: Vec<String>,
 }
 
-/// A sign-in that waits for somebody's browser. Dropping it gives it up.
+/// A sign-in that waits for the browser. Dropping it cancels it.
 pub struct SignIn {
     server: ServerName,
     tokens: Arc<dyn TokenStore>,
     manager: AuthorizationManager,
     listener: TcpListener,
     url: String,
-    /// What the sign-in will be kept as; without tokens yet.
+    /// The grant to be stored; without tokens yet.
     grant: Grant,
     redactor: Redactor,
 }
@@ -113,7 +113,7 @@ impl std::fmt::Debug for SignIn {
 }
 
 impl SignIn {
-    /// Finds out where to sign in, and as whom.
+    /// Discovers where to sign in, and with which client.
     pub async fn begin(
         spec: &ServerSpec,
         http: &HttpPool,
@@ -176,12 +176,12 @@ impl SignIn {
         Ok(Self { server: name.clone(), tokens, manager, listener, url, grant, redactor })
     }
 
-    /// The page to open.
+    /// The URL to open in a browser.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Waits for the browser to come back, and keeps the tokens.
+    /// Waits for the callback, and stores the tokens.
     pub async fn finish(mut self) -> Result<SignedIn, ConnectError> {
         let redactor = std::mem::take(&mut self.redactor);
         self.take_tokens().await.map_err(|error| redactor.over(error))
@@ -214,7 +214,7 @@ fn wants_oauth(spec: &ServerSpec) -> Result<(&Url, &OAuthSettings), ConnectError
     })
 }
 
-/// What the server says to a stranger.
+/// The server's challenge to a request without a token.
 async fn ask_for_challenge(
     endpoint: &Endpoint,
     url: &Url,
@@ -247,7 +247,7 @@ fn plain_headers(headers: &BTreeMap<String, Secret>) -> HeaderMap {
     legal.collect()
 }
 
-/// A sign-in lasts longer where that is offered.
+/// Requests `offline_access` where it is offered, to get a refresh token.
 fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
     let offline = "offline_access";
     let supported = found.metadata.scopes_supported.as_deref().unwrap_or_default();
@@ -257,7 +257,8 @@ fn ask_to_stay(found: &Discovered, scopes: &mut Vec<String>) {
     }
 }
 
-/// Who we are there: as configured, by our document, as before, or newly registered.
+/// The OAuth client to use: the configured one, the client metadata document, the one of the last sign-in, or a newly
+/// registered one.
 async fn client(
     found: &mut Discovered,
     ours: &SignInClient,
@@ -319,7 +320,7 @@ fn query_value(query: &str, name: &str) -> Option<String> {
     pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-/// What the browser brought back.
+/// The query parameters of the callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Callback {
     code: String,
@@ -331,11 +332,11 @@ type Brought = Result<Callback, ConnectError>;
 #[derive(Debug, Clone)]
 struct Door {
     state: Arc<str>,
-    /// One answer is enough; later ones are told so.
+    /// Holds one callback; later ones are ignored.
     brought: mpsc::Sender<Brought>,
 }
 
-/// Serves one page. Whoever comes without the word that only our address held is sent away.
+/// Serves the callback page. Requests without the `state` of this sign-in are refused.
 async fn wait_for_browser(listener: TcpListener, state: &str) -> Brought {
     let (brought, mut answers) = mpsc::channel(1);
     let done = CancellationToken::new();
@@ -363,7 +364,7 @@ async fn come_back(
         let page = "<!doctype html><title>Switchboard</title>This is not the answer to a sign-in that is under way.";
         return (StatusCode::BAD_REQUEST, Html(page));
     }
-    // A second answer to the same question changes nothing.
+    // A second callback changes nothing.
     let _second = door.brought.try_send(read_callback(&query));
     let page = "<!doctype html><title>Switchboard</title>Switchboard has the answer. You can close this page; \
                 the terminal says how it went.";

@@ -45,7 +45,7 @@ fn two_numbers() -> Value {
     })
 }
 
-/// Whole numbers stay whole for as long as they fit.
+/// Integers stay integers as long as they fit.
 fn answer(
     arguments: &Map<String, Value>,
     with_floats: fn(f64, f64) -> f64,
@@ -57,7 +57,7 @@ fn answer(
         Some(whole) => json!(whole),
         None => json!(with_floats(a.as_f64().unwrap_or_default(), b.as_f64().unwrap_or_default())),
     };
-    // A sum beyond the range of floats has no JSON number.
+    // A sum beyond the range of floats is not a JSON number.
     let result = if result.is_null() {
         ToolResult::error("the result is too large for a number")
     } else {

@@ -1,4 +1,4 @@
-//! Schemas of tools, compiled when the first call needs them.
+//! Compiled schemas of tools. A schema is compiled by the first call that needs it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,10 +11,10 @@ use switchboard_registry::{Catalog, CatalogTool};
 use switchboard_schema::{ArgumentChecker, SchemaFault};
 use switchboard_telemetry::ToolMeter;
 
-/// The metric label of all tools that belong to sessions: a caller chooses their names, so they cannot be labels.
+/// The metric label of all tools of attached servers: callers choose their names, so the names must not become labels.
 const OF_A_SESSION: &str = "@session";
 
-/// What a call of a tool needs, made once.
+/// The precomputed data that a call of a tool needs.
 #[derive(Debug)]
 pub(crate) struct CompiledTool {
     pub(crate) checker: Result<ArgumentChecker, SchemaFault>,
@@ -27,7 +27,7 @@ impl CompiledTool {
         let schema = tool.descriptor.input_schema.parse();
         Self {
             checker: ArgumentChecker::compile(&schema),
-            // Tools of HTTP servers with unusable annotations were left out of their list.
+            // Tools of HTTP servers with invalid header annotations were already removed from their list.
             mirrors: Mirrors::of_schema(&schema).unwrap_or_default(),
             meter: Arc::new(match tool.owner {
                 None => ToolMeter::new(tool.name.server().as_str(), tool.name.tool()),
@@ -36,7 +36,7 @@ impl CompiledTool {
         }
     }
 
-    /// The headers that repeat arguments of this call, where the tool's schema asks for some.
+    /// The HTTP headers that repeat arguments of this call, if the tool's schema requires some.
     pub(crate) fn mirrored(
         &self,
         arguments: &Map<String, Value>,
@@ -45,12 +45,12 @@ impl CompiledTool {
     }
 }
 
-/// The compiled tools of one catalog. Most tools are never called, and never compiled.
+/// The compiled tools of one catalog. Most tools are never called and never compiled.
 #[derive(Debug, Default)]
 pub(super) struct CompiledTools(HashMap<CanonicalName, Arc<OnceLock<CompiledTool>>>);
 
 impl CompiledTools {
-    /// Those of `catalog`; tools whose schema is the one of `older_catalog` keep what `older` compiled.
+    /// The compiled tools of `catalog`. Tools with the same schema as in `older_catalog` reuse the result in `older`.
     pub(super) fn after(older: &Self, older_catalog: &Catalog, catalog: &Catalog) -> Self {
         let has_same_schema = |tool: &CatalogTool| {
             older_catalog
