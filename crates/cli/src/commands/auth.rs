@@ -1,4 +1,4 @@
-//! `auth`: sign in at MCP servers, and out. Works on the store itself; a running instance looks there too.
+//! `auth`: signs in to MCP servers, and out. It changes the store directly; a running instance reads it too.
 
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::embedded::{find_server, load_config, open_store};
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
 
-/// How long somebody may take to sign in.
+/// How long a sign-in in the browser may take.
 const PATIENCE: Duration = Duration::from_mins(15);
 const NEEDS_SIGN_IN: &str = "needs sign-in";
 
@@ -98,7 +98,7 @@ async fn login(
     Ok(())
 }
 
-/// Whether there is a browser that could be asked.
+/// Opens the URL in a browser; returns whether that worked.
 fn open_browser(url: &str) -> bool {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
