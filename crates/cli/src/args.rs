@@ -161,7 +161,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Whether the command logs at info level by default. Long-running commands do; others log warnings only.
-    pub(crate) fn tells_the_news(&self) -> bool {
+    pub(crate) fn logs_at_info(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Stdio(_))
     }
 }

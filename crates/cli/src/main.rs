@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         // The guard process must stay small: no logging and no further threads.
         return switchboard_mcp_client::run_guard(guard.parent, &guard.command, &guard.arguments);
     }
-    let news = i8::from(arguments.command.tells_the_news());
+    let news = i8::from(arguments.command.logs_at_info());
     let verbosity = arguments.globals.verbosity().saturating_add(news);
     // Dropped last: it flushes telemetry that was not exported yet.
     let _tracing =

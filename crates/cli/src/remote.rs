@@ -187,7 +187,7 @@ impl Remote {
     async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let response = self.send(request).await?;
         response.json().await.map_err(|error| {
-            Failure::unreachable(format!("{} gave an answer of another kind: {error}", self.base))
+            Failure::unreachable(format!("{} returned an unexpected response: {error}", self.base))
         })
     }
 
@@ -227,7 +227,7 @@ fn instance_address(mut url: reqwest::Url) -> Result<reqwest::Url, Failure> {
         _ => return Ok(url),
     };
     let message = format!(
-        "{} shows MCP clients a part of the board, and this command asks the whole board",
+        "{} is an MCP endpoint for a part of the board, and this command needs the whole board",
         given.path()
     );
     Err(Failure::usage(message).with_hint(Some(format!("use --url {url}{way}"))))
@@ -256,8 +256,8 @@ pub(crate) fn connection(base: &reqwest::Url) -> Result<(Client, Option<Secret>)
     let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
     let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
     if key.as_deref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        let message = format!("{API_KEY_VARIABLE} holds something that is no API key");
-        let hint = "a space or the end of a line behind the key is easily copied along with it";
+        let message = format!("{API_KEY_VARIABLE} does not hold a valid API key");
+        let hint = "check for a space or a line break after the key";
         return Err(Failure::usage(message).with_hint(Some(hint.into())));
     }
     Ok((http, key.map(Secret::new)))

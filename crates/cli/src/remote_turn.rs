@@ -116,7 +116,7 @@ impl Following<'_> {
                 }
                 Err(failure) if failure.kind() == "unknown_turn" => {
                     return Err(Failure::unreachable(
-                        "the instance was started again while the turn ran, and does not know it any more",
+                        "the instance was restarted during the turn and no longer has it",
                     )
                     .with_hint(Some(self.where_it_is())));
                 }

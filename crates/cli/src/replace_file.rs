@@ -12,7 +12,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| Err(Failure::start(format!("cannot write {}: {why}", path.display())));
     match (path.symlink_metadata(), path.metadata()) {
         (Ok(_), Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            refuse("it is a link that leads nowhere")
+            refuse("it is a dangling link")
         }
         (_, Ok(there)) if there.is_dir() => refuse("it is a directory"),
         (_, Ok(there)) if !there.is_file() => refuse("it is not a file"),

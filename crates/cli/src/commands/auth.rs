@@ -77,8 +77,10 @@ async fn login(
         }
         (true, true) => output.note(sign_in.url()),
         (false, _) => {
-            output
-                .note(&format!("your browser shows where to sign in; else open {}", sign_in.url()));
+            output.note(&format!(
+                "your browser opens the sign-in page; if it does not, open {}",
+                sign_in.url()
+            ));
         }
     }
     let signed_in = tokio::select! {
@@ -86,7 +88,7 @@ async fn login(
         () = super::interrupted() => return Err(Failure::start("the sign-in was given up")),
     };
     let signed_in = signed_in
-        .map_err(|_| Failure::unreachable("nobody signed in within 15 minutes"))?
+        .map_err(|_| Failure::unreachable("no sign-in within 15 minutes"))?
         .map_err(failed)?;
     if output.is_json() {
         output.json(&json!({

@@ -208,14 +208,14 @@ impl Chat<'_> {
                         screen.end_line();
                         return Err(failure);
                     }
-                    None => return Err(Failure::unreachable("the turn ended without an end")),
+                    None => return Err(Failure::unreachable("the event stream of the turn ended early")),
                 },
                 wish = self.interrupts.next() => {
                     if wish == InterruptAction::End || cancelling.is_some() {
                         screen.end_line();
                         return Ok(TurnOutcome::Given);
                     }
-                    screen.line("[cancelling; Ctrl-C again ends]");
+                    screen.line("[cancelling; Ctrl-C again exits]");
                     cancelling = Some(backend.cancel_turn(&session, &id).boxed());
                 }
                 Err(failure) = running(&mut cancelling) => {

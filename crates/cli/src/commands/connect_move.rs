@@ -124,7 +124,7 @@ pub(crate) fn twice_note(client: ClientProgram, servers: &Imported) -> Option<St
     let names: Vec<_> = servers.servers.iter().map(ImportedServer::label).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{} also has {}. What Switchboard has too is there twice: --move takes these servers over.",
+            "{} also has {}. Tools of servers that Switchboard has too appear twice: --move moves these servers.",
             client.title(),
             names.join(", "),
         )

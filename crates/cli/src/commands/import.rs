@@ -40,7 +40,7 @@ pub(crate) fn run(
     let mut notes: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
     notes.extend(present);
     if !has_servers {
-        notes.push(format!("{} names no server that can be taken over", wanted.file.display()));
+        notes.push(format!("{} has no server that can be imported", wanted.file.display()));
     }
     if !output.is_json() {
         for note in &notes {

@@ -101,7 +101,8 @@ async fn revoke(store: &Store, name: &str, now: Timestamp, output: Output) -> Re
         output.data(&format!("{name}: revoked"));
     }
     if !keys.iter().any(|key| state(key, now) == "active") {
-        output.note("no key is left: nobody gets in until `switchboard key add` makes one");
+        output
+            .note("no key is left: every request is refused until `switchboard key add` makes one");
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ pub(crate) async fn run(
 async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListener, Failure> {
     if !is_loopback(&address) && gatekeeper.is_open() {
         return Err(Failure::start(format!(
-            "{address} can be reached from other machines, and this board asks nobody for credentials",
+            "{address} can be reached from other machines, and no credentials are configured",
         ))
         .with_hint(Some(
             "listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`"
@@ -129,7 +129,8 @@ async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListe
 
 /// The first signal starts an orderly shutdown, the second one exits at once.
 pub(crate) fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
-    let cannot = |error: std::io::Error| Failure::start(format!("cannot hear signals: {error}"));
+    let cannot =
+        |error: std::io::Error| Failure::start(format!("cannot register signal handlers: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     // SIGHUP during the start is ignored, because it would end the process; the start reads the file anyway.

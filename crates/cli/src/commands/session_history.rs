@@ -136,7 +136,7 @@ impl Conversations {
                 if store.replace_messages(id, before, &texts).await? {
                     return Ok(());
                 }
-                let detail = "somebody else changed the conversation at the same time; try again";
+                let detail = "the conversation was changed at the same time; try again";
                 Err(Problem::new("stale_history", 0, detail).into())
             }
         }

@@ -36,7 +36,7 @@ pub(crate) async fn run(
     if let Some(url) = globals.instance() {
         if wanted.exposure.is_given() {
             let hint = "end the address with /mcp/toolsets/NAMES to see less";
-            return Err(Failure::usage("what a running board shows is not changed from here")
+            return Err(Failure::usage("a running instance decides what it shows")
                 .with_hint(Some(hint.into())));
         }
         return stdio_bridge::run(url).await;

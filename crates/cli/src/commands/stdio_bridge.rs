@@ -84,7 +84,7 @@ struct ReplayedRequests {
 }
 
 impl ReplayedRequests {
-    fn hear(&mut self, method: &str, params: &Members<'_>, line: &str) {
+    fn record(&mut self, method: &str, params: &Members<'_>, line: &str) {
         let uri = params.string("uri").unwrap_or_default();
         match method {
             "logging/setLevel" => self.log_level = Some(line.to_owned()),
@@ -132,7 +132,7 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
         requests: TaskTracker::new(),
         streams: TaskTracker::new(),
     });
-    bridge.knock().await?;
+    bridge.check_connection().await?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
     let writing = tasks.spawn(write_lines(tokio::io::stdout(), messages));
@@ -152,7 +152,7 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
 
 impl Bridge {
     /// Checks that the instance answers, speaks MCP and accepts the credentials.
-    async fn knock(&self) -> Result<(), Failure> {
+    async fn check_connection(&self) -> Result<(), Failure> {
         let mut headers = modern_headers("server/discover", &Members::default());
         headers.insert(Headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
         let asking = tokio::time::timeout(FIRST_ANSWER, self.post(DISCOVER, &headers));
@@ -193,7 +193,7 @@ impl Bridge {
                 let headers =
                     (era == EraClaim::Stateless).then(|| modern_headers(&method, &params));
                 if headers.is_none() {
-                    self.told().hear(&method, &params, line);
+                    self.told().record(&method, &params, line);
                 }
                 (Due::Answer(id.to_owned()), headers)
             }
@@ -390,7 +390,7 @@ impl Bridge {
     fn follow(self: &Arc<Self>, session: BridgeSession) {
         let bridge = self.clone();
         self.streams.spawn(async move {
-            session.ended.run_until_cancelled(bridge.hear(&session)).await;
+            session.ended.run_until_cancelled(bridge.forward_stream(&session)).await;
         });
     }
 
@@ -409,10 +409,10 @@ impl Bridge {
             return Ok(present);
         }
         let (Some(opened), _) = self.open(&lost.hello).await? else {
-            return Err(format!("{} has lost the session and opens no other", self.url));
+            return Err(format!("{} has lost the session and refuses a new one", self.url));
         };
         let headers = opened.headers.clone();
-        if let Err(reason) = self.tell_again(&headers).await {
+        if let Err(reason) = self.replay_requests(&headers).await {
             // A session without the replayed requests would lack state that the client relies on.
             self.end_session(&opened).await;
             return Err(reason);
@@ -427,7 +427,7 @@ impl Bridge {
     }
 
     /// Repeats the recorded requests in a new session.
-    async fn tell_again(&self, headers: &HeaderMap) -> Result<(), String> {
+    async fn replay_requests(&self, headers: &HeaderMap) -> Result<(), String> {
         self.post(&notification("notifications/initialized", None), headers).await?;
         let told = self.told().clone();
         for line in told.log_level.iter().chain(told.subscribed.values()) {
@@ -439,7 +439,7 @@ impl Bridge {
     }
 
     /// Forwards server-initiated messages to the client, and opens the stream again when it is lost.
-    async fn hear(self: &Arc<Self>, session: &BridgeSession) {
+    async fn forward_stream(self: &Arc<Self>, session: &BridgeSession) {
         let mut pause = FIRST_PAUSE;
         loop {
             let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
@@ -503,7 +503,10 @@ impl Bridge {
                 && !["application/json", EVENT_STREAM].iter().any(|it| has_type(&response, it))
             {
                 // From a proxy on the way; its body would mean nothing to the client.
-                return Err(format!("{} answered HTTP {status}, and that is no MCP", self.url));
+                return Err(format!(
+                    "{} answered HTTP {status}, which is not an MCP response",
+                    self.url
+                ));
             }
             return Ok(response);
         }

@@ -21,7 +21,7 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     pub(super) fn listen() -> Result<Self, Failure> {
-        let cannot = |error| Failure::start(format!("cannot hear signals: {error}"));
+        let cannot = |error| Failure::start(format!("cannot register signal handlers: {error}"));
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
             terminate: signal(SignalKind::terminate()).map_err(cannot)?,

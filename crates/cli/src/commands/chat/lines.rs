@@ -54,7 +54,7 @@ impl InputLines {
                 return Err(Failure::usage(message));
             }
             let Ok(line) = String::from_utf8(bytes) else {
-                return Err(Failure::usage("standard input is no UTF-8 text"));
+                return Err(Failure::usage("standard input is not UTF-8 text"));
             };
             let line = line.trim_end_matches(['\n', '\r']);
             match line.strip_suffix('\\') {

@@ -217,7 +217,8 @@ impl<'a> Partner<'a> {
             return;
         }
         if !self.output.is_json() {
-            self.output.note(&format!("[session {id}: `switchboard chat --session {id}` goes on]"));
+            self.output
+                .note(&format!("[session {id}: `switchboard chat --session {id}` continues it]"));
         }
     }
 }

@@ -72,13 +72,13 @@ impl Screen {
                 self.line(&format!("<- {} {outcome}{time}: {result}", harmless(&name)));
             }
             Event::Restarted { tools_revision } => {
-                self.void();
+                self.discard();
                 self.line(&format!(
-                    "[the tools changed: asked again, with those of revision {tools_revision}]"
+                    "[the tools changed: the model is called again with those of revision {tools_revision}]"
                 ));
             }
             Event::Retrying { attempt, after_ms, error } => {
-                self.void();
+                self.discard();
                 let (message, seconds) = (harmless(&error.message), seconds(after_ms.into()));
                 self.line(&format!("[{message}; asking again in {seconds} (try {attempt})]"));
             }
@@ -141,13 +141,13 @@ impl Screen {
     }
 
     /// Marks the text since the last model request as discarded, on the stream where it was shown.
-    fn void(&mut self) {
+    fn discard(&mut self) {
         match self.shown.take() {
             Some(OpenBlock::Answer) => {
                 self.end_line();
-                self.output.piece("[the answer above is void]\n");
+                self.output.piece("[the answer above is discarded]\n");
             }
-            Some(OpenBlock::Thought) => self.line("[the thoughts above are void]"),
+            Some(OpenBlock::Thought) => self.line("[the reasoning above is discarded]"),
             None => {}
         }
     }

@@ -81,7 +81,7 @@ impl Typed {
                 Self::Say(text.to_owned())
             }
             _ => Self::Wrong(format!(
-                "there is no {first}; /help lists what there is, and /{first} says it to the model"
+                "there is no command {first}; /help lists the commands, and /{first} sends it to the model"
             )),
         }
     }
