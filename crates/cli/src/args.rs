@@ -26,7 +26,7 @@ pub(crate) struct CommandArguments {
     pub(crate) command: Command,
 }
 
-/// Options of every command come behind the command's own.
+/// Heading of the options that every command has; they are listed after the command's own.
 const GLOBAL_HEADING: &str = "Global options";
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Globals {
                 configuration directory]"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// Where call records and what servers had are kept
+    /// Directory of the database: call records, stored results, sessions, API keys and tokens
     #[arg(
         long,
         global = true,
@@ -52,7 +52,7 @@ pub(crate) struct Globals {
         hide_env_values = true
     )]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Talk to a running instance instead of starting the board here
+    /// Send the command to a running instance instead of starting one here
     #[arg(
         long,
         global = true,
@@ -71,14 +71,13 @@ pub(crate) struct Globals {
     /// Log less
     #[arg(long, short, global = true, help_heading = GLOBAL_HEADING, action = clap::ArgAction::Count, conflicts_with = "verbose")]
     quiet: u8,
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, global = true, help_heading = GLOBAL_HEADING, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormatArgument,
 }
 
 impl Globals {
-    /// The running instance that is meant. Who names a configuration means a board of its own, whatever the variable
-    /// says to other commands.
+    /// The running instance from `--url` or its variable. With `--config` on the command line, the variable is ignored.
     pub(crate) fn instance(&self) -> Option<&str> {
         match self.config {
             Some(_) => of_flag(self.url.as_deref(), "SWITCHBOARD_URL"),
@@ -109,7 +108,7 @@ impl From<LogFormatArgument> for LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Connect all servers and serve the board until it is stopped
+    /// Connect all servers and serve HTTP and MCP clients until stopped
     Serve(ServeArguments),
     /// Serve one MCP client over standard input and output
     Stdio(StdioArguments),
@@ -118,58 +117,58 @@ pub(crate) enum Command {
     /// Show the configuration, or the schema of its file
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Turn the server list of another program into our configuration
+    /// Convert the server list of another program to a Switchboard configuration
     Import(ImportArguments),
-    /// Print, or write, what an MCP client needs to reach this Switchboard
+    /// Print, or write, the entry that an MCP client needs to reach this Switchboard
     Connect(ConnectArguments),
-    /// Look at servers
+    /// Show servers and test their connections
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Look at tools and call them
+    /// Show and call tools
     #[command(subcommand)]
     Tool(ToolCommand),
-    /// Look at toolsets, and propose some
+    /// Show toolsets, and propose new ones
     #[command(subcommand)]
     Toolset(ToolsetCommand),
-    /// Make, show and switch sessions: each has its own view of the tools
+    /// Create, show and change sessions: each has its own view of the tools
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Talk with a model that has the tools of a session
+    /// Chat with a model that has the tools of a session
     Chat(ChatArguments),
-    /// Look at the providers of models
+    /// Show the LLM providers
     #[command(subcommand)]
     Provider(ProviderCommand),
-    /// Show the tools of a session as a provider gets them
+    /// Show the tools of a session in the format of a provider
     Render(RenderArguments),
-    /// Show recent calls, or a large result that was kept
+    /// Show recent calls, or a large result that was stored
     Calls(CallsArguments),
-    /// Make, list and revoke the API keys that clients need
+    /// Create, list and revoke API keys for clients
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Sign in at MCP servers that want it
+    /// Sign in to MCP servers that use OAuth
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Find out what is wrong, here or with --url at a running instance
+    /// Check configuration, servers and credentials; with --url those of a running instance
     Doctor,
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
-    /// Run a small MCP server to try things with
+    /// Run a small MCP server for trying things out
     DemoServer(DemoArguments),
-    /// Run a command and end it, with everything it started, when the parent ends
+    /// Run a command, and end it and its child processes when the parent process ends
     #[command(hide = true)]
     Guard(GuardArguments),
 }
 
 impl Command {
-    /// A long-running command tells the news; a single one only warns.
-    pub(crate) fn tells_the_news(&self) -> bool {
+    /// Whether the command logs at info level by default. Long-running commands do; others log warnings only.
+    pub(crate) fn logs_at_info(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Stdio(_))
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen: an address, `localhost:PORT` or a port of this machine; port 0 takes a free one
+    /// The address to listen on: an address, `localhost:PORT`, or a port of this machine; port 0 takes a free one
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -177,7 +176,7 @@ pub(crate) struct ServeArguments {
         value_parser = listen_address
     )]
     pub(crate) listen: SocketAddr,
-    /// How many seconds running calls may take to finish at the end
+    /// How many seconds running calls may take to finish on shutdown
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) drain: u64,
     #[command(flatten)]
@@ -192,14 +191,14 @@ pub(crate) struct StdioArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// Also connect every server and decide about its tools
+    /// Also connect every server and check the admission of its tools
     #[arg(long)]
     pub(crate) connect: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every value that is in force and where it comes from, without secrets
+    /// Every effective value and where it was set, without secrets
     Show,
     /// The JSON Schema of the configuration file, for editors
     Schema,
@@ -210,11 +209,11 @@ pub(crate) struct ImportArguments {
     /// A file with `mcpServers` (Claude Desktop, Claude Code, Cursor, .mcp.json) or `servers` (VS Code), or the
     /// `config.toml` of Codex
     pub(crate) file: PathBuf,
-    /// Of a file with servers of projects, such as ~/.claude.json: those of this project, and those of every project
+    /// For a file with servers of projects, such as ~/.claude.json: import those of this project and the global ones
     /// [default: those of all projects]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
-    /// Add the servers to this configuration file instead of printing one; it is made when missing
+    /// Add the servers to this configuration file instead of printing one; it is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) merge: Option<PathBuf>,
     /// The admission mode of the new servers
@@ -225,28 +224,28 @@ pub(crate) struct ImportArguments {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct ConnectArguments {
-    /// Which client
+    /// The client program
     pub(crate) client: ClientArgument,
     /// Merge the entry into the client's file instead of printing it
     #[arg(long)]
     pub(crate) write: bool,
-    /// Replace another entry of the same name
+    /// Replace an existing entry of the same name
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
-    /// Take over the client's other servers: they go to the configuration file and leave the client's
+    /// Move the client's other servers to the configuration file of Switchboard
     #[arg(long = "move", requires = "write")]
     pub(crate) take_over: bool,
     /// The name of the entry
     #[arg(long, value_name = "NAME", default_value = "switchboard")]
     pub(crate) name: String,
-    /// Let the client start a program instead of speaking HTTP: a Switchboard of its own, or with --url the
-    /// way to a running one
+    /// Make the client start a program instead of using HTTP: a Switchboard of its own, or with --url a bridge to a
+    /// running one
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Let the client send an API key, from the variable `SWITCHBOARD_API_KEY`; implied for another machine
+    /// Make the client send an API key, from the variable `SWITCHBOARD_API_KEY`; implied for another machine
     #[arg(long)]
     pub(crate) api_key: bool,
-    /// The client's file, where it is not in its usual place
+    /// The client's file, if it is not in the usual place
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -292,24 +291,24 @@ impl From<ModeArgument> for AdmissionMode {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
-    /// All servers and how they are doing
+    /// All servers with their state
     List,
-    /// Connect one server and show everything about it
+    /// Connect one server and show its details and tools
     Test { name: String },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
-    /// All tools of the catalog
+    /// All tools in the catalog
     List {
-        /// Only those of one server
+        /// Only tools of this server
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Also those that are quarantined, with the reason
+        /// Also quarantined tools, with the reason
         #[arg(long)]
         all: bool,
     },
-    /// One tool: limits, where they come from, arguments
+    /// One tool: limits and their source, arguments
     Show { name: String },
     /// Call a tool
     Call(ToolCallArguments),
@@ -331,10 +330,10 @@ pub(crate) enum ToolsetCommand {
                         of its tools and from what it says about reading and writing."
 )]
 pub(crate) struct ToolsetDraftArguments {
-    /// The server whose tools are to be grouped
+    /// The server whose tools to group
     #[arg(long, value_name = "NAME")]
     pub(crate) server: String,
-    /// Take the server's own grouping from this JSON file, such as an answer of `list_toolsets`
+    /// Take the server's own grouping from this JSON file, such as a result of `list_toolsets`
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
 }
@@ -349,20 +348,20 @@ pub(crate) struct ToolCallArguments {
     /// One argument, as `name=value`; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) arg: Vec<String>,
-    /// Call it as this session sees it
+    /// Call it in this session, by the names that the session shows
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Make a session and print its id
+    /// Create a session and print its id
     New(SessionNewArguments),
     /// All sessions
     List,
-    /// One session: what is switched in it, and the tools that it sees
+    /// One session: its settings and the tools that it sees
     Show { id: String },
-    /// Bind a session to these servers and no others
+    /// Bind a session to these servers only
     Bind {
         id: String,
         #[arg(required_unless_present = "all", value_name = "SERVER")]
@@ -370,52 +369,52 @@ pub(crate) enum SessionCommand {
         /// Bind it to all servers again
         #[arg(long, conflicts_with = "servers")]
         all: bool,
-        /// Only if its tools are still at this revision
+        /// Fail if the session's tools are no longer at this revision
         #[arg(long, value_name = "N")]
         revision: Option<u64>,
     },
-    /// Switch toolsets or tools on
+    /// Enable toolsets or tools
     Enable(SessionSwitchArguments),
-    /// Switch toolsets or tools off
+    /// Disable toolsets or tools
     Disable(SessionSwitchArguments),
-    /// Give a session an MCP server of its own, which nobody else sees
+    /// Attach an MCP server that only this session sees
     Attach(SessionAttachArguments),
-    /// Take a server of its own from a session
+    /// Detach a server that was attached to the session
     Detach {
         id: String,
-        /// The name that the session gave it
+        /// The name that it was attached under
         #[arg(value_name = "SERVER")]
         server: String,
-        /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+        /// Apply to a running turn at once, not only to the next turn; needs a running instance
         #[arg(long)]
         now: bool,
     },
-    /// Show what was said in a session, write it to a file, or read it from one
+    /// Show the conversation of a session, export it to a file, or import it from one
     History(SessionHistoryArguments),
-    /// End a session
+    /// Delete a session
     Delete { id: String },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionAttachArguments {
     pub(crate) id: String,
-    /// What the session calls it; its tools are shown as `SERVER__tool`
+    /// A name for the server; its tools are shown as `SERVER__tool`
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// Where it is, such as `https://example.com/mcp`
+    /// The URL of the server, such as `https://example.com/mcp`
     // Not `url`: clap would take it for the global option of that name.
     #[arg(value_name = "URL")]
     pub(crate) address: String,
     /// Send this header with every request, such as `Authorization: Bearer ...`; may be repeated
     #[arg(long, value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
-    /// It speaks the older HTTP+SSE transport
+    /// Use the older HTTP+SSE transport
     #[arg(long)]
     pub(crate) sse: bool,
     /// Do not wait until it has connected or failed
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+    /// Apply to a running turn at once, not only to the next turn; needs a running instance
     #[arg(long)]
     pub(crate) now: bool,
 }
@@ -423,37 +422,37 @@ pub(crate) struct SessionAttachArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SessionHistoryArguments {
     pub(crate) id: String,
-    /// Write the conversation to this file as JSON; `-` is standard output
+    /// Write the conversation to this file as JSON; `-` means standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
-    /// Put the conversation of this file in the place of the one that the session has; `-` is standard input
+    /// Replace the conversation of the session with the one in this file; `-` means standard input
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub(crate) import: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionNewArguments {
-    /// Its name; without one it gets one that cannot be guessed
+    /// The id; without it, the session gets a random one
     pub(crate) id: Option<String>,
-    /// What people call it
+    /// A title for display
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// The provider that it talks to
+    /// The LLM provider of the session
     #[arg(long)]
     pub(crate) provider: Option<String>,
-    /// The model there
+    /// The model of the provider
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// Bind it to this server; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Vec<String>,
-    /// Switch this toolset on; may be repeated
+    /// Enable this toolset; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) toolset: Vec<String>,
-    /// Switch this tool on; may be repeated
+    /// Enable this tool; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Vec<String>,
-    /// Show a provider only this tool, a name or a pattern; may be repeated
+    /// Show providers only this tool, a name or a pattern; may be repeated
     #[arg(long, value_name = "PROVIDER=TOOL")]
     pub(crate) allow: Vec<String>,
 }
@@ -464,13 +463,13 @@ pub(crate) struct SessionSwitchArguments {
     /// Toolsets, or tools by the name that the session shows or by `server.tool`
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Take every name for a tool's, also where a toolset has it too
+    /// Treat every name as a tool's, even if a toolset has it too
     #[arg(long)]
     pub(crate) tool: bool,
-    /// Only if its tools are still at this revision
+    /// Fail if the session's tools are no longer at this revision
     #[arg(long, value_name = "N")]
     pub(crate) revision: Option<u64>,
-    /// Let a turn that runs see it at once, instead of the next turn; for a running instance
+    /// Apply to a running turn at once, not only to the next turn; needs a running instance
     #[arg(long)]
     pub(crate) now: bool,
 }
@@ -479,32 +478,32 @@ pub(crate) struct SessionSwitchArguments {
 #[command(after_help = "At the prompt, `/help` lists what can be typed beside messages. \
                         With --json each event is one line of JSON.")]
 pub(crate) struct ChatArguments {
-    /// Go on with this session; without it, a new one is made
+    /// Continue this session; without it, a new one is created
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) session: Option<String>,
-    /// Who answers, from now on [default: who answered before, else the first provider of the configuration, else demo]
+    /// The LLM provider from now on [default: the session's, else the first one in the configuration, else demo]
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
-    /// The model there
+    /// The model of the provider
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// What stands before the conversation, such as how to answer
+    /// The system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
-    /// Say this and nothing else, and end with the answer; `-` reads it from standard input
+    /// Send this message, print the answer and exit; `-` reads it from standard input
     #[arg(long, short = 'm', visible_alias = "message", value_name = "TEXT")]
     pub(crate) once: Option<String>,
-    /// Ask for thoughts too
+    /// Request and show the model's reasoning
     #[arg(long)]
     pub(crate) show_thinking: bool,
-    /// How often the model may be answered with results of tools, in each turn [default: 25]
+    /// How many times per turn the model may be called again with results of tools [default: 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_rounds: Option<u32>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// All providers, and whether they have what they need
+    /// All providers, and whether they have their credentials
     List,
 }
 
@@ -516,17 +515,17 @@ pub(crate) struct RenderArguments {
     /// mcp, openai, openai-chat, anthropic, gemini, gemini-parameters, langchain or semantic-kernel
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: String,
-    /// Say what each tool costs, and what was rewritten and why
+    /// Show the size of each tool, and what was rewritten and why
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Show what changed since this revision
+    /// Show the changes since this revision
     #[arg(long, value_name = "REVISION")]
     pub(crate) since: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CallsArguments {
-    /// How many
+    /// How many calls to show
     #[arg(long, short = 'n', default_value_t = 20)]
     pub(crate) limit: u32,
     /// Only calls of this tool: `server.tool`, `tool`, or the name that the caller used
@@ -535,10 +534,10 @@ pub(crate) struct CallsArguments {
     /// Only calls of tools of this server
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Only calls that were made in this session: its id, or the `Mcp-Session-Id` of an MCP client
+    /// Only calls made in this session: its id, or the `Mcp-Session-Id` of an MCP client
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Only calls that ended so
+    /// Only calls with this outcome
     #[arg(long, value_parser = outcome_parser())]
     pub(crate) outcome: Option<CallOutcome>,
     /// Only calls since then: a duration such as `15m` or `2d`, a timestamp such as `2026-11-17T08:00:00Z`, or a date,
@@ -548,10 +547,10 @@ pub(crate) struct CallsArguments {
     /// Also show the session, and why a call failed; implied by an outcome that is a failure
     #[arg(long, short)]
     pub(crate) long: bool,
-    /// Go on and show calls as they end, until interrupted; with --json one line each
+    /// Keep running and show calls as they end; with --json one line each
     #[arg(long, short = 'f')]
     pub(crate) follow: bool,
-    /// Print the large result that was kept under this handle
+    /// Print the large result that was stored under this handle
     #[arg(
         long,
         value_name = "HANDLE",
@@ -560,7 +559,7 @@ pub(crate) struct CallsArguments {
     pub(crate) result: Option<String>,
 }
 
-/// Takes the words of outcomes and names them where another one is given.
+/// Parses outcomes; the error lists the valid ones.
 fn outcome_parser() -> impl TypedValueParser<Value = CallOutcome> {
     PossibleValuesParser::new(CallOutcome::ALL.map(CallOutcome::as_str))
         .try_map(|word| CallOutcome::from_word(&word).ok_or("is not an outcome"))
@@ -568,11 +567,11 @@ fn outcome_parser() -> impl TypedValueParser<Value = CallOutcome> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key and print it, this once
+    /// Create a key and print it; it is not shown again
     Add(KeyAddArguments),
-    /// All keys that there ever were, without what they are
+    /// All keys, including revoked ones, without the keys themselves
     List,
-    /// Make a key useless
+    /// Revoke a key
     Revoke {
         /// The name or the id of the key
         name: String,
@@ -581,28 +580,28 @@ pub(crate) enum KeyCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Sign in at a server and keep its tokens; a running instance takes them over by itself
+    /// Sign in to a server and store its tokens; a running instance uses them without a restart
     Login {
-        /// The server, as the configuration calls it
+        /// The name of the server in the configuration
         server: String,
-        /// Only print the address, for a browser of your choice on this machine
+        /// Only print the URL, for a browser of your choice on this machine
         #[arg(long)]
         no_browser: bool,
     },
-    /// Which servers want a sign-in, and which have one
+    /// Which servers use OAuth, and which are signed in
     Status,
-    /// Forget the tokens of a server
+    /// Delete the tokens of a server
     Logout {
-        /// The server, as the configuration calls it
+        /// The name of the server in the configuration
         server: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyAddArguments {
-    /// What to call it: letters, digits, `.`, `_` and `-`
+    /// The name of the key: letters, digits, `.`, `_` and `-`
     pub(crate) name: String,
-    /// What it allows
+    /// The role of the key
     #[arg(long, default_value = "client")]
     pub(crate) role: RoleArgument,
     /// How long it is valid, such as `90d`, `12h` or `1y`; without this, until it is revoked
@@ -629,7 +628,7 @@ impl From<RoleArgument> for Role {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Where to listen for HTTP; the server answers at /mcp
+    /// The address to listen on for HTTP; the server answers at /mcp
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -637,7 +636,7 @@ pub(crate) struct DemoArguments {
         value_parser = listen_address
     )]
     pub(crate) listen: SocketAddr,
-    /// Speak over standard input and output instead
+    /// Use standard input and output instead
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
 }
@@ -650,7 +649,7 @@ pub(crate) struct GuardArguments {
     pub(crate) arguments: Vec<String>,
 }
 
-/// What a flag says, and not the variable that stands for it: that one is for every command.
+/// The value of a flag on the command line, ignoring its environment variable, which applies to every command.
 pub(crate) fn of_flag<'a, T: AsRef<OsStr> + ?Sized>(
     given: Option<&'a T>,
     variable: &str,

@@ -1,4 +1,4 @@
-//! Whoever answers a command: a running instance, or a board of our own.
+//! The source of answers for a command: a running instance, or a board that the command starts itself.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use crate::output::Output;
 use crate::remote::Remote;
 use crate::session_backend::local_caller;
 
-/// Answers commands.
+/// A running instance or an embedded board.
 pub(crate) enum Backend {
     Remote(Remote),
     Embedded(Arc<Board>),
 }
 
 impl Backend {
-    /// A running instance where `--url` names one, else a board with all servers.
+    /// Connects to the instance of `--url`, else starts a board with all servers.
     pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
         Self::open_for(globals, output, |_| {}).await
     }
 
-    /// The same to look at servers: one that is away is shown, and is no reason to show nothing.
+    /// Like [`Backend::open`], for commands that show servers: a server that cannot be reached is shown and is no
+    /// failure.
     pub(crate) async fn open_to_look(
         globals: &Globals,
         output: Output,
@@ -41,7 +42,7 @@ impl Backend {
         .await
     }
 
-    /// The same for one tool: `server.tool` needs only that server.
+    /// Like [`Backend::open`], for one tool: for `server.tool` only that server is started.
     pub(crate) async fn open_for_tool(
         globals: &Globals,
         output: Output,
@@ -114,7 +115,7 @@ impl Backend {
         }
     }
 
-    /// Ends what was started for the command.
+    /// Stops the board, if the command started one.
     pub(crate) async fn close(self) {
         match self {
             Self::Remote(_) => {}
@@ -123,7 +124,7 @@ impl Backend {
     }
 }
 
-/// Leaves out servers that cannot be meant: starting forty of them for one call of a named one helps nobody.
+/// Removes servers that cannot have the tool, so that a call of one tool does not start all servers.
 fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     let is_of = |server: &ServerName| {
         tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('.'))
@@ -136,7 +137,7 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
     } else {
         return;
     }
-    // An entry that addresses a server which was left out is about no other one.
+    // An entry for a removed server applies to no other server.
     let is_kept = |name: &ServerName| plan.servers.iter().any(|server| server.spec.name == *name);
     let gone: Vec<_> = all.into_iter().filter(|name| !is_kept(name)).collect();
     let is_elsewhere = |entry: &str| {
@@ -146,11 +147,11 @@ fn keep_needed_servers(plan: &mut Plan, tool: &str) {
         gone.iter().any(is_at)
     };
     plan.tools.retain(|entry| !is_elsewhere(&entry.name));
-    // An entry for a server that was left out would be missed in the others. A strict server is asked about all
-    // of its tools, so there every entry that may be one of them stays.
+    // An entry for a removed server would be reported as not offered by the others. A strict server needs an entry for
+    // each of its tools, so in that case every entry that may apply stays.
     let is_strict = plan.servers.iter().any(|server| server.mode == AdmissionMode::Strict);
     let bare = tool.split_once('.').map_or(tool, |(_, bare)| bare);
     plan.tools.retain(|entry| is_strict || entry.name == tool || entry.name == bare);
-    // A local tool whose entry was left out is not registered without it.
+    // A built-in tool whose entry was removed must not be registered.
     plan.local_tools = LocalToolChoice::NamedInTools;
 }

@@ -39,7 +39,7 @@ use crate::args::{Command, CommandArguments, ProviderCommand, ServerCommand, Too
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Does what the command line says.
+/// Runs the command.
 pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<ExitCode, Failure> {
     let globals = &arguments.globals;
     match arguments.command {
@@ -84,12 +84,12 @@ pub(crate) async fn run(arguments: CommandArguments, output: Output) -> Result<E
             }
             Ok(ExitCode::SUCCESS)
         }
-        // Handled before anything else starts.
+        // `main` handles it before anything else starts.
         Command::Guard(_) => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Returns when somebody wants the program to end.
+/// Returns on SIGINT or SIGTERM.
 async fn interrupted() {
     let terminated = async {
         match signal(SignalKind::terminate()) {

@@ -1,4 +1,4 @@
-//! A board inside a single command.
+//! A board inside a single command, without a server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn config_source(globals: &Globals) -> ConfigSource {
     ConfigSource::find(globals.config.clone(), environment)
 }
 
-/// The configuration, with its warnings told.
+/// Loads the configuration and shows its warnings.
 pub(crate) fn load_config(globals: &Globals, output: Output) -> Result<Loaded, Failure> {
     let loaded = config_source(globals).load()?;
     for warning in &loaded.warnings {
@@ -42,7 +42,7 @@ pub(crate) async fn open_store(globals: &Globals) -> Result<Store, Failure> {
     Ok(Store::open(&data_directory(globals.data_dir.clone())).await?)
 }
 
-/// Where the tokens of these servers are, where any of them wants some.
+/// The token store for these servers, if any of them uses OAuth.
 pub(crate) async fn sign_ins(
     globals: &Globals,
     servers: &[ServerPlan],
@@ -64,7 +64,7 @@ pub(crate) fn find_server<'a>(plan: &'a Plan, name: &str) -> Result<&'a ServerPl
     })
 }
 
-/// Starts a board, with its progress shown.
+/// Starts a board and shows the progress.
 pub(crate) async fn start_board(
     plan: Plan,
     store: Store,
@@ -74,7 +74,7 @@ pub(crate) async fn start_board(
     finish_start(open_board(plan, store, memory, exposure).await?).await
 }
 
-/// Begins to start a board: it connects its servers, and can be served meanwhile.
+/// Starts connecting the servers of a board and returns at once; the board can be served meanwhile.
 pub(crate) async fn open_board(
     plan: Plan,
     store: Store,
@@ -86,9 +86,9 @@ pub(crate) async fn open_board(
     Ok(Board::open(plan, options).await?)
 }
 
-/// Waits for the servers of a board, with the progress shown.
+/// Waits for the servers of a board and shows the progress.
 pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, Failure> {
-    // Where the news are told, each server has its own lines; a bar would run into them.
+    // At info level each server is logged; a progress bar would mix with the log lines.
     let is_told = tracing::enabled!(target: "switchboard", tracing::Level::INFO);
     let servers = starting.board().plan().servers.len();
     let progress = ConnectProgressBar::start(if is_told { 0 } else { servers });
@@ -97,7 +97,7 @@ pub(crate) async fn finish_start(starting: StartingBoard) -> Result<Arc<Board>, 
     Ok(started?)
 }
 
-/// Whose tokens are accepted.
+/// The settings of credential checks: accepted JWT issuers and keys.
 pub(crate) fn gatekeeper_options(plan: &Plan) -> GatekeeperOptions {
     let jwt = plan.security.jwt.as_ref().map(|jwt| JwtOptions {
         issuer: jwt.issuer.clone(),
@@ -113,12 +113,12 @@ pub(crate) fn gatekeeper_options(plan: &Plan) -> GatekeeperOptions {
     GatekeeperOptions { jwt }
 }
 
-/// Ends the board of a single command.
+/// Stops the board of a single command.
 pub(crate) async fn end_board(board: &Board) {
     board.shutdown(Duration::ZERO).await;
 }
 
-/// This very program guards the children, where the system can.
+/// The path of this program, which guards child processes, on systems that support it.
 pub(crate) fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") { std::env::current_exe().ok() } else { None }
 }

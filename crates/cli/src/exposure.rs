@@ -1,4 +1,4 @@
-//! What clients see at first, as the command line and the environment say it.
+//! Exposure settings of the command line and the environment.
 
 use clap::Args;
 use switchboard_config::{ExposureSource, parse_flag, resolve_exposure};
@@ -7,7 +7,7 @@ use switchboard_runtime::ExposureRule;
 
 use crate::failure::Failure;
 
-/// The variables are read here and not by clap: which of the two sources a value came from decides.
+/// Read here and not by clap, because flags and variables are separate sources with different precedence.
 const TOOL_SETS: &str = "TOOL_SETS";
 const FMP_TOOL_SETS: &str = "FMP_TOOL_SETS";
 const DYNAMIC_TOOL_DISCOVERY: &str = "DYNAMIC_TOOL_DISCOVERY";
@@ -36,18 +36,18 @@ pub(crate) struct ExposureArguments {
 }
 
 impl ExposureArguments {
-    /// Whether the command line says anything about it.
+    /// Whether the command line has an exposure setting.
     pub(crate) fn is_given(&self) -> bool {
         self.tool_sets.is_some() || self.dynamic_tool_discovery.is_some()
     }
 
-    /// The rule by which every configuration of a run is exposed.
+    /// The rule that is applied to every configuration that is loaded during the run.
     pub(crate) fn rule(&self) -> ExposureRule {
         let arguments = self.clone();
         ExposureRule::new(move |plan| arguments.resolve(plan).map_err(|failure| failure.text()))
     }
 
-    /// The exposure in force under this plan.
+    /// The effective exposure for this plan.
     pub(crate) fn resolve(&self, plan: &Plan) -> Result<Exposure, Failure> {
         let variable =
             |name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());

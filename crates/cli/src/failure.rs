@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code that says so.
+//! The failure of a command, and its exit code.
 
 use serde_json::{Value, json};
 use switchboard_api::Problem;
@@ -15,16 +15,16 @@ pub(crate) const EXIT_TOOL_ERROR: u8 = 3;
 /// Unreachable, refused or timed out.
 pub(crate) const EXIT_UNREACHABLE: u8 = 4;
 
-/// A command that could not do what it was asked.
+/// A failed command: message, hint and exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     kind: String,
     message: String,
     hint: Option<String>,
-    /// What `--json` shows besides.
+    /// Further members of the `--json` output.
     details: Option<Box<Value>>,
-    /// The message already says `error:` where it should.
+    /// Whether the message already contains `error:`.
     is_rendered: bool,
 }
 
@@ -54,19 +54,19 @@ impl Failure {
         Self { hint: hint.or(self.hint), ..self }
     }
 
-    /// The word by which programs know it.
+    /// The machine-readable kind of the failure.
     pub(crate) fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// For people.
+    /// The text for a terminal.
     pub(crate) fn text(&self) -> String {
         let prefix = if self.is_rendered { "" } else { "error: " };
         let hint = self.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         format!("{prefix}{}{hint}", self.message)
     }
 
-    /// For programs.
+    /// The JSON of the failure.
     pub(crate) fn json(&self) -> Value {
         let mut error = json!({"kind": self.kind, "message": self.message, "hint": self.hint});
         if let (Some(object), Some(details)) = (error.as_object_mut(), &self.details) {
@@ -132,7 +132,7 @@ impl From<AuthError> for Failure {
     }
 }
 
-/// A problem that a call ended in, here or at a running instance.
+/// A problem of a call, from an embedded board or a running instance.
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let code = match problem.kind() {

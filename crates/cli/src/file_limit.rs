@@ -1,12 +1,12 @@
-//! How many files the process may have open: each connection is one.
+//! Raises the limit of open files, because each connection needs one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// As many as all connections at once need, with as many again for servers. More is of no use here, and programs that
-/// this one starts inherit the limit: some of them close every possible descriptor when they start.
+/// The maximum number of client connections, and as many again for servers. Not more, because child processes inherit
+/// the limit, and some of them close every possible descriptor at their start.
 const WANTED: u64 = 32_768;
 
-/// Raises the soft limit as far as the hard one lets it.
+/// Raises the soft limit, at most to the hard limit.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(WANTED, |hard| hard.min(WANTED));

@@ -1,14 +1,14 @@
-//! A conversation as people read it.
+//! Formats a conversation for the terminal.
 
 use serde_json::Value;
 use switchboard_chat::{Block, History, Message, Part, ToolReturn};
 
 use crate::output::harmless;
 
-/// How much of arguments and results is shown.
+/// Maximum number of characters of arguments and results.
 const MOST_SHOWN: usize = 120;
 
-/// Everything that was said, in its order.
+/// The whole conversation, in order.
 pub(crate) fn history_text(history: &History) -> String {
     let mut lines = Vec::new();
     for message in &history.messages {
@@ -30,7 +30,7 @@ fn marked(mark: char, content: &[Part]) -> String {
 fn block_text(block: &Block) -> Option<String> {
     match block {
         Block::Text { text, .. } => Some(text.clone()),
-        // What a model thought is often sealed.
+        // Reasoning is often encrypted and has no text.
         Block::Reasoning { text, .. } if text.is_empty() => None,
         Block::Reasoning { text, .. } => Some(format!("(thinking) {text}")),
         Block::ToolCall(call) => Some(format!("-> {}", call_text(&call.name, &call.arguments))),

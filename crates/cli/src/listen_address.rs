@@ -1,8 +1,8 @@
-//! `--listen`: where a server of ours listens, as people write it.
+//! Parses `--listen`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// An address with a port, `localhost:PORT`, or a port alone, which means this machine only.
+/// Parses an address with a port, `localhost:PORT`, or a port alone, which means the loopback address.
 pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);

@@ -1,5 +1,5 @@
-//! The `switchboard` program: parses the command line, does what it says, and turns the outcome into an exit
-//! code. One file per command in `commands`.
+//! The `switchboard` program: parses the command line, runs the command, and maps the result to an exit code. Each
+//! command has a file in `commands`.
 
 mod args;
 mod backend;
@@ -36,17 +36,17 @@ fn main() -> ExitCode {
         Err(error) => return refuse_usage(&error),
     };
     if let Command::Guard(guard) = &arguments.command {
-        // The guard must stay small: no logging, no threads but its own.
+        // The guard process must stay small: no logging and no further threads.
         return switchboard_mcp_client::run_guard(guard.parent, &guard.command, &guard.arguments);
     }
-    let news = i8::from(arguments.command.tells_the_news());
+    let news = i8::from(arguments.command.logs_at_info());
     let verbosity = arguments.globals.verbosity().saturating_add(news);
-    // Dropped last: it sends what a collector has not got yet.
+    // Dropped last: it flushes telemetry that was not exported yet.
     let _tracing =
         init_logging(LogOptions { format: arguments.globals.log_format.into(), verbosity });
     let log_format = arguments.globals.log_format.into();
     let output = match arguments.command {
-        // A conversation is for people, whatever the log looks like.
+        // Chat output is for a person, whatever the log format is.
         Command::Chat(_) => Output::new(arguments.globals.json),
         _ => Output::new(arguments.globals.json).with_log(log_format),
     };
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Err(error) => return output.fail(&failure::Failure::start(error.to_string())),
     };
     let outcome = runtime.block_on(commands::run(arguments, output));
-    // Whatever still blocks, such as a read from a dead terminal, must not keep the program alive.
+    // Blocked threads, such as a read from a dead terminal, must not keep the process alive.
     runtime.shutdown_background();
     match outcome {
         Ok(code) => code,
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are no failures; a mistake is told as JSON to whoever asked for that, for the data or for the log.
+/// Handles errors of clap. Help and version are no failures; errors are JSON if `--json` or a JSON log was asked for.
 fn refuse_usage(error: &clap::Error) -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let wants_json = arguments.iter().any(|argument| argument == "--json");
@@ -76,7 +76,7 @@ fn refuse_usage(error: &clap::Error) -> ExitCode {
         let output = Output::new(wants_json).with_log(log_format);
         return output.fail(&failure::Failure::usage(message));
     }
-    // A reader that is gone has seen enough.
+    // Fails only if the reader of the output is gone.
     let _reader_is_gone = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(failure::EXIT_USAGE))
 }

@@ -1,4 +1,4 @@
-//! The MCP server behind the paths of the HTTP server.
+//! Connects the HTTP server to the MCP gateway.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use http::Response;
 use switchboard_http::{McpEndpoint, McpRequest, McpRoute};
 use switchboard_mcp_server::{Gateway, GatewayBody, HttpRequest, Route};
 
-/// Joins the two: neither knows the other.
+/// Adapter between the two crates, which do not depend on each other.
 #[derive(Debug)]
 pub(crate) struct GatewayEndpoint(pub(crate) Arc<Gateway>);
 

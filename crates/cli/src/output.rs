@@ -1,4 +1,4 @@
-//! Data to standard output, words to standard error; tables and colour for people only.
+//! Output of commands: data on standard output, messages on standard error; tables and colour on terminals only.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -11,14 +11,14 @@ use switchboard_telemetry::{LogFormat, escape_controls, escape_to_line};
 
 use crate::failure::Failure;
 
-/// A table that is squeezed into fewer columns than this cannot be read.
+/// Minimum width of a table; a narrower terminal gets unwrapped lines.
 const NARROWEST: u16 = 40;
 
-/// Where and how a command shows what it found.
+/// How a command writes its output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     is_json: bool,
-    /// Words for people are lines of a log that programs read.
+    /// Whether messages are written as JSON log lines.
     logs_json: bool,
 }
 
@@ -28,13 +28,13 @@ impl Output {
         Self { is_json, logs_json: false }
     }
 
-    /// The same for a command with a log of this format: where the log is JSON, so is everything else on standard
-    /// error.
+    /// The same output for a command with this log format: with a JSON log, everything else on standard error is JSON
+    /// too.
     pub(crate) fn with_log(self, format: LogFormat) -> Self {
         Self { logs_json: format == LogFormat::Json, ..self }
     }
 
-    /// Whether one JSON document is wanted on standard output.
+    /// Whether `--json` was given: one JSON document on standard output.
     pub(crate) fn is_json(self) -> bool {
         self.is_json
     }
@@ -46,13 +46,13 @@ impl Output {
         self.document(&text);
     }
 
-    /// A text that programs read: it is written as it is.
+    /// Writes text for programs, unchanged.
     pub(crate) fn document(self, text: &str) {
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A closed pipe, such as `head`, is no failure.
         let _reader_is_gone = writeln!(anstream::stdout(), "{}", text.trim_end_matches('\n'));
     }
 
-    /// A line, or several, of data. What servers wrote in it cannot steer a terminal.
+    /// Writes lines of data. Control characters are escaped.
     pub(crate) fn data(self, text: &str) {
         if self.is_json {
             return self.document(text);
@@ -60,12 +60,12 @@ impl Output {
         self.document(&escape_controls(text));
     }
 
-    /// The same after a mark of ours, which may be coloured.
+    /// The same after a prefix, which may be coloured.
     pub(crate) fn marked(self, mark: &str, text: &str) {
         self.document(&format!("{mark} {}", escape_controls(text)));
     }
 
-    /// Text that a server wrote: a pipe gets it as it is, a terminal without what could steer it.
+    /// Writes text from a server: unchanged to a pipe, with control characters escaped to a terminal.
     pub(crate) fn foreign(self, text: &str) {
         let mut stdout = std::io::stdout();
         let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
@@ -73,14 +73,14 @@ impl Output {
         let _reader_is_gone = write!(stdout, "{text}{end}");
     }
 
-    /// A piece of a line of data that somebody else wrote, shown at once.
+    /// Writes a part of a line of untrusted data and flushes it.
     pub(crate) fn piece(self, text: &str) {
         let mut stdout = std::io::stdout();
         let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
         let _reader_is_gone = write!(stdout, "{text}").and_then(|()| stdout.flush());
     }
 
-    /// A piece of a line for people, shown at once.
+    /// Writes a part of a line to standard error and flushes it.
     pub(crate) fn aside(self, text: &str) {
         let mut stderr = anstream::stderr();
         let _nobody_listens = write!(stderr, "{text}").and_then(|()| stderr.flush());
@@ -91,12 +91,12 @@ impl Output {
         let _reader_is_gone = std::io::stdout().write_all(bytes);
     }
 
-    /// A line for people, beside the data. What servers wrote in it cannot steer a terminal.
+    /// Writes a message to standard error. Control characters are escaped.
     pub(crate) fn note(self, text: &str) {
         self.say("INFO", text);
     }
 
-    /// A line that warns of something.
+    /// Writes a warning to standard error.
     pub(crate) fn warn(self, text: &str) {
         self.say("WARN", text);
     }
@@ -108,7 +108,7 @@ impl Output {
         self.styled_note(&escape_controls(text));
     }
 
-    /// The same with colours of ours. The caller escapes everything else.
+    /// Writes a message with colour codes. The caller escapes untrusted text.
     pub(crate) fn styled_note(self, text: &str) {
         let _nobody_listens = writeln!(anstream::stderr(), "{text}");
     }
@@ -117,8 +117,7 @@ impl Output {
     pub(crate) fn table(self, header: &[&str], rows: Vec<Vec<Cell>>) {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        // Only a terminal has a width to fit into; a file or a pipe gets every word on its line, and so does a
-        // terminal that does not know how wide it is.
+        // Only a terminal with a known width limits the table; a file or a pipe gets each row on one line.
         let is_wide_enough = table.width().is_some_and(|width| width >= NARROWEST);
         table.set_content_arrangement(if std::io::stdout().is_terminal() && is_wide_enough {
             ContentArrangement::Dynamic
@@ -135,7 +134,7 @@ impl Output {
         self.document(&lines.join("\n"));
     }
 
-    /// Shows why the command failed; gives the exit code that says so.
+    /// Shows the failure and returns its exit code.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
         if self.is_json {
             self.json(&failure.json());
@@ -162,20 +161,20 @@ fn log_line(level: &str, fields: Value) {
     let _nobody_listens = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Foreign text whose control characters are escaped, so that it cannot move the cursor, recolour, write elsewhere or
-/// change the direction of writing. [`Output::data`] and [`Output::note`] do it themselves.
+/// Escapes control characters in untrusted text, so that it cannot move the cursor, change colours, write elsewhere or
+/// change the text direction. [`Output::data`] and [`Output::note`] do this themselves.
 pub(crate) fn harmless(text: &str) -> String {
     escape_controls(text)
 }
 
-/// A cell of a table. What could steer a terminal is written as an escape, so that it can be seen.
+/// A cell of a table, with control characters escaped.
 #[expect(clippy::disallowed_methods, reason = "every other cell is made by this function")]
 #[allow(clippy::needless_pass_by_value, reason = "callers hand over texts and numbers alike")]
 pub(crate) fn cell(content: impl ToString) -> Cell {
     Cell::new(escape_to_line(&content.to_string()))
 }
 
-/// A state word, coloured by what it means.
+/// A state, coloured by its meaning.
 pub(crate) fn state_cell(state: &str) -> Cell {
     let color = match state {
         "ready" | "ok" => Color::Green,

@@ -1,4 +1,4 @@
-//! Shows how far the connecting is: a line that changes on a terminal, and now and then a line elsewhere.
+//! Shows the progress of connecting: an updated line on a terminal, occasional lines elsewhere.
 
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use switchboard_model::ServerState;
 use switchboard_runtime::StartEvent;
 use switchboard_telemetry::escape_to_line;
 
-/// How often a line says what a server is waited for, where there is no terminal.
+/// Seconds between two lines about servers that are still connecting, without a terminal.
 const BETWEEN_LINES: u64 = 10;
 
 /// A line that counts connected servers.
 pub(crate) enum ConnectProgressBar {
     Bar(ProgressBar),
-    /// No terminal: only what takes long is told.
+    /// No terminal: lines about servers that take long.
     Lines,
-    /// Somebody else tells.
+    /// Nothing: the log shows the progress.
     Silent,
 }
 

@@ -1,4 +1,4 @@
-//! A running instance, over its HTTP API.
+//! A client for the HTTP API of a running instance.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use switchboard_model::{Secret, is_on_this_machine};
 use crate::failure::Failure;
 
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
-/// The way out for who reaches nothing.
+/// The hint of connection errors.
 pub(crate) const IS_IT_RUNNING: &str = "is `switchboard serve` running there?";
 
 /// A running instance.
@@ -22,7 +22,7 @@ pub(crate) const IS_IT_RUNNING: &str = "is `switchboard serve` running there?";
 pub(crate) struct Remote {
     http: Client,
     base: reqwest::Url,
-    /// What a gateway that asks for credentials wants to see.
+    /// The API key, if there is one.
     key: Option<Secret>,
 }
 
@@ -41,12 +41,12 @@ impl Remote {
         Ok(Self { http, base, key })
     }
 
-    /// Where it is.
+    /// The base URL of the instance.
     pub(crate) fn address(&self) -> &reqwest::Url {
         &self.base
     }
 
-    /// How it says that it is doing.
+    /// The readiness that the instance reports.
     pub(crate) async fn readiness(&self) -> Result<Readiness, Failure> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -112,7 +112,7 @@ impl Remote {
         self.read(self.http.put(self.at_named(path)?).json(body)).await
     }
 
-    /// Begins something of which the events are wanted.
+    /// Sends a request whose response is an event stream.
     pub(crate) async fn post_for_events(
         &self,
         path: &[&str],
@@ -122,7 +122,7 @@ impl Remote {
         self.send(request.header(ACCEPT, EVENT_STREAM)).await
     }
 
-    /// The events after the one of this id.
+    /// The events after the one with this id.
     pub(crate) async fn events_after(&self, path: &[&str], id: u64) -> Result<Response, Failure> {
         let request = self.http.get(self.at_named(path)?).header("last-event-id", id.to_string());
         self.send(request.header(ACCEPT, EVENT_STREAM)).await
@@ -132,7 +132,7 @@ impl Remote {
         self.send(self.http.delete(self.at_named(path)?)).await.map(drop)
     }
 
-    /// A slice of a kept result, and how long the whole is.
+    /// A slice of a stored result, and the length of the whole.
     pub(crate) async fn result(
         &self,
         handle: &str,
@@ -147,7 +147,8 @@ impl Remote {
         Ok((bytes.to_vec(), total))
     }
 
-    /// An address made of names that somebody typed. These few vanish from an address, which would then be another one.
+    /// A URL with path segments that the user typed. Names such as `..` are refused, because URL parsing would remove
+    /// them and change the path.
     fn at_named(&self, path: &[&str]) -> Result<reqwest::Url, Failure> {
         match path.iter().find(|name| matches!(**name, "" | "." | "..")) {
             Some(name) => Err(Failure::usage(format!("no session and no tool is called '{name}'"))),
@@ -186,7 +187,7 @@ impl Remote {
     async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let response = self.send(request).await?;
         response.json().await.map_err(|error| {
-            Failure::unreachable(format!("{} gave an answer of another kind: {error}", self.base))
+            Failure::unreachable(format!("{} returned an unexpected response: {error}", self.base))
         })
     }
 
@@ -196,8 +197,8 @@ impl Remote {
     }
 }
 
-/// The address of an instance, given its own or that of its MCP endpoint. An address that shows a client only a part of
-/// the board is refused: the API would answer for the whole board.
+/// The base URL of an instance, from its own URL or that of its MCP endpoint. The URL of a session or toolset endpoint
+/// is refused, because the API would answer for the whole instance.
 fn instance_address(mut url: reqwest::Url) -> Result<reqwest::Url, Failure> {
     let given = url.clone();
     url.set_fragment(None);
@@ -226,13 +227,13 @@ fn instance_address(mut url: reqwest::Url) -> Result<reqwest::Url, Failure> {
         _ => return Ok(url),
     };
     let message = format!(
-        "{} shows MCP clients a part of the board, and this command asks the whole board",
+        "{} is an MCP endpoint for a part of the board, and this command needs the whole board",
         given.path()
     );
     Err(Failure::usage(message).with_hint(Some(format!("use --url {url}{way}"))))
 }
 
-/// The way out for who is not let in.
+/// The hint of authorization errors.
 pub(crate) fn key_hint(has_key: bool) -> String {
     if has_key {
         format!(
@@ -245,24 +246,24 @@ pub(crate) fn key_hint(has_key: bool) -> String {
     }
 }
 
-/// What an instance at this address is asked with: connections, and the key where the environment has one.
+/// The HTTP client for this address, and the API key from the environment.
 pub(crate) fn connection(base: &reqwest::Url) -> Result<(Client, Option<Secret>), Failure> {
     let mut builder = Client::builder().connect_timeout(Duration::from_secs(5));
     if is_on_this_machine(base) {
-        // A proxy would not find this machine, and would read along.
+        // No proxy for loopback addresses: it could not reach this machine and would see the requests.
         builder = builder.no_proxy();
     }
     let http = builder.build().map_err(|error| Failure::start(error.to_string()))?;
     let key = std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
     if key.as_deref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        let message = format!("{API_KEY_VARIABLE} holds something that is no API key");
-        let hint = "a space or the end of a line behind the key is easily copied along with it";
+        let message = format!("{API_KEY_VARIABLE} does not hold a valid API key");
+        let hint = "check for a space or a line break after the key";
         return Err(Failure::usage(message).with_hint(Some(hint.into())));
     }
     Ok((http, key.map(Secret::new)))
 }
 
-/// Why nothing came back, without what a library wraps around it.
+/// The root cause of an HTTP error, without the wrapping text of the library.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

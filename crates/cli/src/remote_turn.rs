@@ -1,4 +1,4 @@
-//! A turn at a running instance: begun once, and followed to its end over as many connections as that takes.
+//! Follows a turn at a running instance, and reconnects when the stream is lost.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::failure::{EXIT_UNREACHABLE, Failure};
 use crate::remote::Remote;
 use crate::turn_news::{Event, News, Told, TurnNews};
 
-/// An instance says something at least every 15 seconds.
+/// Longest silence before a reconnect; an instance sends something at least every 15 seconds.
 const LONGEST_SILENCE: Duration = Duration::from_mins(1);
-/// How often, and after which time at first, a lost connection is made again.
+/// Maximum number of reconnects, and the first pause.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// A turn that is followed.
+/// A turn that is being followed.
 struct Following<'a> {
     remote: &'a Remote,
     session: String,
     turn: String,
-    /// The last event that was heard.
+    /// The id of the last received event.
     last: u64,
     frames: BoxStream<'static, Result<Sse, SseError>>,
-    /// Connections since the last event.
+    /// Reconnects since the last event.
     tries: u32,
     is_lost: bool,
     is_over: bool,
 }
 
-/// Begins a turn. Its name makes it safe to ask again: nothing is said twice.
+/// Starts a turn. The turn id makes a repeated request safe: the message is sent only once.
 pub(crate) async fn begin<'a>(
     remote: &'a Remote,
     session: &str,
@@ -81,7 +81,7 @@ impl Following<'_> {
                     }
                 }
             }
-            // Silence, a broken stream and one that ends early are the same: the turn may still run.
+            // Silence, a broken stream and an early end are handled alike: the turn may still run.
             let heard = tokio::time::timeout(LONGEST_SILENCE, self.frames.next()).await;
             let Ok(Some(Ok(frame))) = heard else {
                 self.is_lost = true;
@@ -116,7 +116,7 @@ impl Following<'_> {
                 }
                 Err(failure) if failure.kind() == "unknown_turn" => {
                     return Err(Failure::unreachable(
-                        "the instance was started again while the turn ran, and does not know it any more",
+                        "the instance was restarted during the turn and no longer has it",
                     )
                     .with_hint(Some(self.where_it_is())));
                 }

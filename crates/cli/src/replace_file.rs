@@ -1,4 +1,4 @@
-//! Writing a file of the user in one step.
+//! Replaces a user's file atomically.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Whether it can be read and replaced: a device or a pipe can be neither, and a link may lead nowhere.
+/// Checks that a file can be read and replaced: not a device or a pipe, and not a dangling link.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| Err(Failure::start(format!("cannot write {}: {why}", path.display())));
     match (path.symlink_metadata(), path.metadata()) {
         (Ok(_), Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            refuse("it is a link that leads nowhere")
+            refuse("it is a dangling link")
         }
         (_, Ok(there)) if there.is_dir() => refuse("it is a directory"),
         (_, Ok(there)) if !there.is_file() => refuse("it is not a file"),
@@ -20,16 +20,16 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes beside the file and renames over it: a full disk must not cost the old one.
+/// Writes a new file beside the old one and renames it, so that a full disk does not destroy the old one.
 pub(crate) fn replace_file(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot =
         |error: std::io::Error| Failure::start(format!("cannot write {}: {error}", path.display()));
-    // A link is written through, not replaced.
+    // A link is followed, not replaced.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut fresh = OsString::from(&target);
     fresh.push(".new");
     let mut options = std::fs::File::options();
-    // It may hold secrets: a new file is for its owner only.
+    // The file may hold secrets, so only its owner may read it.
     let mut file =
         options.write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(cannot)?;
     file.write_all(text.as_bytes()).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! Whoever answers a command about sessions: a running instance, or a board of our own.
+//! The source of answers for session commands: a running instance, or a board that the command starts itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +21,21 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::Remote;
 
-/// Whose the sessions are that are made without a server.
+/// The owner of sessions that are created without a server.
 pub(crate) const LOCAL_OWNER: &str = "local";
 
-/// Who makes the calls of a command that works without a server.
+/// The caller of commands that run without a server.
 pub(crate) fn local_caller() -> Caller {
     Caller::local(Face::Cli)
 }
 
-/// Answers commands about sessions.
+/// A running instance or an embedded board with its sessions.
 pub(crate) enum SessionBackend {
     Remote(Remote),
     Embedded(Arc<Board>, Arc<SessionService>, Arc<Turns>),
 }
 
-/// When a turn that runs sees a change of its session.
+/// When a running turn sees a change of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeTiming {
     NextTurn,
@@ -50,12 +50,12 @@ pub(crate) enum Wait {
 }
 
 impl SessionBackend {
-    /// A running instance where `--url` names one, else a board with all servers.
+    /// Connects to the instance of `--url`, else starts a board with all servers.
     pub(crate) async fn open(globals: &Globals, output: Output) -> Result<Self, Failure> {
         Self::open_with(globals, output, true).await
     }
 
-    /// The same for who does not look at tools: no server is connected for that.
+    /// The same for commands that need no tools: no server is connected.
     pub(crate) async fn open_without_servers(
         globals: &Globals,
         output: Output,
@@ -224,7 +224,7 @@ impl SessionBackend {
         }
     }
 
-    /// Ends what was started for the command.
+    /// Stops the board, if the command started one.
     pub(crate) async fn close(self) {
         if let Self::Embedded(board, sessions, turns) = self {
             turns.shutdown(Duration::ZERO).await;

@@ -1,4 +1,4 @@
-//! One connection for a command that looks at a server itself. What it waits for is told on standard error.
+//! A connection to one server, for commands that inspect it. The progress is shown on standard error.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use switchboard_model::{ServerSpec, UpstreamToolList};
 use switchboard_runtime::Waiting;
 use tokio::time::Instant;
 
-/// How often a line says what is waited for.
+/// Interval of progress lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum NotConnected {
     Failed(ConnectError),
-    /// It was not waited for any longer.
+    /// The time limit passed before it was connected.
     StillConnecting(Waiting),
 }
 
-/// Connects a server and lists its tools. Waits for at most `limit`, and for its `connect_timeout` without one.
+/// Connects a server and lists its tools. Waits at most `limit`, or the server's `connect_timeout` if there is none.
 pub(crate) async fn connect(
     spec: &ServerSpec,
     options: &ConnectOptions,
@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_never_answers_is_waited_for_no_longer_than_the_limit() {
-        // Connections wait in its queue: nobody accepts them.
+        // A listener that never accepts: connections stay in its queue.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", silent.local_addr().unwrap()).parse().unwrap();
         let endpoint = Endpoint::StreamableHttp {

@@ -1,4 +1,4 @@
-//! Turns, conversations and providers, at a running instance or here.
+//! Turns, conversations and providers, from a running instance or an embedded board.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl SessionBackend {
         }
     }
 
-    /// Begins a turn under the name that it has been given.
+    /// Starts a turn with the given id.
     pub(crate) async fn begin_turn(
         &self,
         session: &str,
@@ -41,7 +41,7 @@ impl SessionBackend {
         }
     }
 
-    /// Returns when the turn has ended.
+    /// Cancels a turn, and returns when it has ended.
     pub(crate) async fn cancel_turn(&self, session: &str, id: &str) -> Result<(), Failure> {
         match self {
             Self::Remote(remote) => {
@@ -68,7 +68,7 @@ impl SessionBackend {
     }
 }
 
-/// Where somebody who listens to a turn of this process stands.
+/// Reads the events of a turn in this process.
 struct TurnListener {
     turn: Arc<LiveTurn>,
     told: watch::Receiver<u64>,
@@ -88,7 +88,7 @@ fn news(turn: Arc<LiveTurn>) -> TurnNews<'static> {
 }
 
 impl TurnListener {
-    /// `None` after the end.
+    /// The next event; `None` after the end.
     async fn next(&mut self) -> Option<Recorded> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -96,7 +96,7 @@ impl TurnListener {
                 return Some(event);
             }
             self.told.borrow_and_update();
-            // Asked before the events are read: once it is over, the last one is among them.
+            // Checked before the events are read: if the turn is over, its last event is among them.
             let is_over = self.turn.end().is_some();
             self.waiting.extend(self.turn.events_after(self.heard));
             if self.waiting.is_empty() && (is_over || self.told.changed().await.is_err()) {

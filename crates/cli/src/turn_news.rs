@@ -1,4 +1,4 @@
-//! What is heard of a turn, from whoever runs it.
+//! The events of a turn, from a running instance or an embedded board.
 
 use futures::stream::BoxStream;
 use serde::Deserialize;
@@ -7,18 +7,18 @@ use switchboard_chat::{Part, Usage};
 
 use crate::failure::Failure;
 
-/// All news of one turn. Dropping it does not end the turn.
+/// All events of one turn. Dropping the stream does not cancel the turn.
 pub(crate) type TurnNews<'a> = BoxStream<'a, Result<News, Failure>>;
 
-/// Something new.
+/// An event or a change of the connection.
 #[derive(Debug)]
 pub(crate) enum News {
     Told(Told),
-    /// The connection was lost; the turn is followed again.
+    /// The connection was lost; the stream is being opened again.
     Lost,
 }
 
-/// An event, as it was written and as it is read.
+/// An event as JSON and parsed.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) json: String,
@@ -26,14 +26,14 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What cannot be read is of a kind that this program does not know.
+    /// Parses an event. Unknown kinds of events are kept as JSON only.
     pub(crate) fn of(json: String) -> Self {
         let event = serde_json::from_str(&json).unwrap_or(Event::Other);
         Self { json, event }
     }
 }
 
-/// What an event says that people are shown.
+/// The parts of an event that the terminal shows.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Event {
@@ -83,7 +83,7 @@ pub(crate) enum Event {
     Other,
 }
 
-/// What went wrong, and what to do.
+/// An error and its hint.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Trouble {
     pub(crate) message: String,

@@ -140,7 +140,7 @@ pub fn mcp_address(given: Option<&str>) -> Result<Url, String> {
         return Err("the URL is not an http or https address".into());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the URL holds a user or a password; an API key is given apart from it".into());
+        return Err("the URL holds a user or a password; pass an API key separately".into());
     }
     if url.path() == "/" {
         url.set_path("/mcp");

@@ -187,7 +187,7 @@ impl OverlayPosition<'_> {
             None => Some(format!("known keys: {}", known.join(", "))),
         };
         let message = format!(
-            "environment variable {} leads nowhere: there is no `{}` in {}",
+            "environment variable {} sets an unknown key: there is no `{}` in {}",
             self.variable.name,
             segment.to_ascii_lowercase(),
             self.path

@@ -52,8 +52,8 @@ impl EgressRefusal {
     /// What the operator can change so that the address is allowed.
     pub fn hint(self) -> &'static str {
         match self {
-            Self::Denied => "whoever runs this board may change `security.egress.deny`",
-            Self::Special(_) => "whoever runs this board may add it to `security.egress.allow`",
+            Self::Denied => "the operator of this board can change `security.egress.deny`",
+            Self::Special(_) => "the operator of this board can add it to `security.egress.allow`",
         }
     }
 }

@@ -72,7 +72,7 @@ impl AttachError {
             Self::Refused { refusal, .. } => Some(refusal.hint()),
             Self::TooManyOfOwner { .. } => Some("remove one of them first"),
             Self::TooMany { .. } => {
-                Some("whoever runs this board may raise `gateway.max_session_servers`")
+                Some("the operator of this board can raise `gateway.max_session_servers`")
             }
             Self::Header { .. } | Self::ShuttingDown => None,
         }

@@ -7,7 +7,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use switchboard_model::json_length;
 
-use crate::complexity::is_entangled;
+use crate::complexity::exceeds_max_checks;
 use crate::convertible::converted;
 
 /// A larger schema is not compiled: its server checks the arguments itself.
@@ -33,7 +33,7 @@ pub struct ArgumentChecker {
 pub enum SchemaFault {
     #[error("the schema is larger than {MAX_CHECKED_SCHEMA_BYTES} bytes")]
     TooLarge,
-    #[error("one value would have to pass too many schemas")]
+    #[error("too many subschemas apply to one value")]
     Entangled,
     #[error("the schema cannot be compiled: {0}")]
     Invalid(String),
@@ -66,7 +66,7 @@ impl ArgumentChecker {
         if json_length(schema) > MAX_CHECKED_SCHEMA_BYTES {
             return Err(SchemaFault::TooLarge);
         }
-        if is_entangled(schema) {
+        if exceeds_max_checks(schema) {
             return Err(SchemaFault::Entangled);
         }
         let validator = jsonschema::options()

@@ -28,7 +28,7 @@ const NAMES: &[&str] = &["$id"];
 const OLD_NAMES: &[&str] = &["$id", "id"];
 
 /// Whether more than [`MAX_CHECKS`] subschemas may apply to one value.
-pub(crate) fn is_entangled(schema: &Value) -> bool {
+pub(crate) fn exceeds_max_checks(schema: &Value) -> bool {
     let mut objects = Vec::new();
     gather(schema, &mut objects);
     let names = if is_old(schema) { OLD_NAMES } else { NAMES };
@@ -178,15 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_branches_at_every_step_is_entangled() {
+    fn a_schema_that_branches_at_every_step_exceeds_max_checks() {
         let pointer = |step| format!("#/$defs/d%20{step}");
         for keyword in ["anyOf", "allOf", "oneOf"] {
-            assert!(is_entangled(&maze(40, keyword, pointer)), "{keyword}");
-            assert!(!is_entangled(&maze(8, keyword, pointer)), "{keyword}");
+            assert!(exceeds_max_checks(&maze(40, keyword, pointer)), "{keyword}");
+            assert!(!exceeds_max_checks(&maze(8, keyword, pointer)), "{keyword}");
         }
-        assert!(is_entangled(&maze(40, "anyOf", |step| format!("#a{step}"))));
-        assert!(is_entangled(&maze(2_000, "anyOf", pointer)));
-        assert!(is_entangled(&json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]})), "a circle");
+        assert!(exceeds_max_checks(&maze(40, "anyOf", |step| format!("#a{step}"))));
+        assert!(exceeds_max_checks(&maze(2_000, "anyOf", pointer)));
+        assert!(
+            exceeds_max_checks(&json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]})),
+            "a circle"
+        );
     }
 
     #[test]
@@ -202,13 +205,15 @@ mod tests {
             (format!("d{n}"), twice(next))
         });
         let chain: serde_json::Map<String, Value> = chain.collect();
-        assert!(is_entangled(&json!({"$ref": "#/$defs/d0", "$defs": chain})));
-        assert!(!is_entangled(&json!({"dependencies": {"a": ["b"], "b": {"required": ["c"]}}})));
+        assert!(exceeds_max_checks(&json!({"$ref": "#/$defs/d0", "$defs": chain})));
+        assert!(!exceeds_max_checks(
+            &json!({"dependencies": {"a": ["b"], "b": {"required": ["c"]}}})
+        ));
         let again = |inner| json!({"anyOf": [inner], "unevaluatedProperties": false});
-        assert!(is_entangled(&steps(again)));
-        assert!(!is_entangled(&json!({"allOf": [{}, {}], "unevaluatedProperties": false})));
+        assert!(exceeds_max_checks(&steps(again)));
+        assert!(!exceeds_max_checks(&json!({"allOf": [{}, {}], "unevaluatedProperties": false})));
         let same = vec![json!({"$anchor": "x", "$ref": "#x"}); 20_000];
-        assert!(is_entangled(&json!({ "$defs": {"all": same} })));
+        assert!(exceeds_max_checks(&json!({ "$defs": {"all": same} })));
     }
 
     #[test]
@@ -219,13 +224,13 @@ mod tests {
             }}},
             "$ref": "#/$defs/node",
         });
-        assert!(!is_entangled(&tree));
+        assert!(!exceeds_max_checks(&tree));
         let kinds: Vec<Value> = (0..1_000).map(|n| json!({"const": n})).collect();
-        assert!(!is_entangled(&json!({"properties": {"kind": {"oneOf": kinds}}})));
+        assert!(!exceeds_max_checks(&json!({"properties": {"kind": {"oneOf": kinds}}})));
         let examples: Vec<Value> = (0..100).map(|n| json!({"id": n.to_string()})).collect();
-        assert!(!is_entangled(
+        assert!(!exceeds_max_checks(
             &json!({"properties": {"id": {"type": "string"}}, "examples": examples})
         ));
-        assert!(!is_entangled(&json!(true)));
+        assert!(!exceeds_max_checks(&json!(true)));
     }
 }

@@ -1,25 +1,25 @@
-//! Boards for these tests: the market of 253 tools, and a small one of two servers.
+//! Boards for the program's tests: the market catalogue of 253 tools, and a small board with two servers.
 
 use serde_json::json;
 use switchboard_test_support::{ScriptedServer, Tool, market_catalogue, market_toolsets_yaml};
 
 use crate::support::{Home, dynamic, server};
 
-/// How many tools about tools there are.
+/// Number of meta-tools.
 pub const META: usize = 7;
 pub const ALL: usize = 253;
-/// `search`, `company` and `quotes`.
+/// Number of tools in the toolsets `search`, `company` and `quotes`.
 pub const THREE_SETS: usize = 51;
 pub const QUOTES: usize = 16;
 
-/// A server and a home that has it behind the gateway.
+/// A server, and a home directory whose configuration has it.
 #[derive(Debug)]
 pub struct Board {
     pub server: ScriptedServer,
     pub home: Home,
 }
 
-/// The 253 tools under their own names; `gateway` are the members of that section.
+/// The market catalogue with bare names; `gateway` holds the members of that section.
 pub async fn market(gateway: &str) -> Board {
     let server = server(market_catalogue()).await;
     let yaml = format!(
@@ -35,13 +35,13 @@ fn joined(first: &str, more: &str) -> String {
     if more.is_empty() { first.to_owned() } else { format!("{first}, {more}") }
 }
 
-/// The tools of `shop`: two that read and one that does not.
+/// The tools of `shop`: two read-only ones and one that writes.
 pub fn shop_tools() -> Vec<Tool> {
     let reads = |name: &str| Tool::echo(name).member("annotations", json!({"readOnlyHint": true}));
     vec![reads("find"), reads("price"), Tool::echo("order")]
 }
 
-/// Two servers, `shop` and `notes`, and sets of which two share `price`.
+/// Two servers, `shop` and `notes`, and toolsets of which two share `price`.
 #[derive(Debug)]
 pub struct TwoServers {
     pub shop: ScriptedServer,
@@ -80,7 +80,7 @@ pub const META_NAMES: [&str; META] = [
     "call_tool",
 ];
 
-/// The tools about tools, and then these.
+/// The meta-tools followed by these tools.
 pub fn meta_and(tools: &[&'static str]) -> Vec<&'static str> {
     META_NAMES.iter().chain(tools).copied().collect()
 }

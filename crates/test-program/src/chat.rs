@@ -1,4 +1,4 @@
-//! A session as a program that uses the API holds it.
+//! A session as a client of the HTTP API uses it.
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use switchboard_test_support::wait_until;
 use crate::events::Events;
 use crate::support::{PATIENCE, Serve};
 
-/// All shapes in which tools are declared.
+/// All provider formats of tool declarations.
 pub const PROVIDERS: [&str; 8] = [
     "mcp",
     "openai",
@@ -19,7 +19,7 @@ pub const PROVIDERS: [&str; 8] = [
     "semantic-kernel",
 ];
 
-/// The API of a running instance, with a key or without.
+/// The API of a running instance, with or without a key.
 #[derive(Debug, Clone)]
 pub struct Api {
     http: Client,
@@ -27,7 +27,7 @@ pub struct Api {
     key: Option<String>,
 }
 
-/// What the API says.
+/// A response of the API.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -35,14 +35,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body of what has to work.
+    /// The body of a successful response.
     #[track_caller]
     pub fn good(self) -> Value {
         assert!(self.status.is_success(), "{} {:#}", self.status, self.body);
         self.body
     }
 
-    /// What a refusal of this status and type says.
+    /// The detail of a problem with this status and type.
     #[track_caller]
     pub fn refused(self, status: u16, kind: &str) -> String {
         assert_eq!(self.status.as_u16(), status, "{:#}", self.body);
@@ -101,7 +101,7 @@ impl Api {
         list["sessions"].as_array().unwrap().clone()
     }
 
-    /// The one session that fits.
+    /// The only session that matches.
     #[track_caller]
     pub fn only_session(&self, fits: impl Fn(&Value) -> bool) -> impl Future<Output = Chat> {
         let place = std::panic::Location::caller();
@@ -132,12 +132,12 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// The same session at a program that was started again.
+    /// The same session at a restarted program.
     pub fn moved_to(&mut self, serve: &Serve) {
         serve.url.clone_into(&mut self.api.url);
     }
 
-    /// The same session for who shows this key.
+    /// The same session with another key.
     #[must_use]
     pub fn as_seen_with(&self, key: &str) -> Self {
         self.api.with_key(key).chat(&self.id)
@@ -179,7 +179,7 @@ impl Chat {
         self.view().await["tools_revision"].as_u64().unwrap()
     }
 
-    /// Its tools by the names that it shows, in their order.
+    /// The names of its tools, in order.
     pub async fn names(&self) -> Vec<String> {
         let tools = self.get("/tools").await;
         let tools = tools["tools"].as_array().unwrap();
@@ -212,12 +212,12 @@ impl Chat {
         self.get(&format!("/render?provider={provider}{more}")).await
     }
 
-    /// The value of `tools` as a provider gets it.
+    /// The value of `tools` in a provider's format.
     pub async fn bare(&self, provider: &str) -> String {
         self.api.text(&self.path(&format!("/render?provider={provider}&bare=true"))).await
     }
 
-    /// The names that a provider is shown, in their order.
+    /// The tool names in a provider's format, in order.
     pub async fn rendered(&self, provider: &str) -> Vec<String> {
         let tools: Value = serde_json::from_str(&self.bare(provider).await).unwrap();
         let tools = match provider {
@@ -236,14 +236,14 @@ impl Chat {
         self.api.send(Method::POST, &path, Some(body)).await
     }
 
-    /// The result of a call that works.
+    /// The result of a successful call.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.try_call(tool, json!({ "arguments": arguments })).await.good();
         assert_eq!(answer["outcome"], "ok", "{answer:#}");
         answer["result"].clone()
     }
 
-    /// Follows its revisions, from the last event that was heard.
+    /// Subscribes to its revisions, after the last received event.
     pub async fn follow(&self, last: Option<&str>) -> Events {
         let mut request = self.api.request(Method::GET, &self.path("/events"));
         if let Some(last) = last {

@@ -1,4 +1,4 @@
-//! The events of a session as they come.
+//! The event stream of a session.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::support::PATIENCE;
 
-/// What has not come within this time is not on its way.
+/// How long to wait before concluding that no further event comes.
 const QUIET: Duration = Duration::from_millis(600);
 
 /// One event.
@@ -21,7 +21,7 @@ pub struct Event {
     pub data: Value,
 }
 
-/// Gathers events until it is dropped, which closes the stream.
+/// Collects events; dropping it closes the stream.
 #[derive(Debug)]
 pub struct Events {
     heard: Arc<Mutex<Vec<Event>>>,
@@ -52,7 +52,7 @@ impl Events {
         self.heard.lock().unwrap().clone()
     }
 
-    /// Waits for that many events, and then whether more come.
+    /// Waits for that many events, and checks that no more come.
     #[track_caller]
     pub fn settles(&self, expected: usize) -> impl Future<Output = Vec<Event>> {
         let place = std::panic::Location::caller();
@@ -67,13 +67,13 @@ impl Events {
         }
     }
 
-    /// Waits until the other side has closed the stream.
+    /// Waits until the server has closed the stream.
     pub async fn ended(&mut self) {
         tokio::time::timeout(PATIENCE, self.reading.join_next()).await.expect("it ends");
     }
 }
 
-/// Reads a line; whether the event is whole now.
+/// Reads a line; returns whether the event is complete.
 fn read(event: &mut Event, line: &str) -> bool {
     match line.split_once(':') {
         Some(("event", name)) => name.trim().clone_into(&mut event.name),

@@ -1,4 +1,4 @@
-//! The fixture as a process of its own.
+//! The conformance fixture as a process.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

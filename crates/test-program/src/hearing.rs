@@ -1,4 +1,4 @@
-//! A stream on which a client hears what it is told.
+//! A client's stream of server-initiated messages.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use crate::support::PATIENCE;
 
 pub const CHANGED: &str = "notifications/tools/list_changed";
-/// What has not come within this time is not on its way.
+/// How long to wait before concluding that no further message comes.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Gathers messages until it is dropped, which closes the stream.
+/// Collects messages; dropping it closes the stream.
 #[derive(Debug)]
 pub struct Hearing {
     heard: Arc<Mutex<Vec<Value>>>,
@@ -43,12 +43,12 @@ impl Hearing {
         self.heard.lock().unwrap().clone()
     }
 
-    /// How often it was told that the list of tools changed.
+    /// Number of received `notifications/tools/list_changed`.
     pub fn changes(&self) -> usize {
         self.heard().iter().filter(|message| message["method"] == CHANGED).count()
     }
 
-    /// Waits for that many changes, and then whether more come.
+    /// Waits for that many changes, and checks that no more come.
     #[track_caller]
     pub fn settles(&self, expected: usize) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -65,19 +65,19 @@ impl Hearing {
         wait_until(PATIENCE, enough).await;
     }
 
-    /// Waits for a message that is a request, or an answer.
+    /// Waits for a message that matches.
     pub async fn message(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let wanted = async || self.heard().into_iter().find(|message| is_wanted(message));
         wait_until(PATIENCE, wanted).await
     }
 
-    /// Waits until the other side has closed the stream.
+    /// Waits until the server has closed the stream.
     pub async fn ended(&mut self) {
         tokio::time::timeout(PATIENCE, self.reading.join_next()).await.expect("it ends");
     }
 }
 
-/// The message of a line of an event stream.
+/// The message in a line of an event stream.
 pub fn message(line: &[u8]) -> Option<Value> {
     serde_json::from_slice(line.strip_prefix(b"data:")?).ok()
 }

@@ -1,7 +1,7 @@
-//! Runs the built program in tests, as its users do: a directory of its own for each test, commands, a server that is
-//! asked over HTTP, and MCP clients of both eras.
+//! Runs the built program in tests: a directory for each test, commands, a server with its HTTP API, and MCP clients of
+//! both eras.
 //!
-//! Cargo builds the program for the tests of `switchboard-cli` only, so these are the tests that use this crate.
+//! Cargo builds the program only for the tests of `switchboard-cli`, so only those tests use this crate.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! An MCP client by hand, of either era.
+//! A handwritten MCP client of either era.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub enum Era {
 
 pub const BOTH: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// A client on one endpoint, with connections of its own.
+/// A client of one endpoint, with its own connections.
 #[derive(Debug)]
 pub struct Peer {
     era: Era,
@@ -32,13 +32,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client that has said hello, where its era wants that.
+    /// Opens a client; in the session era it sends `initialize`.
     pub async fn open(era: Era, serve: &Serve, path: &str) -> Self {
         let opened = Self::try_open(era, serve, path, &[]).await;
         opened.unwrap_or_else(|(status, body)| panic!("{path} answers {status}: {body}"))
     }
 
-    /// The same with headers, which go with every request. What was refused is given back.
+    /// The same with headers for every request. Returns the response if it is refused.
     pub async fn try_open(
         era: Era,
         serve: &Serve,
@@ -87,7 +87,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// The same client at a gateway that was started again.
+    /// The same client at a restarted gateway.
     pub fn moved_to(&mut self, serve: &Serve) {
         self.url = serve.at(&self.path);
     }
@@ -127,7 +127,7 @@ impl Peer {
         request.header("mcp-protocol-version", version)
     }
 
-    /// Everything that comes back for a request, the response last.
+    /// All messages of a response, the result last.
     pub async fn exchange(&self, method: &str, params: Value) -> Vec<Value> {
         let response = self.post(&self.request_of(method, params)).await;
         let is_stream = response.headers()["content-type"] == "text/event-stream";
@@ -139,12 +139,12 @@ impl Peer {
         vec![read.unwrap_or_else(|error| panic!("{method}: {error} in {text}"))]
     }
 
-    /// The response to a request, whole.
+    /// The JSON-RPC response to a request.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
         self.exchange(method, params).await.pop().unwrap()
     }
 
-    /// The status of a small request.
+    /// The HTTP status of a small request.
     pub async fn status(&self) -> StatusCode {
         self.post(&self.request_of("tools/list", json!({}))).await.status()
     }
@@ -156,7 +156,7 @@ impl Peer {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The result of a call; errors of the protocol are not expected.
+    /// The result of a call; panics on a protocol error.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.ask("tools/call", params).await;
@@ -164,14 +164,14 @@ impl Peer {
         answer["result"].clone()
     }
 
-    /// The text of a call that works.
+    /// The text of a successful call.
     pub async fn done(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result["isError"], true, "{tool}: {result}");
         text(&result)
     }
 
-    /// The text of a call that is answered with `isError`.
+    /// The text of a call with `isError`.
     pub async fn refused(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], true, "{tool}: {result}");
@@ -188,7 +188,7 @@ impl Peer {
         serde_json::from_str(&told).unwrap()
     }
 
-    /// Opens the stream of its era for notifications.
+    /// Opens the notification stream of its era.
     pub async fn hear(&self) -> Hearing {
         let response = match self.era {
             Era::Legacy => {
@@ -218,7 +218,7 @@ pub fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Makes a session endpoint and gives its path.
+/// Creates a session endpoint and returns its path.
 pub async fn new_session(serve: &Serve, id: &str) -> String {
     let request = serve.http.post(serve.at("/api/v1/sessions")).json(&json!({ "id": id }));
     let response = request.send().await.unwrap();

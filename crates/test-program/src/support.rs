@@ -1,4 +1,4 @@
-//! Runs the built program: single commands to their end, and `serve` beside the test.
+//! Runs the built program: commands to their end, and `serve` in the background.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,21 +21,21 @@ pub fn program() -> PathBuf {
     built
 }
 
-/// Longer than anything that goes right takes, also on a busy machine.
+/// Longer than any successful step takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(12);
-/// A program that starts opens its database, and on a machine that has just built everything the disk is busy.
+/// Maximum duration of a start; the program opens its database, and the disk may be busy.
 const LONGEST_START: Duration = Duration::from_mins(1);
 
 const SERVE: [&str; 4] = ["serve", "--listen", "127.0.0.1:0", "--json"];
 
-/// A directory of its own for everything that a run of the program leaves behind.
+/// A temporary directory for a run of the program.
 #[derive(Debug)]
 pub struct Home {
     directory: Arc<tempfile::TempDir>,
     variables: HashMap<String, String>,
 }
 
-/// How a command ended and what it wrote.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: Option<i32>,
@@ -49,7 +49,7 @@ impl Home {
         Self { directory, variables: HashMap::new() }
     }
 
-    /// With this configuration as `switchboard.yaml`, where the program looks by itself.
+    /// A home with this configuration as `switchboard.yaml`, the default file name.
     pub fn new(yaml: impl AsRef<str>) -> Self {
         let home = Self::empty();
         home.rewrite(yaml);
@@ -70,7 +70,7 @@ impl Home {
         self.path().join("switchboard.yaml")
     }
 
-    /// Puts a new configuration in place in one step.
+    /// Replaces the configuration atomically.
     pub fn rewrite(&self, yaml: impl AsRef<str>) {
         let draft = self.file("draft~", yaml);
         std::fs::rename(draft, self.config()).unwrap();
@@ -82,7 +82,7 @@ impl Home {
         path
     }
 
-    /// The program in this directory, with a clean environment and a store of its own.
+    /// A command of the program in this directory, with a clean environment and its own store.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(program());
         let kept = ["PATH", "LLVM_PROFILE_FILE"];
@@ -104,18 +104,18 @@ impl Home {
         Outcome::of(self.command(arguments))
     }
 
-    /// The same with the words of one line.
+    /// Runs the words of one line as arguments.
     pub fn line(&self, line: &str) -> Outcome {
         self.run(&line.split_whitespace().collect::<Vec<_>>())
     }
 
-    /// With this text on its standard input.
+    /// Runs a command with this text as standard input.
     pub fn run_with_input(&self, arguments: &[&str], input: impl Into<Vec<u8>>) -> Outcome {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), input.into());
         let writing = thread::spawn(move || {
-            // A program that has read enough closes its side.
+            // A program that has read enough closes its input.
             let _closed = stdin.write_all(&input);
         });
         let outcome = child.wait_with_output().unwrap().into();
@@ -134,7 +134,7 @@ impl Home {
         serve
     }
 
-    /// Starts `serve` so that a limit on the size of its files is an error of writing and not a signal that ends it.
+    /// Starts `serve` so that a file size limit causes a write error and not a signal that ends it.
     pub async fn serve_on_a_small_disk(&self) -> Serve {
         let command = self.command::<&str>(&[]);
         let mut shell = Command::new("sh");
@@ -176,7 +176,7 @@ impl Outcome {
         command.output().unwrap().into()
     }
 
-    /// The one JSON document that `--json` promises.
+    /// The JSON document of `--json`.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -193,7 +193,7 @@ impl Outcome {
         self
     }
 
-    /// Both streams, for what must be in neither.
+    /// Both streams, for checks that something is in neither.
     pub fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
@@ -210,7 +210,7 @@ impl From<std::process::Output> for Outcome {
     }
 }
 
-/// What a stream has said so far.
+/// The output of a stream so far.
 #[derive(Debug, Clone, Default)]
 struct Gathered(Arc<Mutex<String>>);
 
@@ -243,10 +243,10 @@ pub struct Serve {
     stdout: Gathered,
     stderr: Gathered,
     pub http: Client,
-    /// What it printed when it was ready.
+    /// The JSON document that it prints when it is ready.
     pub start: Value,
     pub url: String,
-    /// What it writes must outlive it, also where a test has let go of its home.
+    /// Keeps the directory alive while the process runs.
     _directory: Arc<tempfile::TempDir>,
 }
 
@@ -281,7 +281,7 @@ impl Serve {
         self.stderr.text()
     }
 
-    /// Limits how large a file may become that the program writes; `None` lifts the limit.
+    /// Limits the size of files that the program writes; `None` removes the limit.
     pub fn limit_files(&self, bytes: Option<u64>) {
         let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
         let mut prlimit = Command::new("prlimit");
@@ -300,12 +300,12 @@ impl Serve {
 
     pub async fn ended(&mut self) -> ExitStatus {
         let status = wait_until(PATIENCE, async || self.child.try_wait().unwrap()).await;
-        // The last words may still be on their way from the reading threads.
+        // The reading threads may still hold the last output.
         wait_until(PATIENCE, async || (Arc::strong_count(&self.stderr.0) == 1).then_some(())).await;
         status
     }
 
-    /// Waits until standard error holds this text.
+    /// Waits until standard error contains this text.
     pub async fn said(&self, text: &str) {
         let found = wait_for(async || self.stderr().contains(text).then_some(())).await;
         assert!(found.is_some(), "{text:?} is not in:\n{}", self.stderr());
@@ -327,7 +327,7 @@ impl Serve {
         call(&self.http, &self.url, tool, arguments).await
     }
 
-    /// A call that has to work.
+    /// The result of a successful call.
     pub async fn answer(&self, tool: &str, arguments: Value) -> Value {
         let (status, body) = self.call(tool, arguments).await;
         assert_eq!(status, StatusCode::OK, "{body}\n{}", self.stderr());
@@ -342,7 +342,7 @@ impl Serve {
         self.get("/readyz").await["revision"].as_u64().unwrap()
     }
 
-    /// Waits until the catalog holds exactly these.
+    /// Waits until the catalog contains exactly these tools.
     pub async fn until_tools(&self, expected: &[&str]) {
         let found = wait_for(async || (self.tool_names().await == expected).then_some(())).await;
         let (is, said) = (self.tool_names().await, self.stderr());
@@ -357,7 +357,7 @@ impl Serve {
     }
 }
 
-/// Like `wait_until`, for callers that say themselves what did not come.
+/// Like `wait_until`, but returns `None` at the deadline.
 async fn wait_for<T>(mut probe: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let end = tokio::time::Instant::now() + PATIENCE;
     while tokio::time::Instant::now() < end {
@@ -375,7 +375,7 @@ pub async fn call(http: &Client, url: &str, tool: &str, arguments: Value) -> (St
     (response.status(), response.json().await.unwrap())
 }
 
-/// The names in the answer of `tool list`.
+/// The names in the output of `tool list`.
 pub fn names(list: &Value) -> Vec<String> {
     let tools = list["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
@@ -417,7 +417,7 @@ pub fn strict(name: &str, url: &str) -> String {
     format!("{{name: {name}, url: \"{url}\", mode: strict}}")
 }
 
-/// The entry of a dynamic server that is a program.
+/// The entry of a dynamic stdio server.
 pub fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
     let arguments = serde_json::to_string(arguments).unwrap();
     format!(
@@ -427,12 +427,12 @@ pub fn stdio(name: &str, command: &Path, arguments: &[&str]) -> String {
     )
 }
 
-/// The entry with more said in it.
+/// The entry with further members.
 pub fn with(entry: &str, more: &str) -> String {
     format!("{}, {more}}}", entry.strip_suffix('}').unwrap())
 }
 
-/// A configuration of these entries of `tools` and `mcps`.
+/// A configuration with these entries of `tools` and `mcps`.
 pub fn yaml(tools: &[&str], servers: &[String]) -> String {
     yaml_with("max_concurrent: 64", tools, servers)
 }
@@ -447,7 +447,7 @@ pub fn yaml_with(toolbox: &str, tools: &[&str], servers: &[String]) -> String {
     format!("switchboard:\n  toolbox:\n    {toolbox}\n    tools:{tools}\n    mcps:{servers}\n")
 }
 
-/// Hides what differs from run to run, so that a message can be compared whole.
+/// Compares a message after replacing parts that differ from run to run.
 #[macro_export]
 macro_rules! assert_says {
     ($text:expr, @$expected:literal) => {

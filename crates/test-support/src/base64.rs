@@ -1,7 +1,6 @@
-//! Reading header values of the form `=?base64?...?=`, which carry names that are not
-//! safe in a header.
+//! Decodes header values of the form `=?base64?...?=`, which carry names that are not valid in a header.
 
-/// The plain value of a header; `None` when its base64 form is broken.
+/// The decoded value of a header; `None` if its base64 is invalid.
 pub(crate) fn plain_header_value(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(encoded) => String::from_utf8(decode(encoded)?).ok(),

@@ -1,4 +1,4 @@
-//! `tools/call`: waiting, progress, cancellation, and the answer the script asks for.
+//! `tools/call`: waiting, progress, cancellation, and the scripted reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::state::{CallKey, Shared, Wire};
 use crate::stats::Recorder;
 use crate::tool::{Asks, Flood, Reply, Tool};
 
-/// A call that is about to be made.
+/// A call before it starts.
 #[derive(Debug)]
 pub(crate) struct Call {
     shared: Arc<Shared>,
@@ -41,21 +41,21 @@ impl Call {
         Some(Self { shared, tool, id: id.clone(), params: params.clone(), wire })
     }
 
-    /// Whether the answer is more than one message, and so needs a stream of events.
+    /// Whether the response has more than one message and needs an event stream.
     pub(crate) fn needs_events(&self) -> bool {
         let progress = self.tool.progress_every.is_some() && !self.progress_token().is_null();
         let says_more = self.tool.asks.is_some() || self.tool.floods.is_some();
         progress || says_more || matches!(self.tool.reply, Reply::Twice)
     }
 
-    /// The call runs while the frames are read, and ends when they are dropped.
+    /// Runs the call while the frames are read; dropping them ends it.
     pub(crate) fn bound_to_its_reader(self) -> Frames {
         let (queue, receiver) = mpsc::channel(QUEUE);
         let work = self.perform(queue, CancellationToken::new()).into_stream().map(|()| None);
         stream::select(received(receiver).map(Some), work).filter_map(future::ready).boxed()
     }
 
-    /// The call runs to its end or its cancellation, whoever reads the frames.
+    /// Runs the call to its end or its cancellation, independently of the reader.
     pub(crate) fn detached(self, session: &str) -> Frames {
         let (queue, receiver) = mpsc::channel(QUEUE);
         let reader =
@@ -233,7 +233,7 @@ impl Call {
     }
 }
 
-/// Notices when a response is closed before its answer went out.
+/// Detects that a response is closed before the reply was sent.
 #[derive(Debug)]
 struct Reader {
     recorder: Recorder,

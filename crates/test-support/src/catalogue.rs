@@ -1,5 +1,5 @@
-//! Tools that look like those of real servers: names of verb and noun, a few sentences of
-//! description, and schemas of some hundred bytes.
+//! Tools that resemble those of real servers: names of a verb and a noun, descriptions of a few sentences, and schemas
+//! of some hundred bytes.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ const VERBS: [(&str, &str); 8] = [
     ("archive", "Move to the archive"),
 ];
 
-/// `count` tools with different names, the same on every call. A schema has 300 to 700 bytes.
+/// `count` tools with distinct names, the same on every call. A schema has 300 to 700 bytes.
 pub fn demo_catalogue(count: usize) -> Vec<Tool> {
     (0..count).map(demo_tool).collect()
 }

@@ -1,7 +1,7 @@
-//! An MCP server that wants OAuth, and the authorization server behind it, on one port.
+//! An MCP server that requires OAuth, and its authorization server, on one port.
 //!
-//! Tokens are `access-1`, `access-2`, ...; each that somebody signed in for has a refresh token of the same number that
-//! works once. The office knows one client that comes for itself, [`OWN_CLIENT`].
+//! Tokens are `access-1`, `access-2`, ...; each token of a sign-in has a refresh token of the same number that works
+//! once. One client, [`OWN_CLIENT`], is registered for client credentials.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What the browser brings back. Whoever sees it in a log has found a fault.
+/// The authorization code. It must never appear in a log.
 pub const CODE: &str = "s3cret-code";
 
-/// The id and the secret of the client that comes for itself.
+/// The id and the secret of the client for client credentials.
 pub const OWN_CLIENT: (&str, &str) = ("own-client", "s3cret-own-client");
 
-/// How the office works, and what it saw.
+/// Settings, and records of the received requests.
 #[derive(Debug)]
 struct Desk {
     base: String,
     issuer: Mutex<Option<String>>,
     callback_issuer: Mutex<Option<String>>,
     lifetime: Mutex<u64>,
-    /// Access tokens that open the door.
+    /// Access tokens that are accepted.
     valid: Mutex<BTreeSet<String>>,
     refreshable: Mutex<BTreeSet<String>>,
     /// The scope that `tools/call` needs.
     needs: Mutex<Option<String>>,
-    /// The authorization server that the MCP server names.
+    /// The authorization server in the protected resource metadata.
     named: Mutex<Option<String>>,
     offers_to_stay: AtomicBool,
     refuses_own_client: AtomicBool,
@@ -53,7 +53,7 @@ struct Desk {
     tokens_seen: Mutex<Vec<String>>,
 }
 
-/// A running office.
+/// A running server.
 #[derive(Debug)]
 pub struct FakeAuthServer {
     desk: Arc<Desk>,
@@ -71,10 +71,11 @@ fn locked<T>(value: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
 }
 
 impl FakeAuthServer {
-    /// Opens it on a free port.
+    /// Starts the server on a free port.
     ///
     /// # Panics
-    /// When there is none.
+    ///
+    /// If there is no free port.
     pub async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -119,87 +120,87 @@ impl FakeAuthServer {
         format!("{}/mcp", self.desk.base)
     }
 
-    /// The name of the authorization server.
+    /// The issuer of the authorization server.
     pub fn issuer(&self) -> String {
         self.desk.base.clone()
     }
 
-    /// Lets the metadata name another issuer.
+    /// Makes the metadata name another issuer.
     pub fn claim_issuer(&self, issuer: &str) {
         *locked(&self.desk.issuer) = Some(issuer.to_owned());
     }
 
-    /// Lets the browser bring back another issuer.
+    /// Makes the redirect carry another issuer (`iss`).
     pub fn return_issuer(&self, issuer: &str) {
         *locked(&self.desk.callback_issuer) = Some(issuer.to_owned());
     }
 
-    /// How long new tokens are said to live.
+    /// Sets the `expires_in` of new tokens.
     pub fn set_lifetime(&self, seconds: u64) {
         *locked(&self.desk.lifetime) = seconds;
     }
 
-    /// How long a token takes to be made.
+    /// Delays token responses.
     pub fn set_pause(&self, pause: Duration) {
         *locked(&self.desk.pause) = pause;
     }
 
-    /// Lets `tools/call` need a scope.
+    /// Makes `tools/call` require a scope.
     pub fn need_scope(&self, scope: &str) {
         *locked(&self.desk.needs) = Some(scope.to_owned());
     }
 
-    /// Lets the MCP server name another authorization server.
+    /// Makes the MCP server name another authorization server.
     pub fn name_issuer(&self, issuer: &str) {
         *locked(&self.desk.named) = Some(issuer.to_owned());
     }
 
-    /// Offers the scope with which people need not come again.
+    /// Offers the scope `offline_access`.
     pub fn offer_to_stay(&self) {
         self.desk.offers_to_stay.store(true, Ordering::SeqCst);
     }
 
-    /// The client that comes for itself gets nothing any more.
+    /// Rejects the client for client credentials from now on.
     pub fn refuse_own_client(&self) {
         self.desk.refuses_own_client.store(true, Ordering::SeqCst);
     }
 
-    /// No access token opens the door any more.
+    /// Revokes all access tokens.
     pub fn revoke_access(&self) {
         locked(&self.desk.valid).clear();
     }
 
-    /// No token can be renewed any more.
+    /// Revokes all refresh tokens.
     pub fn revoke_refresh(&self) {
         locked(&self.desk.refreshable).clear();
     }
 
-    /// How often a code was redeemed.
+    /// Number of redeemed authorization codes.
     pub fn signed_in(&self) -> usize {
         self.desk.signed_in.load(Ordering::SeqCst)
     }
 
-    /// How often a client came for itself.
+    /// Number of client credentials grants.
     pub fn came_itself(&self) -> usize {
         self.desk.came_itself.load(Ordering::SeqCst)
     }
 
-    /// How often renewing was tried.
+    /// Number of attempted refreshes.
     pub fn refreshed(&self) -> usize {
         self.desk.refreshed.load(Ordering::SeqCst)
     }
 
-    /// How often somebody registered.
+    /// Number of client registrations.
     pub fn registered(&self) -> usize {
         self.desk.registered.load(Ordering::SeqCst)
     }
 
-    /// The scopes of each sign-in page that was opened, and of each client that came for itself.
+    /// The scopes of each opened sign-in page and of each client credentials request.
     pub fn asked(&self) -> Vec<String> {
         locked(&self.desk.asked).clone()
     }
 
-    /// The tokens that came to the MCP server, each visit one; empty for none.
+    /// The bearer token of each request to the MCP server; empty if there was none.
     pub fn tokens_seen(&self) -> Vec<String> {
         locked(&self.desk.tokens_seen).clone()
     }
@@ -341,7 +342,7 @@ async fn mcp(State(desk): Here, headers: HeaderMap, body: Bytes) -> Response {
     Json(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).into_response()
 }
 
-/// One value of a form, as it is written there but for the escapes that our own clients use.
+/// A value of a form, decoding only the escapes that our own clients use.
 fn value(form: &str, name: &str) -> Option<String> {
     let pair =
         form.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))?;

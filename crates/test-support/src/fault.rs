@@ -1,11 +1,11 @@
-//! What can go wrong with the server as a whole. Faults of one tool are its [`crate::Reply`].
+//! Faults of the server as a whole. Faults of one tool are its [`crate::Reply`].
 
 use std::time::Duration;
 
-/// Where in the life of a connection a fault strikes.
+/// The kind of request that a fault applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Every request, whatever it asks.
+    /// Every request.
     Any,
     Initialize,
     Discover,
@@ -16,11 +16,10 @@ pub enum Stage {
     Call,
 }
 
-/// One way of misbehaving. A server has at most one at a time; see
-/// [`crate::ScriptedServer::set_fault`].
+/// A fault. A server has at most one at a time; see [`crate::ScriptedServer::set_fault`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Not listening; open connections are gone too.
+    /// The port is closed, and open connections are closed too.
     Refuse,
     /// Connections are accepted, and nothing is ever read from them.
     HangAtConnect,
@@ -28,17 +27,17 @@ pub enum Fault {
     Hang(Stage),
     /// An HTTP status with a short text; 401 comes with `WWW-Authenticate: Bearer`.
     Status(Stage, u16),
-    /// Status 401, with the credentials that the request came with.
+    /// Status 401 with a body that repeats the credentials of the request.
     Reflect(Stage),
     /// Status 429 with `Retry-After` in seconds.
     RateLimited(Stage, u64),
     /// Status 200 with an HTML page that asks for a password.
     LoginPage(Stage),
-    /// Status 200, called JSON, that is no JSON.
+    /// Status 200 with the content type of JSON and an invalid body.
     NotJson(Stage),
     /// Status 307 to this address.
     Redirect(Stage, String),
-    /// Half of an answer, then the connection closes.
+    /// Half of a response, then the connection closes.
     CloseMidBody(Stage),
     /// Every page of the list names another one.
     EndlessPages,
@@ -50,18 +49,17 @@ pub enum Fault {
     DeepSchema(usize),
     /// The list has that many bytes.
     HugeList(usize),
-    /// The next request within a session finds it gone (404), once.
+    /// The next request in a session gets 404, once.
     DropSession,
-    /// The first request of a connection is answered late.
+    /// The first request of a connection is answered after a delay.
     DelayInitialize(Duration),
-    /// The list is said to have changed before anybody asked for it: on each stream of
-    /// notifications as it opens, and, with a session, in front of the list itself.
+    /// Sends `list_changed` before the first list: on each notification stream as it opens, and, with a session, before
+    /// the list itself.
     ListChangedBeforeList,
 }
 
 impl Fault {
-    /// Whether the fault replaces or delays the answer to a request of this stage,
-    /// before the request is looked at.
+    /// Whether the fault replaces or delays the response to a request of this stage, before the request is parsed.
     pub(crate) fn strikes_first(&self, stage: Stage) -> bool {
         match self {
             Self::HangAtConnect => true,

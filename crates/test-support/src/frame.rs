@@ -1,4 +1,4 @@
-//! The pieces an answer is made of, and how they become bytes on the wire.
+//! The parts of a response, and their encoding.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// Messages that wait for a reader; a full queue makes the sender wait.
+/// Capacity of a queue of messages; a full queue blocks the sender.
 pub(crate) const QUEUE: usize = 1024;
 
 const FILLER: &[u8] = &[b'x'; 64 * 1024];
@@ -19,15 +19,15 @@ const FILLER: &[u8] = &[b'x'; 64 * 1024];
 #[derive(Debug)]
 pub(crate) enum Frame {
     Message(String),
-    /// Bytes of the event stream that are no message.
+    /// Bytes of the event stream that are not a message.
     Comments(Bytes),
-    /// A message too big to hold: `filler` times the letter x between head and tail.
+    /// A message that is too large to hold in memory: `filler` times the letter x between head and tail.
     Padded {
         head: String,
         filler: usize,
         tail: String,
     },
-    /// Half a message, then the end of the connection.
+    /// Half a message, then the connection closes.
     Break,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn json(status: StatusCode, message: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], message.to_string()).into_response()
 }
 
-/// The frames as one JSON body. Waits for the last of them.
+/// The frames as one JSON body, complete with the last frame.
 pub(crate) async fn as_json(frames: Frames) -> Response {
     let mut frames: Vec<Frame> = frames.collect().await;
     let body = match frames.as_mut_slice() {
@@ -59,13 +59,13 @@ pub(crate) async fn as_json(frames: Frames) -> Response {
     typed("application/json", body)
 }
 
-/// The frames as a stream of events, each sent as soon as it is there.
+/// The frames as an event stream, each sent at once.
 pub(crate) fn as_events(frames: Frames) -> Response {
     let body = frames.flat_map(|frame| chunks("event: message\ndata: ", frame, "\n\n"));
     typed("text/event-stream", Body::from_stream(body))
 }
 
-/// Like [`as_events`], with one event in front that tells where to post.
+/// Like [`as_events`], with a first event that names the address to post to.
 pub(crate) fn as_endpoint_events(endpoint: &str, frames: Frames) -> Response {
     let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}\n\n"));
     let rest = frames.flat_map(|frame| chunks("event: message\ndata: ", frame, "\n\n"));
@@ -97,7 +97,7 @@ fn chunks(before: &'static str, frame: Frame, after: &'static str) -> BoxStream<
         Frame::Break => {
             let half = Bytes::from(format!("{before}{{\"jsonrpc\":\"2.0\",\"id\":1,\"resu"));
             let end = stream::once(async {
-                // The first half has to leave before the connection goes.
+                // The first half must be sent before the connection closes.
                 tokio::time::sleep(Duration::from_millis(30)).await;
                 Err(io::Error::other("scripted end of the connection"))
             });

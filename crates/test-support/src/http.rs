@@ -1,4 +1,4 @@
-//! The way of a request: record it, let a fault strike, then follow the rules of its era.
+//! Handles a request: records it, applies a fault, then follows the rules of its era.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ async fn streamable(shared: &Arc<Shared>, parts: &Parts, message: &Value) -> Res
     }
 }
 
-/// The response to a call, as JSON or as events.
+/// The response to a call, as JSON or as an event stream.
 pub(crate) async fn call_response(shared: &Shared, events: bool, frames: Frames) -> Response {
     if events || shared.script.answers == Answers::Events {
         return frame::as_events(frames);
@@ -75,7 +75,7 @@ pub(crate) async fn call_response(shared: &Shared, events: bool, frames: Frames)
     frame::as_json(frames).await
 }
 
-/// The response to anything that is answered by one message at once.
+/// A response that is a single message.
 pub(crate) async fn single_response(shared: &Shared, frame: impl Into<Frame>) -> Response {
     let frame = frame.into();
     call_response(shared, false, stream::iter([frame]).boxed()).await
@@ -125,7 +125,7 @@ fn stage_of(message: &Value) -> Stage {
     }
 }
 
-/// The response a fault gives in place of the real one.
+/// The response of a fault, in place of the real one.
 async fn struck(shared: &Shared, parts: &Parts, stage: Stage) -> Option<Response> {
     match shared.strike(|fault| fault.strikes_first(stage))? {
         Fault::HangAtConnect | Fault::Hang(_) => future::pending().await,
@@ -154,7 +154,7 @@ async fn struck(shared: &Shared, parts: &Parts, stage: Stage) -> Option<Response
     }
 }
 
-/// What many servers say to somebody they do not know.
+/// A 401 body that repeats the request's credentials, as some servers send it.
 fn reflection(parts: &Parts) -> Response {
     let is_secret = |name: &str| ["authorization", "x-key", "x-own"].contains(&name);
     let said = parts.headers.iter().filter(|(name, _)| is_secret(name.as_str()));

@@ -1,4 +1,4 @@
-//! The wire up to 2025-11-25: a handshake, a session, and one stream for notifications.
+//! The protocol up to 2025-11-25: a handshake, a session, and one notification stream.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::state::{LEGACY_VERSIONS, Sessions, Shared, Wire};
 
 const SESSION: &str = "mcp-session-id";
 
-/// What a message within a session leads to, whatever carries it.
+/// The result of a message in a session, independent of the transport.
 pub(crate) enum Handled {
-    /// A notification or a response; nothing is sent back.
+    /// A notification or a response; there is no reply.
     Taken,
     Answer(Frame),
-    /// Several messages; needs a stream of events.
+    /// Several messages; needs an event stream.
     Stream(Frames),
     Call(Box<Call>),
 }
@@ -53,7 +53,7 @@ pub(crate) async fn post(shared: &Arc<Shared>, parts: &Parts, message: &Value) -
     }
 }
 
-/// GET opens the stream of notifications, DELETE ends the session.
+/// GET opens the notification stream, DELETE ends the session.
 pub(crate) fn stream_or_end(shared: &Arc<Shared>, parts: &Parts) -> Response {
     if shared.script.sessions == Sessions::None {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -145,7 +145,7 @@ fn list(shared: &Shared, id: &Value, params: &Value) -> Handled {
     Handled::Answer(answer)
 }
 
-/// Why a request that needs a session is turned away.
+/// Why a request that needs a session is refused.
 #[derive(Debug, Clone, Copy)]
 enum Refusal {
     NoSession,

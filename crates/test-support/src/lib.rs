@@ -1,9 +1,9 @@
-//! What the tests of the other crates lean on: a scripted MCP server that can misbehave on
-//! purpose, realistic tools to fill it with, and small things every integration test needs.
+//! Support for the tests of the other crates: a scripted MCP server that can misbehave on purpose, realistic tools for
+//! it, fake model backends, and helpers for integration tests.
 //!
-//! The server speaks JSON-RPC by hand on real sockets, because a library would refuse to
-//! send most of what is needed here. It runs on a runtime of its own, so killing it kills
-//! its connections too, and a paused clock in the test does not stop it.
+//! The server writes JSON-RPC by hand on real sockets, because a library would refuse to send most of what is needed
+//! here. It runs on its own runtime, so killing it closes its connections, and a paused clock in the test does not stop
+//! it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test crate")]
 
 mod base64;

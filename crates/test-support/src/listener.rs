@@ -1,4 +1,4 @@
-//! The accepting end of the server, which can take connections and then ignore them.
+//! The listener of the server, which can accept connections and then ignore them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::state::Shared;
 pub(crate) struct ScriptedListener {
     pub(crate) socket: TcpListener,
     pub(crate) shared: Arc<Shared>,
-    /// Connections that hang; they end when the next one is served.
+    /// Connections that hang; they are closed when the next one is served.
     pub(crate) parked: Vec<TcpStream>,
 }
 
@@ -26,7 +26,7 @@ impl Listener for ScriptedListener {
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             let Ok((stream, address)) = self.socket.accept().await else {
-                // Out of file handles, most likely: others may be closed soon.
+                // Probably out of file descriptors: others may be closed soon.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };

@@ -1,7 +1,6 @@
-//! `tools/list`: pages, cursors, and the lists no client should swallow.
+//! `tools/list`: pages, cursors, and lists that clients should refuse.
 //!
-//! Pages are put together as text, since a schema of ten thousand levels cannot be walked
-//! by anything that recurses.
+//! Pages are built as text, because recursive code cannot handle a schema of ten thousand levels.
 
 use std::fmt::Write as _;
 
@@ -12,7 +11,7 @@ use crate::frame::Frame;
 use crate::state::{Shared, Wire};
 use crate::tool::Tool;
 
-/// The page a `tools/list` request asks for.
+/// The page for a `tools/list` request.
 pub(crate) fn page(shared: &Shared, wire: Wire, id: &Value, params: &Value) -> Frame {
     let cursor = params["cursor"].as_str();
     shared.recorder.count(|stats| {
@@ -50,7 +49,7 @@ fn page_number(cursor: Option<&str>) -> Option<usize> {
     cursor.map_or(Some(0), |cursor| cursor.strip_prefix("page-")?.parse().ok())
 }
 
-/// The entries of one page, and whether there is another.
+/// The entries of one page, and whether there is another page.
 fn entries(shared: &Shared, number: usize) -> (Vec<String>, bool) {
     let script = &shared.script;
     let size = script.tools_per_page.unwrap_or(usize::MAX);
@@ -66,7 +65,7 @@ fn entries(shared: &Shared, number: usize) -> (Vec<String>, bool) {
     (entries.collect(), tools.len() > skipped.saturating_add(size))
 }
 
-/// What follows the tools within the result, as text.
+/// The members of the result after `tools`, as text.
 fn members(shared: &Shared, wire: Wire, next: Option<&str>) -> String {
     let script = &shared.script;
     let mut text = String::new();

@@ -1,34 +1,34 @@
-//! Tools with definitions that strict clients refuse, each in one way, and what becomes of them in a list.
+//! Tools with definitions that strict clients reject, one fault each, and their expected treatment.
 
 use serde_json::{Map, Value, json};
 
 /// One tool of the table.
 #[derive(Debug, Clone)]
 pub struct Malformed {
-    /// The name of the case, and of the tool where it has one.
+    /// The name of the case, and of the tool if it has one.
     pub case: &'static str,
-    /// As its server lists it.
+    /// The definition as the server lists it.
     pub entry: Value,
     pub fate: Fate,
 }
 
-/// What becomes of a tool.
+/// The expected treatment of a tool.
 #[derive(Debug, Clone)]
 pub enum Fate {
-    /// It is listed with exactly these members besides its name.
+    /// Listed with exactly these members besides its name.
     Listed(Value),
-    /// It is kept out of the catalog for this reason.
+    /// Kept out of the catalog for this reason.
     Quarantined(&'static str),
 }
 
 impl Malformed {
-    /// Whether clients see it.
+    /// Whether clients see the tool.
     pub fn is_listed(&self) -> bool {
         matches!(self.fate, Fate::Listed(_))
     }
 }
 
-/// Every case. Names of tools are names of cases.
+/// Every case. Tools are named after their case.
 pub fn malformed_tools() -> Vec<Malformed> {
     let mut table = schemas();
     table.extend(members());
@@ -38,7 +38,7 @@ pub fn malformed_tools() -> Vec<Malformed> {
     table
 }
 
-/// A tool of which these members are all that there is besides the name.
+/// A tool with these members and a name.
 fn tool(case: &'static str, members: &Value, listed: &Value) -> Malformed {
     Malformed { case, entry: named(case, members), fate: Fate::Listed(listed.clone()) }
 }
@@ -87,7 +87,7 @@ fn schemas() -> Vec<Malformed> {
         input("properties_null", &with("properties", json!(null)), &empty),
         input("dialect_number", &with("$schema", json!(7)), &object),
         input("dialect_null", &with("$schema", json!(null)), &object),
-        // Wrong in JSON Schema, but no client looks there: it is listed as it was written.
+        // Invalid JSON Schema that no client checks: it is listed unchanged.
         input(
             "additional_properties_text",
             &with("additionalProperties", json!("no")),
@@ -168,7 +168,7 @@ fn output_schemas() -> Vec<Malformed> {
         left_out("output_null", json!(null)),
         left_out("output_text", json!("object")),
         left_out("output_true", json!(true)),
-        // These the sessions of 2025-11-25 do not know; the stateless era lists them.
+        // The session era does not allow these; the stateless era lists them.
         repaired("output_of_list", json!({"type": "array"}), json!({"type": "array"})),
         repaired("output_without_type", json!({"$comment": "any"}), json!({"$comment": "any"})),
         repaired("output_property_true", of_property(json!(true)), of_property(json!({}))),

@@ -1,7 +1,6 @@
-//! A catalogue of 253 tools in 24 toolsets, of the size and shape of a real server for market data (seed 003).
+//! A catalogue of 253 tools in 24 toolsets, with the size and shape of a real server for market data.
 //!
-//! Names and counts are those of the original; what the tools say about themselves is made here from the words of
-//! their names.
+//! Names and counts are those of a real server; descriptions are generated from the names.
 
 use std::fmt::Write as _;
 
@@ -9,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Tool;
 
-/// Each set and its tools. `earnings` is not here: it has the tools of `calendar`.
+/// Each toolset and its tools. `earnings` is missing here: it has the tools of `calendar`.
 const SETS: [(&str, &str); 23] = [
     (
         "search",
@@ -149,7 +148,7 @@ const SETS: [(&str, &str); 23] = [
     ),
 ];
 
-/// The set that has the same tools as `calendar`.
+/// The toolset with the same tools as `calendar`.
 const TWIN: &str = "earnings";
 
 /// Every toolset with its tools; `calendar` and `earnings` share theirs.
@@ -312,7 +311,7 @@ mod tests {
         );
     }
 
-    /// Where the captures of the original lie beside the repository, ours agree with them.
+    /// Names and toolsets match the captures of the real server, if these are available.
     #[test]
     fn names_and_sets_are_those_of_the_original() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,16 +1,14 @@
-//! Fakes of the model backends on one loopback port: `OpenAI` Responses (API key and ChatGPT), Chat
-//! Completions, Anthropic Messages, Gemini and Code Assist.
+//! Fakes of the model backends on one loopback port: `OpenAI` Responses (API key and ChatGPT), Chat Completions,
+//! Anthropic Messages, Gemini and Code Assist.
 //!
-//! They are written from what the vendors say and from what real clients send, not from our
-//! converters: a mistake in a converter must not be repeated here. Every request is checked as
-//! the real backend checks it. What breaks a rule is answered in the words and the shape of that
-//! provider, and kept for [`FakeBackends::violations`].
+//! They are written from the vendors' documentation and from the requests of real clients, not from our converters, so
+//! that a mistake in a converter is not repeated here. Every request is checked as the real backend checks it. A
+//! violation is answered with that provider's error, and recorded for [`FakeBackends::violations`].
 //!
-//! What a fake answers comes from a script of [`Step`]s; without one, from the conversation: the
-//! lines `call NAME {json}` and `think TEXT` of the last user text, `results: a | b` after results, and
-//! `echo: TEXT` otherwise.
+//! Responses come from a script of [`Step`]s; without one, from the conversation: the lines `call NAME {json}` and
+//! `think TEXT` of the last user text, `results: a | b` after results, and `echo: TEXT` otherwise.
 //!
-//! [`DrivenModel`] is for agent programs that are run whole: the test itself is the model, and nothing is checked.
+//! [`DrivenModel`] is for running whole agent programs: the test itself is the model, and nothing is checked.
 
 mod anthropic_check;
 mod anthropic_events;

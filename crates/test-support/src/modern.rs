@@ -1,4 +1,4 @@
-//! The wire of 2026-07-28: no handshake, every request complete in itself.
+//! The protocol of 2026-07-28: no handshake, every request complete in itself.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn listen(shared: &Shared, id: &Value, params: &Value) -> Response {
     frame::as_events(received(shared.open_stream(None, Some(id.clone()), wanted, Some(first))))
 }
 
-/// The rules every request has to keep; the error is answered with status 400.
+/// Checks the rules for every request; an error is answered with status 400.
 fn check(shared: &Shared, parts: &Parts, message: &Value) -> Result<(), Value> {
     let (id, params) = (&message["id"], &message["params"]);
     let method = message["method"].as_str().unwrap_or_default();

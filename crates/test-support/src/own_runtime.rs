@@ -1,4 +1,4 @@
-//! A runtime of its own for a server, so that its end is the end of all its connections.
+//! A runtime per server, so that stopping the server closes all its connections.
 
 use std::fmt::Debug;
 use std::net::TcpListener as StdTcpListener;

@@ -1,7 +1,7 @@
 //! Real servers and clients for end-to-end tests, and the programs of this crate.
 //!
-//! `e2e/install-peers.sh` puts them into `.tools/e2e` of the workspace; `E2E_PEERS_DIR`
-//! names another place. A missing peer is a panic that says what to do.
+//! `e2e/install-peers.sh` installs them into `.tools/e2e` of the workspace; `E2E_PEERS_DIR` names another directory. A
+//! missing peer causes a panic that says how to install it.
 
 use std::env;
 use std::fs;
@@ -15,7 +15,7 @@ pub fn npm_bin(name: &str) -> PathBuf {
     present(directory().join("npm/node_modules/.bin").join(name))
 }
 
-/// The Python that has `mcp` and `fastmcp`.
+/// The Python interpreter with `mcp` and `fastmcp`.
 pub fn python() -> PathBuf {
     present(directory().join("python/bin/python"))
 }
@@ -27,7 +27,7 @@ pub fn script(name: &str) -> PathBuf {
     path
 }
 
-/// The Node.js that the conformance suite and the clients need, which may be newer than the machine's.
+/// The Node.js for the conformance suite and the clients, which may be newer than the machine's.
 pub fn node() -> PathBuf {
     present(directory().join("npm/node_modules/node/bin/node"))
 }
@@ -37,8 +37,8 @@ pub fn npm_file(path: &str) -> PathBuf {
     present(directory().join("npm/node_modules").join(path))
 }
 
-/// A script of `e2e/clients`, such as `typescript-2.mjs`. What it imports is found from where the peers
-/// are installed, so it is run from there.
+/// A script of `e2e/clients`, such as `typescript-2.mjs`. Its imports are resolved from the directory of the peers, so
+/// it is run from there.
 pub fn client(name: &str) -> PathBuf {
     let path = workspace().join("e2e/clients").join(name);
     assert!(path.is_file(), "there is no {}", path.display());
@@ -55,7 +55,7 @@ pub fn api_linter() -> PathBuf {
     present_checker(api_directory().join("npm/node_modules/@redocly/cli/bin/cli.js"))
 }
 
-/// Where the packages of the fuzzer for the API are, for the `PYTHONPATH` of [`python`].
+/// The packages of the API fuzzer, for the `PYTHONPATH` of [`python`].
 pub fn api_fuzzer() -> PathBuf {
     present_checker(api_directory().join("python"))
 }
@@ -65,7 +65,7 @@ pub fn stdio_peer() -> PathBuf {
     own_program("switchboard-stdio-peer", "stdio-peer.rs")
 }
 
-/// The server that the conformance suite wants to talk to.
+/// The server for the conformance suite.
 pub fn conformance_fixture() -> PathBuf {
     own_program("switchboard-conformance-fixture", "conformance-fixture")
 }
@@ -75,8 +75,8 @@ pub fn conformance_driver() -> PathBuf {
     own_program("switchboard-conformance-driver", "conformance-driver")
 }
 
-/// A program of this crate. Builds it when it is not there, or older than its source, because Cargo does
-/// not build the programs of a dependency.
+/// A program of this crate. Builds it if it is missing or older than its source, because Cargo does not build the
+/// programs of a dependency.
 fn own_program(name: &str, source: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     let profile_directory = test.ancestors().nth(2).expect("tests run in target/PROFILE/deps");

@@ -1,4 +1,4 @@
-//! The scripted server as tests see it: build, start, change, stop, ask what it saw.
+//! The scripted server as tests use it: build, start, change, stop, and read its records.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -29,7 +29,7 @@ pub struct ScriptedServerBuilder {
     fault: Option<Fault>,
 }
 
-/// An MCP server on a loopback port that does what the test says. Dropping it kills it.
+/// A scripted MCP server on a loopback port. Dropping it kills it.
 #[derive(Debug)]
 pub struct ScriptedServer {
     shared: Arc<Shared>,
@@ -37,8 +37,8 @@ pub struct ScriptedServer {
     engine: Mutex<Option<Engine>>,
 }
 
-/// The thread whose runtime holds the listener and all connections. Dropping it asks the
-/// thread to end; `done` tells when it did.
+/// The thread whose runtime holds the listener and all connections. Dropping the value asks the thread to end; `done`
+/// reports when it has.
 #[derive(Debug)]
 struct Engine {
     stop: oneshot::Sender<()>,
@@ -52,7 +52,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Offers prompts of these names.
+    /// Offers prompts with these names.
     #[must_use]
     pub fn prompts<const N: usize>(mut self, names: [&str; N]) -> Self {
         self.script.has_prompts = true;
@@ -60,7 +60,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Adds these entries to the lists of prompts, resources and templates, whatever is in them.
+    /// Adds these entries, unchecked, to the lists of prompts, resources and templates.
     #[must_use]
     pub fn entries(mut self, entries: [Vec<Value>; 3]) -> Self {
         (self.script.has_prompts, self.script.has_resources) = (true, true);
@@ -68,7 +68,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Offers resources at these addresses, which can be subscribed to.
+    /// Offers resources with these URIs, which can be subscribed to.
     #[must_use]
     pub fn resources<const N: usize>(mut self, uris: [&str; N]) -> Self {
         self.script.has_resources = true;
@@ -76,14 +76,14 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Answers every request of a method with this result, letter for letter.
+    /// Answers every request of a method with exactly this result.
     #[must_use]
     pub fn answers_exactly(mut self, method: &'static str, result: impl Into<String>) -> Self {
         self.script.exact.insert(method, result.into());
         self
     }
 
-    /// Can be told from which level on to log, and logs whatever it was told.
+    /// Supports `logging/setLevel`, and logs the level that was set.
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.script.has_logging = true;
@@ -104,36 +104,35 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Both, by what each request says about itself.
+    /// Both eras, chosen per request.
     #[must_use]
     pub fn dual(mut self) -> Self {
         self.script.era = Era::Dual;
         self
     }
 
-    /// Speaks the HTTP+SSE transport of 2024-11-05 at `/sse`, and nothing else.
+    /// Uses the HTTP+SSE transport of 2024-11-05 at `/sse` only.
     #[must_use]
     pub fn sse_transport(mut self) -> Self {
         self.script.transport = Transport::HttpSse;
         self
     }
 
-    /// Legacy without `Mcp-Session-Id`; there is no GET stream then.
+    /// Session era without `Mcp-Session-Id`, and so without a GET stream.
     #[must_use]
     pub fn without_sessions(mut self) -> Self {
         self.script.sessions = Sessions::None;
         self
     }
 
-    /// Modern that announces changes of its list, but does not know `subscriptions/listen`,
-    /// as some real servers do.
+    /// Stateless era with `listChanged` but without `subscriptions/listen`, as some real servers do.
     #[must_use]
     pub fn without_subscriptions(mut self) -> Self {
         self.script.subscriptions = Subscriptions::Unknown;
         self
     }
 
-    /// Answers every request with a stream of events, as many real servers do.
+    /// Answers every request with an event stream, as many real servers do.
     #[must_use]
     pub fn answers_as_events(mut self) -> Self {
         self.script.answers = Answers::Events;
@@ -159,7 +158,7 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// What modern lists, prompts and resources say about caching; 0 and `private` otherwise.
+    /// The caching hints of stateless-era lists, prompts and resources; 0 and `private` by default.
     #[must_use]
     pub fn cache(mut self, ttl_ms: u64, scope: impl Into<String>) -> Self {
         self.script.ttl_ms = ttl_ms;
@@ -173,8 +172,8 @@ impl ScriptedServerBuilder {
         self
     }
 
-    /// Lists that many pages of made-up tools (`tool_0000000` and on) in place of the given
-    /// ones. They cannot be called.
+    /// Lists that many pages of generated tools (`tool_0000000` and on) in place of the given ones. They cannot be
+    /// called.
     #[must_use]
     pub fn pages(mut self, count: usize) -> Self {
         self.script.generated_pages = count;
@@ -224,7 +223,7 @@ impl ScriptedServer {
         ScriptedServerBuilder { script, tools: Vec::new(), shelf: Shelf::default(), fault: None }
     }
 
-    /// The address to give a client. It stays the same over a restart.
+    /// The URL for clients. It stays the same over a restart.
     pub fn url(&self) -> String {
         let path = match self.shared.script.transport {
             Transport::StreamableHttp => "mcp",
@@ -237,7 +236,7 @@ impl ScriptedServer {
         self.address.port()
     }
 
-    /// Dies at once: the port refuses, open connections break, sessions are lost.
+    /// Stops at once: the port refuses connections, open connections break, sessions are lost.
     pub async fn stop(&self) {
         let engine = self.engine.lock().unwrap().take();
         if let Some(Engine { stop, done }) = engine {
@@ -247,7 +246,7 @@ impl ScriptedServer {
         self.shared.forget_connections();
     }
 
-    /// Comes back where it was, without its sessions. Counts and tools stay.
+    /// Restarts on the same port without its sessions. Counts and tools are kept.
     pub async fn restart_on_same_port(&self) {
         self.stop().await;
         if self.shared.current_fault() == Some(Fault::Refuse) {
@@ -257,13 +256,12 @@ impl ScriptedServer {
         self.run(listener).await;
     }
 
-    /// Misbehaves from now on. [`Fault::Refuse`] stops the server until the fault is
-    /// replaced or cleared.
+    /// Sets a fault. [`Fault::Refuse`] stops the server until the fault is replaced or cleared.
     pub async fn set_fault(&self, fault: Fault) {
         self.change_fault(Some(fault), None).await;
     }
 
-    /// Misbehaves `count` times and then no more.
+    /// Sets a fault that applies `count` times.
     pub async fn set_fault_times(&self, count: usize, fault: Fault) {
         self.change_fault(Some(fault), Some(count)).await;
     }
@@ -272,12 +270,12 @@ impl ScriptedServer {
         self.change_fault(None, None).await;
     }
 
-    /// Takes only this token from now on.
+    /// Accepts only this token from now on.
     pub fn set_bearer(&self, token: impl Into<String>) {
         *self.shared.script.bearer.lock().expect("nobody panics with it") = Some(token.into());
     }
 
-    /// Replaces the tools without telling anybody.
+    /// Replaces the tools without a notification.
     pub fn set_tools(&self, tools: impl IntoIterator<Item = Tool>) {
         self.shared.set_tools(tools.into_iter().collect());
     }
@@ -287,8 +285,8 @@ impl ScriptedServer {
         self.notify_list_changed(1).await;
     }
 
-    /// Says `count` times that the list changed, on every open stream. Gives the number of
-    /// notifications that were taken: none when no stream is open.
+    /// Sends `count` list changes on every open stream. Returns the number of delivered notifications: none if no
+    /// stream is open.
     pub async fn notify_list_changed(&self, count: usize) -> usize {
         let storm = async {
             let mut delivered = 0;
@@ -300,7 +298,7 @@ impl ScriptedServer {
         tokio::time::timeout(NOTIFY_PATIENCE, storm).await.expect("clients read notifications")
     }
 
-    /// Replaces the prompts and says so. Gives the number of streams that were told.
+    /// Replaces the prompts and sends a notification. Returns the number of streams that got it.
     pub async fn set_prompts<const N: usize>(&self, names: [&str; N]) -> usize {
         self.shared.change_shelf(|shelf| shelf.prompts = names.map(str::to_owned).into());
         let is_told = |_: Option<&str>, interests: &Interests| interests.prompts;
@@ -308,7 +306,7 @@ impl ScriptedServer {
         self.shared.notify(method, &serde_json::json!({}), is_told).await
     }
 
-    /// Replaces the resources and says so. Gives the number of streams that were told.
+    /// Replaces the resources and sends a notification. Returns the number of streams that got it.
     pub async fn set_resources<const N: usize>(&self, uris: [&str; N]) -> usize {
         self.shared.change_shelf(|shelf| shelf.resources = uris.map(str::to_owned).into());
         let is_told = |_: Option<&str>, interests: &Interests| interests.resources;
@@ -316,34 +314,34 @@ impl ScriptedServer {
         self.shared.notify(method, &serde_json::json!({}), is_told).await
     }
 
-    /// Says that a resource was updated, to who watches it. Gives the number of streams that were told.
+    /// Sends `resources/updated` to subscribers. Returns the number of streams that got it.
     pub async fn update_resource(&self, uri: &str) -> usize {
         self.shared.notify_updated(uri).await
     }
 
-    /// Logs something that belongs to no call. Gives the number of streams that were told.
+    /// Sends a log message that belongs to no call. Returns the number of streams that got it.
     pub async fn log(&self, text: &str) -> usize {
         let params = serde_json::json!({"level": "error", "data": text});
         self.shared.notify("notifications/message", &params, |_, _| true).await
     }
 
-    /// Asks for something outside of calls, such as `roots/list`. Gives the number of streams that were asked; the answers
-    /// are among the requests.
+    /// Sends a request outside of calls, such as `roots/list`. Returns the number of streams that got it; the answers
+    /// are among the recorded requests.
     pub async fn ask_on_streams(&self, method: &str) -> usize {
         self.shared.ask_on_streams(method).await
     }
 
-    /// The resources that somebody watches now.
+    /// The resources with a subscription.
     pub fn watched(&self) -> Vec<String> {
         self.shared.watched().into_iter().collect()
     }
 
-    /// Streams of notifications that are open now.
+    /// Number of open notification streams.
     pub fn open_streams(&self) -> usize {
         self.shared.open_stream_count()
     }
 
-    /// Ends the streams of notifications in good order; sessions stay.
+    /// Closes the notification streams regularly; sessions stay.
     pub async fn end_streams(&self) {
         self.shared.end_streams().await;
     }
@@ -352,7 +350,7 @@ impl ScriptedServer {
         self.shared.session_count()
     }
 
-    /// Forgets all sessions, so that their next request gets 404.
+    /// Removes all sessions, so that their next request gets 404.
     pub fn drop_sessions(&self) {
         self.shared.forget_connections();
     }

@@ -1,4 +1,4 @@
-//! Prompts and resources of the scripted server: lists, reading, and who watches what.
+//! Prompts and resources of the scripted server: lists, reading, and subscriptions.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use crate::listing::rpc_error;
 use crate::state::{Shared, Wire};
 
-/// What is offered beside tools.
+/// The offered prompts and resources.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shelf {
     /// Names.
     pub(crate) prompts: Vec<String>,
-    /// Addresses.
+    /// URIs.
     pub(crate) resources: Vec<String>,
-    /// Further entries of the lists of prompts, resources and templates, whatever is in them.
+    /// Further entries of the lists of prompts, resources and templates, unchecked.
     pub(crate) entries: [Vec<Value>; 3],
 }
 
-/// What a stream of notifications is told of.
+/// The notifications that a stream gets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interests {
     pub(crate) tools: bool,
@@ -28,12 +28,12 @@ pub(crate) struct Interests {
 }
 
 impl Interests {
-    /// Streams of the legacy era are told of every list; the resources belong to their session.
+    /// Session-era streams get changes of every list; resource subscriptions belong to their session.
     pub(crate) fn all_lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
     }
 
-    /// What a `subscriptions/listen` asks for.
+    /// Parses the filter of `subscriptions/listen`.
     pub(crate) fn read(wanted: &Value) -> Self {
         let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
         Self {
@@ -48,7 +48,7 @@ impl Interests {
         !(self.tools || self.prompts || self.resources) && self.uris.is_empty()
     }
 
-    /// As the acknowledgement repeats it.
+    /// The filter in the acknowledgement.
     pub(crate) fn honoured(&self) -> Value {
         let mut honoured = json!({});
         for (is_set, name) in [
@@ -67,7 +67,7 @@ impl Interests {
     }
 }
 
-/// What the handshake says that there is.
+/// The capabilities in the handshake.
 pub(crate) fn capabilities(shared: &Shared) -> Value {
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if shared.script.has_prompts {
@@ -82,7 +82,7 @@ pub(crate) fn capabilities(shared: &Shared) -> Value {
     capabilities
 }
 
-/// The answer to a request about prompts and resources; `None` when it is about something else, or there are none.
+/// The response to a request about prompts or resources; `None` for other requests, or if there are none.
 pub(crate) fn answer(shared: &Shared, wire: Wire, id: &Value, message: &Value) -> Option<Value> {
     let script = &shared.script;
     let (method, params) = (message["method"].as_str()?, &message["params"]);
@@ -121,7 +121,7 @@ pub(crate) fn answer(shared: &Shared, wire: Wire, id: &Value, message: &Value) -
     };
     if wire == Wire::Modern {
         result["resultType"] = json!("complete");
-        // Also where the protocol has no place for it: some servers say it everywhere.
+        // Also where the protocol does not define it: some servers send it everywhere.
         result["ttlMs"] = json!(script.ttl_ms);
         result["cacheScope"] = json!(script.cache_scope);
     }

@@ -1,5 +1,5 @@
-//! The transport of 2024-11-05: `GET /sse` opens the one stream of a session and names the
-//! address to post to; answers to the posts come on that stream.
+//! The transport of 2024-11-05: `GET /sse` opens the stream of a session and names the address to post to; responses
+//! are sent on that stream.
 
 use std::sync::Arc;
 

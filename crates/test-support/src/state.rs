@@ -1,4 +1,4 @@
-//! What the requests of one server share: its script, its sessions and its open streams.
+//! State that the requests of one server share: script, sessions and open streams.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub(crate) enum Era {
     Dual,
 }
 
-/// Which rules one request follows.
+/// The protocol rules for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Legacy,
@@ -54,12 +54,12 @@ pub(crate) enum Subscriptions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// JSON, and events only where progress or a second answer needs them.
+    /// JSON, and an event stream only for progress or a second response.
     Json,
     Events,
 }
 
-/// What is said about the server before it starts, and stays.
+/// The settings of the server that do not change after the start.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) era: Era,
@@ -78,12 +78,12 @@ pub(crate) struct Script {
     pub(crate) has_prompts: bool,
     pub(crate) has_resources: bool,
     pub(crate) has_logging: bool,
-    /// Results of these methods, letter for letter.
+    /// Fixed results of these methods.
     pub(crate) exact: BTreeMap<&'static str, String>,
 }
 
 impl Script {
-    /// The answer to a request whose result is written out.
+    /// The response to a method with a fixed result.
     pub(crate) fn exact_answer(&self, message: &Value) -> Option<Frame> {
         let result = self.exact.get(message["method"].as_str()?)?;
         Some(Frame::Message(format!(
@@ -108,7 +108,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct ActiveFault {
     fault: Fault,
-    /// How often it still strikes; `None` means until it is cleared.
+    /// How many times it still applies; `None` means until it is cleared.
     remaining: Option<usize>,
 }
 
@@ -117,7 +117,7 @@ struct Live {
     sessions: HashSet<String>,
     streams: Vec<NotificationStream>,
     calls: HashMap<CallKey, CancellationToken>,
-    /// What legacy sessions have subscribed to.
+    /// The resource subscriptions of sessions.
     watched: HashMap<String, BTreeSet<String>>,
 }
 
@@ -130,7 +130,7 @@ struct NotificationStream {
     queue: mpsc::Sender<Frame>,
 }
 
-/// A call is named by its session and the text of its id.
+/// A call is identified by its session and the text of its id.
 pub(crate) type CallKey = (String, String);
 
 impl Shared {
@@ -168,7 +168,7 @@ impl Shared {
         change(&mut self.shelf.lock().unwrap());
     }
 
-    /// A legacy session subscribes to a resource, or no longer.
+    /// Adds or removes a resource subscription of a session.
     pub(crate) fn watch(&self, session: &str, uri: &str, is_wanted: bool) {
         let mut live = self.live.lock().unwrap();
         let watched = live.watched.entry(session.to_owned()).or_default();
@@ -179,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// The resources that anybody watches now, in either way.
+    /// All resources with a subscription, in either era.
     pub(crate) fn watched(&self) -> BTreeSet<String> {
         let streams = self.open_streams().into_iter().flat_map(|stream| stream.interests.uris);
         let live = self.live.lock().unwrap();
@@ -195,7 +195,7 @@ impl Shared {
         *self.fault.lock().unwrap() = fault.map(|fault| ActiveFault { fault, remaining });
     }
 
-    /// The fault, if `applies` says so; one strike of a counted fault is used up then.
+    /// The fault, if `applies` returns true; this counts towards a limited number.
     pub(crate) fn strike(&self, applies: impl Fn(&Fault) -> bool) -> Option<Fault> {
         let mut slot = self.fault.lock().unwrap();
         let active = slot.as_mut().filter(|active| applies(&active.fault))?;
@@ -249,8 +249,7 @@ impl Shared {
         }
     }
 
-    /// Registers a stream of notifications and gives its receiving end. `first` is sent
-    /// before anything else.
+    /// Registers a notification stream and returns its receiving end. `first` is sent before anything else.
     pub(crate) fn open_stream(
         &self,
         session: Option<String>,
@@ -281,13 +280,13 @@ impl Shared {
         self.open_streams().len()
     }
 
-    /// Sends one `list_changed` to each stream that wants it and says how many took it.
+    /// Sends one `list_changed` to each stream that wants it, and returns how many got it.
     pub(crate) async fn notify_list_changed(&self) -> usize {
         let method = "notifications/tools/list_changed";
         self.notify(method, &json!({}), |_, interests| interests.tools).await
     }
 
-    /// Says that a resource was updated, to who watches it.
+    /// Sends `resources/updated` to the subscribers.
     pub(crate) async fn notify_updated(&self, uri: &str) -> usize {
         let watched = self.live.lock().unwrap().watched.clone();
         let has_subscribed = |session: Option<&str>| {
@@ -300,7 +299,7 @@ impl Shared {
         self.notify("notifications/resources/updated", &json!({ "uri": uri }), is_told).await
     }
 
-    /// Sends a notification to the streams that are to be told, and says how many took it.
+    /// Sends a notification to the matching streams, and returns how many got it.
     pub(crate) async fn notify(
         &self,
         method: &str,
@@ -317,7 +316,7 @@ impl Shared {
         delivered
     }
 
-    /// Sends a request of the server on all streams, and says how many took it.
+    /// Sends a server-initiated request on all streams, and returns how many got it.
     pub(crate) async fn ask_on_streams(&self, method: &str) -> usize {
         let mut delivered = 0;
         for stream in self.open_streams() {
@@ -328,7 +327,7 @@ impl Shared {
         delivered
     }
 
-    /// Ends all streams as a server does that shuts down in good order.
+    /// Closes all streams as in an orderly shutdown.
     pub(crate) async fn end_streams(&self) {
         for stream in self.open_streams() {
             if let Some(id) = &stream.subscription {

@@ -1,4 +1,4 @@
-//! What the scripted server saw. Counts go on over a restart.
+//! Records of the scripted server. Counts continue over a restart.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::http::request::Parts;
 use serde_json::Value;
 
-/// Requests that are kept with their headers; the oldest go first.
+/// Maximum number of recorded requests; the oldest are removed first.
 const KEPT_REQUESTS: usize = 256;
 
-/// A snapshot of everything counted so far.
+/// A snapshot of all counts.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     pub initialize_count: usize,
     pub discover_count: usize,
-    /// Lists asked for from the beginning, without a cursor.
+    /// Number of `tools/list` requests without a cursor.
     pub list_count: usize,
-    /// Pages handed out, the first ones included.
+    /// Number of returned pages, including first ones.
     pub page_count: usize,
     pub delete_count: usize,
-    /// Streams of notifications opened: by GET, by `subscriptions/listen`, or at `/sse`.
+    /// Number of opened notification streams: by GET, by `subscriptions/listen`, or at `/sse`.
     pub stream_count: usize,
     /// Calls in the order in which they started.
     pub calls: Vec<StartedCall>,
@@ -27,19 +27,18 @@ pub struct Stats {
     pub running_calls: usize,
     pub peak_calls: usize,
     pub peak_by_tool: BTreeMap<String, usize>,
-    /// Questions that tools have asked their callers.
+    /// Number of server-initiated requests of tools.
     pub questions: usize,
-    /// Request ids named by `notifications/cancelled`.
+    /// Request ids in `notifications/cancelled`.
     pub cancelled: Vec<Value>,
-    /// Ids of calls that ended early because their caller closed the response
-    /// (modern), or because the server was stopped.
+    /// Ids of calls that ended early because their caller closed the response (stateless era), or because the server
+    /// was stopped.
     pub dropped_calls: Vec<Value>,
-    /// Ids of calls within a session whose response stream was closed before the answer.
-    /// The call itself goes on.
+    /// Ids of calls in a session whose response stream was closed before the response. The call itself continues.
     pub closed_responses: Vec<Value>,
     /// The last requests with their headers, oldest first.
     pub requests: VecDeque<SeenRequest>,
-    /// The version the client named last, in `initialize` or in `_meta`.
+    /// The last version that a client sent, in `initialize` or in `_meta`.
     pub client_protocol_version: Option<String>,
     pub client_info: Option<Value>,
 }
@@ -60,7 +59,7 @@ pub struct SeenRequest {
     pub path: String,
     /// The method of the JSON-RPC message, if the body was one.
     pub method: Option<String>,
-    /// Header names are in small letters.
+    /// Header names are in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
 }
@@ -86,7 +85,7 @@ impl Stats {
     }
 }
 
-/// Counts while the server runs.
+/// The counts of a running server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorder {
     inner: Arc<Mutex<Recorded>>,
@@ -150,7 +149,7 @@ impl Recorder {
     }
 }
 
-/// A call under way. Dropping it without an end being said counts as a dropped call.
+/// A running call. Dropping it without an explicit end counts as a dropped call.
 #[derive(Debug)]
 pub(crate) struct RunningCall {
     recorder: Recorder,
@@ -171,7 +170,7 @@ impl RunningCall {
         self.end = CallEnd::Finished;
     }
 
-    /// Ended by `notifications/cancelled`, which is counted where it arrives.
+    /// Ends the call after `notifications/cancelled`, which is counted on arrival.
     pub(crate) fn cancel(mut self) {
         self.end = CallEnd::Cancelled;
     }

@@ -1,4 +1,4 @@
-//! A configuration file in a directory that vanishes with the value.
+//! A configuration file in a temporary directory that is removed with the value.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ impl TempConfig {
         self.directory.path()
     }
 
-    /// Puts a new text in place in one step, as careful editors do.
+    /// Replaces the file atomically, as careful editors do.
     pub fn rewrite(&self, yaml: impl AsRef<str>) {
         let draft = self.file("switchboard.yaml.draft", yaml);
         fs::rename(draft, self.path()).expect("the configuration can be replaced");
     }
 
-    /// Writes a further file beside the configuration.
+    /// Writes a further file into the same directory.
     pub fn file(&self, name: &str, text: impl AsRef<str>) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::write(&path, text.as_ref()).expect("a file can be written");

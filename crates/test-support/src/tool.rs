@@ -1,4 +1,4 @@
-//! One tool of the scripted server: what it looks like in the list, and how it behaves.
+//! One tool of the scripted server: its definition and its behaviour.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub struct Tool {
     pub floods: Option<Flood>,
     pub reply: Reply,
     pub ignores_cancel: bool,
-    /// The entry in the list, where it is not made of the members above.
+    /// The whole definition, if it is not made from the members above.
     pub whole_entry: Option<Value>,
 }
 
-/// What a server sends as fast as it is read, during the whole wait of a call.
+/// Messages that are sent as fast as they are read, during the whole wait of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
     /// Comments of the event stream.
@@ -35,24 +35,24 @@ pub enum Flood {
     Progress,
 }
 
-/// What a legacy server asks its caller during the wait. It goes on without the answer.
+/// Requests of a session-era server to its caller during the wait. It continues without the answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Asks {
     Once,
-    /// Something of that many bytes, again and again. Each is withdrawn at once.
+    /// Requests of that many bytes, repeatedly. Each is cancelled at once.
     Withdrawn {
         every: Duration,
         bytes: usize,
     },
 }
 
-/// What a call gets back after the wait.
+/// The reply of a call after the wait.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// The arguments, as text and as structured content.
     Echo,
     Text(String),
-    /// This whole result, as it stands.
+    /// Exactly this result.
     Result(Value),
     /// A result with `isError`.
     ToolError(String),
@@ -61,24 +61,24 @@ pub enum Reply {
         code: i64,
         message: String,
     },
-    /// This whole JSON-RPC error, as it stands.
+    /// Exactly this JSON-RPC error.
     Error(Value),
     /// A text of that many bytes.
     Huge(usize),
-    /// No answer, ever.
+    /// No reply.
     Hang,
-    /// Half of an answer, then the connection closes.
+    /// Half of a response, then the connection closes.
     CloseMidBody,
-    /// An answer to a request nobody made.
+    /// A response with an unknown request id.
     WrongId,
-    /// The same answer two times, on one stream.
+    /// The same response twice, on one stream.
     Twice,
-    /// A content block of a type that no specification knows.
+    /// A content block of an undefined type.
     UnknownContent,
 }
 
 impl Tool {
-    /// A tool that echoes its arguments until told otherwise.
+    /// A tool that echoes its arguments by default.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -96,7 +96,7 @@ impl Tool {
         }
     }
 
-    /// The same as [`Tool::new`], for tests that want to say what they rely on.
+    /// The same as [`Tool::new`], for tests that rely on the echo.
     pub fn echo(name: impl Into<String>) -> Self {
         Self::new(name)
     }
@@ -113,42 +113,42 @@ impl Tool {
         self
     }
 
-    /// Adds a member to the entry in the list, such as `annotations`.
+    /// Adds a member to the definition, such as `annotations`.
     #[must_use]
     pub fn member(mut self, name: impl Into<String>, value: Value) -> Self {
         self.members.insert(name.into(), value);
         self
     }
 
-    /// Waits before it answers. An argument `sleep_ms` in a call takes precedence.
+    /// Waits before the reply. An argument `sleep_ms` in a call takes precedence.
     #[must_use]
     pub fn sleeps(mut self, milliseconds: u64) -> Self {
         self.delay = Duration::from_millis(milliseconds);
         self
     }
 
-    /// Reports progress in that interval during the wait, to callers that gave a token.
+    /// Reports progress at this interval during the wait, to callers with a progress token.
     #[must_use]
     pub fn progress_every(mut self, milliseconds: u64) -> Self {
         self.progress_every = Some(Duration::from_millis(milliseconds.max(1)));
         self
     }
 
-    /// Sends this during the wait, as fast as it is read.
+    /// Sends these messages during the wait, as fast as they are read.
     #[must_use]
     pub fn floods(mut self, flood: Flood) -> Self {
         self.floods = Some(flood);
         self
     }
 
-    /// Asks the caller something before the wait. Only for legacy servers, and the answer is only recorded.
+    /// Sends a request to the caller before the wait. Only for session-era servers; the answer is only recorded.
     #[must_use]
     pub fn asks(mut self) -> Self {
         self.asks = Some(Asks::Once);
         self
     }
 
-    /// Asks something of that many bytes in that interval during the wait, and withdraws it each time.
+    /// Sends requests of that many bytes at this interval during the wait, and cancels each.
     #[must_use]
     pub fn asks_in_vain(mut self, milliseconds: u64, bytes: usize) -> Self {
         let every = Duration::from_millis(milliseconds.max(1));
@@ -162,14 +162,14 @@ impl Tool {
         self
     }
 
-    /// Runs to its end, and answers, although the call was cancelled.
+    /// Continues to its end, and replies, although the call was cancelled.
     #[must_use]
     pub fn ignores_cancel(mut self) -> Self {
         self.ignores_cancel = true;
         self
     }
 
-    /// A tool that is listed with exactly this entry, whatever is in it.
+    /// A tool that is listed with exactly this definition.
     pub fn listed_as(name: impl Into<String>, entry: Value) -> Self {
         Self { whole_entry: Some(entry), ..Self::new(name) }
     }

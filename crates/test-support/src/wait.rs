@@ -1,4 +1,4 @@
-//! Waiting for something to become true, and finding a port.
+//! Waiting for a condition, and finding a free port.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -7,14 +7,13 @@ use tokio::time::Instant;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// A port of the loopback address that was free a moment ago.
+/// A loopback port that was free a moment ago.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
     listener.local_addr().expect("a bound listener has an address").port()
 }
 
-/// Asks `probe` again and again until it has a value. Panics after `deadline`, also when
-/// a single probe takes that long.
+/// Calls `probe` repeatedly until it returns a value. Panics after `deadline`, even if a single probe takes that long.
 pub async fn wait_until<T>(deadline: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + deadline;
     loop {

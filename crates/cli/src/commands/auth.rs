@@ -1,4 +1,4 @@
-//! `auth`: sign in at MCP servers, and out. Works on the store itself; a running instance looks there too.
+//! `auth`: signs in to MCP servers, and out. It changes the store directly; a running instance reads it too.
 
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::embedded::{find_server, load_config, open_store};
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
 
-/// How long somebody may take to sign in.
+/// How long a sign-in in the browser may take.
 const PATIENCE: Duration = Duration::from_mins(15);
 const NEEDS_SIGN_IN: &str = "needs sign-in";
 
@@ -77,8 +77,10 @@ async fn login(
         }
         (true, true) => output.note(sign_in.url()),
         (false, _) => {
-            output
-                .note(&format!("your browser shows where to sign in; else open {}", sign_in.url()));
+            output.note(&format!(
+                "your browser opens the sign-in page; if it does not, open {}",
+                sign_in.url()
+            ));
         }
     }
     let signed_in = tokio::select! {
@@ -86,7 +88,7 @@ async fn login(
         () = super::interrupted() => return Err(Failure::start("the sign-in was given up")),
     };
     let signed_in = signed_in
-        .map_err(|_| Failure::unreachable("nobody signed in within 15 minutes"))?
+        .map_err(|_| Failure::unreachable("no sign-in within 15 minutes"))?
         .map_err(failed)?;
     if output.is_json() {
         output.json(&json!({
@@ -98,7 +100,7 @@ async fn login(
     Ok(())
 }
 
-/// Whether there is a browser that could be asked.
+/// Opens the URL in a browser; returns whether that worked.
 fn open_browser(url: &str) -> bool {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);

@@ -1,4 +1,4 @@
-//! `calls`: recent records, those that come, or a kept result.
+//! `calls`: shows recent call records, follows new ones, or prints a stored result.
 
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ use crate::failure::Failure;
 use crate::output::{Output, cell, harmless, state_cell};
 use crate::session_backend::LOCAL_OWNER;
 
-/// How much of a kept result is read at a time.
+/// How many bytes of a stored result are read per request.
 const SLICE: u64 = 1024 * 1024;
-/// Characters of an error that a table shows; `--json` has all of it.
+/// Maximum number of characters of an error in the table; `--json` has the whole text.
 const MAX_ERROR: usize = 100;
 
 pub(crate) async fn run(
@@ -51,7 +51,7 @@ pub(crate) async fn run(
     if output.is_json() {
         output.json(&list);
     } else if !list.calls.is_empty() {
-        // Who asks for failures wants to know why.
+        // A filter for failures implies that the reasons are shown.
         let is_long = wanted.long || wanted.outcome.is_some_and(|how| how != CallOutcome::Ok);
         let mut header = vec!["time", "tool", "outcome", "waited", "ran", "bytes", "via"];
         if is_long {
@@ -79,7 +79,7 @@ fn row(call: &RecordView, is_long: bool) -> Vec<Cell> {
     row
 }
 
-/// Through which face it came, from which client and, where it was not somebody at this machine, from whom.
+/// The interface, the client, and the principal unless it is the local user.
 fn via(call: &RecordView) -> String {
     let principal = call.principal.as_deref().filter(|principal| *principal != LOCAL_OWNER);
     let parts = [Some(call.face.as_str()), call.client.as_deref(), principal];
@@ -90,7 +90,7 @@ fn tool(call: &RecordView) -> String {
     call.tool.clone().unwrap_or_else(|| format!("{} (unknown)", call.requested))
 }
 
-/// The first line of what went wrong.
+/// The first line of the error.
 fn error(call: &RecordView) -> Option<String> {
     let text = call.message.as_deref()?.trim();
     let line = text.lines().next()?;
@@ -99,7 +99,7 @@ fn error(call: &RecordView) -> Option<String> {
     Some(if is_whole { shown } else { format!("{shown}…") })
 }
 
-/// Shows what comes until a look fails.
+/// Shows new records until reading fails.
 async fn follow(source: &CallSource, mut follower: Follower, output: Output) -> Failure {
     let mut news = follower.first(source).await;
     loop {

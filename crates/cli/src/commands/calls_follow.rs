@@ -1,8 +1,8 @@
 //! `calls --follow`: shows calls as they end.
 //!
-//! A record is written when its call ends, and records are ordered by when calls began. So what is new is found by the
-//! time at which calls ended, not by the place in the list. Times are those of the records: the clock of this machine
-//! does not matter.
+//! A record is written when its call ends, but records are ordered by the start of the call. New records are therefore
+//! found by their end time, not by their position in the list. All times come from the records, so the clock of this
+//! machine does not matter.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,28 +15,29 @@ use switchboard_store::CallFilter;
 use super::calls_source::CallSource;
 use crate::failure::Failure;
 
-/// How long to wait between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Records of calls that ended at the same time may be written in another order, this far apart.
+/// How far back each poll looks again, because records of calls that ended at about the same time may be written out of
+/// order.
 const OVERLAP_MS: i64 = 5_000;
-/// Records that one request reads.
+/// Number of records per request.
 const PAGE: u32 = 1000;
-/// Pages that one look reads: what is beyond is counted as missed.
+/// Maximum number of pages per poll; further records count as missed.
 const MAX_PAGES: usize = 20;
 
-/// What is new since the look before.
+/// The records that are new since the last poll.
 #[derive(Debug, Default)]
 pub(crate) struct NewRecords {
-    /// Records in the order in which their calls ended.
+    /// The records in the order in which their calls ended.
     pub(crate) calls: Vec<RecordView>,
-    /// There were more than one look reads.
+    /// Whether there were more records than one poll reads.
     pub(crate) is_incomplete: bool,
 }
 
-/// Follows the records that a filter lets through.
+/// Polls for new records that match a filter.
 pub(crate) struct Follower {
     filter: CallFilter,
-    /// Shown records that the next look may find again, with the end of each.
+    /// Ids of shown records that the next poll may return again, with their end times.
     seen: HashMap<String, i64>,
     newest_end_ms: Option<i64>,
 }
@@ -46,13 +47,13 @@ impl Follower {
         Self { filter, seen: HashMap::new(), newest_end_ms: None }
     }
 
-    /// What there is to begin with: the newest records, as many as the filter's limit.
+    /// The first batch: the newest records, up to the filter's limit.
     pub(crate) async fn first(&mut self, source: &CallSource) -> Result<NewRecords, Failure> {
         let calls = source.read(&self.filter).await?;
         Ok(NewRecords { calls: self.unseen(calls), is_incomplete: false })
     }
 
-    /// Waits a moment and looks again.
+    /// Waits for the pause and polls again.
     pub(crate) async fn next(&mut self, source: &CallSource) -> Result<NewRecords, Failure> {
         tokio::time::sleep(PAUSE).await;
         self.look(source).await
@@ -86,7 +87,7 @@ impl Follower {
             self.seen.insert(call.id.clone(), *end);
             self.newest_end_ms = self.newest_end_ms.max(Some(*end));
         }
-        // The next look goes back this far and no further.
+        // The next poll does not look back further than this.
         let oldest = self.newest_end_ms.map_or(i64::MIN, |end| end - 2 * OVERLAP_MS);
         self.seen.retain(|_, end| *end >= oldest);
         new.into_iter().map(|(_, call)| call).collect()
@@ -148,7 +149,7 @@ mod tests {
         let first = follower.first(&source).await.map_err(|failure| failure.text()).unwrap();
         assert_eq!(first.calls.len(), 1);
         assert_eq!(look(&mut follower, &source).await, Vec::<String>::new());
-        // It began before the call that was shown, and ended after it.
+        // This call started before the call that was shown, and ended after it.
         store.record_calls(&[record("a", 0, 700_000)]).await.unwrap();
         store.record_calls(&[record("c", 600_020, 1)]).await.unwrap();
         assert_eq!(look(&mut follower, &source).await, ["c", "a"]);

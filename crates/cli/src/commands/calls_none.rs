@@ -1,11 +1,11 @@
-//! `calls` that finds nothing: whether the tool or the server that was named is known, and the nearest names.
+//! The message of `calls` without results: whether the named tool or server is known, and similar names.
 
 use switchboard_store::CallFilter;
 
-/// How alike a name must be to be offered.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.75;
 
-/// The names that records can have.
+/// The names that can occur in records.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames {
     /// Canonical names of tools, with the server of each.
@@ -13,7 +13,7 @@ pub(crate) struct KnownNames {
     pub(crate) servers: Vec<String>,
 }
 
-/// Says that no record matches, and why that may be.
+/// Says that no record matches, and suggests similar names.
 pub(crate) fn no_calls(filter: &CallFilter, known: &KnownNames) -> String {
     let servers = known.servers.iter().map(String::as_str);
     if let Some(server) = &filter.server
@@ -49,7 +49,7 @@ fn unknown(what: &str, name: &str, nearest: Option<String>) -> String {
     format!("no calls are recorded of a {what} '{name}'; {hint}")
 }
 
-/// The best of pairs of a name to compare with and the name to show.
+/// Finds the best match among pairs of a name to compare and a name to show.
 fn nearest<'a>(
     name: &str,
     known: impl Iterator<Item = (impl AsRef<str>, &'a str)>,

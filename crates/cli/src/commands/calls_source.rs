@@ -1,4 +1,4 @@
-//! Where records of calls are read: a running instance, or the store in the data directory.
+//! The source of call records: a running instance, or the store in the data directory.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ use crate::embedded::open_store;
 use crate::failure::Failure;
 use crate::remote::Remote;
 
-/// Reads records and kept results.
+/// Reads records and stored results.
 pub(crate) enum CallSource {
     Remote(Remote),
     Store(Store),
@@ -29,7 +29,7 @@ impl CallSource {
         })
     }
 
-    /// The records that the filter lets through, newest first.
+    /// The records that match the filter, newest first.
     pub(crate) async fn read(&self, filter: &CallFilter) -> Result<Vec<RecordView>, Failure> {
         match self {
             Self::Remote(remote) => {
@@ -41,7 +41,8 @@ impl CallSource {
         }
     }
 
-    /// The filter with every id that a session may have, where the store is read here. A running board does that itself.
+    /// Adds every id that the named session may have to the filter when the store is read directly. A running instance
+    /// does that itself.
     pub(crate) async fn prepared(&self, filter: CallFilter) -> Result<CallFilter, Failure> {
         let (Self::Store(store), Some(session)) = (self, filter.sessions.first()) else {
             return Ok(filter);
@@ -50,7 +51,7 @@ impl CallSource {
         Ok(CallFilter { sessions, ..filter })
     }
 
-    /// The tools and servers that there are, or of which there are records.
+    /// The names of known tools and servers, including those that occur only in records.
     pub(crate) async fn known_names(&self) -> Result<KnownNames, Failure> {
         match self {
             Self::Remote(remote) => {
@@ -72,7 +73,7 @@ impl CallSource {
         }
     }
 
-    /// A slice of a kept result and how long the whole is; `None` where there is no such result.
+    /// A slice of a stored result and the length of the whole; `None` if there is no such result.
     pub(crate) async fn result(
         &self,
         handle: &str,
@@ -89,7 +90,7 @@ impl CallSource {
     }
 }
 
-/// The filter that the command line asks for.
+/// The filter from the command line.
 pub(crate) fn filter(wanted: &CallsArguments, now: Timestamp) -> Result<CallFilter, Failure> {
     let since = wanted.since.as_deref().map(|text| since(now, text)).transpose()?;
     Ok(CallFilter {
@@ -112,7 +113,7 @@ fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
     let optional = [
         ("tool", filter.tool.clone()),
         ("server", filter.server.clone()),
-        // A running board finds the others that it may mean.
+        // A running instance resolves the other ids of the session.
         ("session", filter.sessions.first().cloned()),
         ("outcome", filter.outcome.map(|outcome| outcome.as_str().to_owned())),
         ("since", filter.since_ms.map(moment)),
@@ -123,13 +124,13 @@ fn query(filter: &CallFilter) -> Vec<(&'static str, String)> {
     query
 }
 
-/// A moment in the past: a timestamp, a date, or a duration before now. Without a time zone it is UTC.
+/// Parses a past time: a timestamp, a date, or a duration before now. The default time zone is UTC.
 fn since(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
     let text = text.trim();
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
-    // A date alone is its midnight.
+    // A date without a time means midnight.
     if let Ok(moment) = text.parse::<DateTime>().and_then(|local| local.to_zoned(TimeZone::UTC)) {
         return Ok(moment.timestamp());
     }

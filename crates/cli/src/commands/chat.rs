@@ -1,6 +1,6 @@
-//! `chat`: a person talks with a model that has the tools of a session.
+//! `chat`: a conversation with a model that has the tools of a session.
 //!
-//! The answer goes to standard output and everything beside it to standard error, so that a pipe gets the answer alone.
+//! Answers go to standard output and everything else to standard error, so that a pipe receives the answers only.
 
 mod interrupts;
 mod lines;
@@ -28,7 +28,7 @@ use crate::output::Output;
 use crate::session_backend::SessionBackend;
 use crate::turn_news::{Event, News, Status};
 
-/// What a shell says of a program that Ctrl-C ended.
+/// The exit code that shells use for a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
 pub(crate) async fn run(
@@ -38,7 +38,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let done = open(globals, wanted, output).await;
     match done {
-        // Each line is a document of its own, the last one too.
+        // In JSON mode each line is a document of its own, including the last one.
         Err(failure) if output.is_json() => {
             output.data(&failure.json().to_string());
             Ok(ExitCode::from(failure.code))
@@ -76,33 +76,33 @@ async fn open(
     done
 }
 
-/// A chat that is on.
+/// A running chat.
 struct Chat<'a> {
     partner: Partner<'a>,
     wanted: &'a ChatArguments,
     output: Output,
     lines: InputLines,
     interrupts: Interrupts,
-    /// What was typed while a turn ran.
+    /// A line that was typed during a turn and is handled after it.
     early: Option<Early>,
 }
 
-/// Something that waits for the end of a turn.
+/// Input that waits for the end of a turn.
 enum Early {
     Line(String),
-    /// There are no more lines.
+    /// End of input.
     End,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 enum TurnOutcome {
     Ended(Status),
-    /// Somebody wants the program to end.
+    /// The user asked to end the program.
     Given,
 }
 
 impl Chat<'_> {
-    /// One message, and its answer.
+    /// Sends one message and shows its answer.
     async fn once(&mut self, text: &str) -> Result<ExitCode, Failure> {
         let text = if text == "-" { whole_input().await? } else { text.to_owned() };
         Ok(match self.turn(text).await? {
@@ -114,7 +114,7 @@ impl Chat<'_> {
         })
     }
 
-    /// Message by message, until there are no more.
+    /// Sends messages until the input ends.
     async fn talk(&mut self) -> Result<ExitCode, Failure> {
         self.greet();
         let mut has_failed = false;
@@ -123,7 +123,7 @@ impl Chat<'_> {
                 Typed::Quit => break,
                 Typed::Say(text) => match self.turn(text).await {
                     Ok(TurnOutcome::Given) => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
-                    // One that was cancelled is what somebody wanted.
+                    // A cancelled turn is no failure.
                     Ok(TurnOutcome::Ended(status)) => {
                         has_failed |= matches!(status, Status::Failed | Status::Limited);
                         Ok(())
@@ -133,12 +133,12 @@ impl Chat<'_> {
                 typed => self.act(typed).await,
             };
             match done {
-                // A person can try something else; a script would go on with something that is not there.
+                // In a terminal the user can try again; a script stops, because later messages depend on this one.
                 Err(failure) if self.lines.is_terminal => drop(self.output.fail(&failure)),
                 done => done?,
             }
         }
-        // A person has seen what went wrong, a script has not.
+        // In a terminal the user has seen the failure; a script needs the exit code.
         let is_failure = has_failed && !self.lines.is_terminal;
         Ok(ExitCode::from(if is_failure { EXIT_TOOL_ERROR } else { 0 }))
     }
@@ -151,7 +151,7 @@ impl Chat<'_> {
         }
     }
 
-    /// What is typed next; `None` when that was all.
+    /// The next line; `None` at the end of input.
     async fn line(&mut self) -> Result<Option<String>, Failure> {
         match self.early.take() {
             Some(Early::Line(line)) => return Ok(Some(line)),
@@ -174,7 +174,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Says something and shows the answer.
+    /// Sends a message and shows the answer.
     async fn turn(&mut self, text: String) -> Result<TurnOutcome, Failure> {
         let session = self.partner.session_for(&text).await?;
         let id = Uuid::now_v7().simple().to_string();
@@ -208,14 +208,14 @@ impl Chat<'_> {
                         screen.end_line();
                         return Err(failure);
                     }
-                    None => return Err(Failure::unreachable("the turn ended without an end")),
+                    None => return Err(Failure::unreachable("the event stream of the turn ended early")),
                 },
                 wish = self.interrupts.next() => {
                     if wish == InterruptAction::End || cancelling.is_some() {
                         screen.end_line();
                         return Ok(TurnOutcome::Given);
                     }
-                    screen.line("[cancelling; Ctrl-C again ends]");
+                    screen.line("[cancelling; Ctrl-C again exits]");
                     cancelling = Some(backend.cancel_turn(&session, &id).boxed());
                 }
                 Err(failure) = running(&mut cancelling) => {
@@ -230,7 +230,8 @@ impl Chat<'_> {
         }
     }
 
-    /// While a turn runs only toolsets are switched. Everything else waits for its end.
+    /// Handles a line that was typed during a turn: toolsets are switched at once, everything else waits for the end of
+    /// the turn.
     async fn typed_early(&mut self, line: Option<String>) -> Option<Early> {
         let Some(line) = line else { return Some(Early::End) };
         match Typed::read(&line, self.partner.answerer()) {
@@ -245,7 +246,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Does what is no message.
+    /// Runs a `/command`.
     async fn act(&mut self, typed: Typed) -> Result<(), Failure> {
         let output = self.output;
         match typed {
@@ -269,7 +270,7 @@ impl Chat<'_> {
     }
 }
 
-/// Waits for something that may not be wanted at all.
+/// Waits for an optional future; without one it waits forever.
 async fn running<T>(wanted: &mut Option<BoxFuture<'_, T>>) -> T {
     match wanted {
         Some(running) => running.await,

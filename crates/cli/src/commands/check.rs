@@ -1,4 +1,4 @@
-//! `check`: is the configuration sound, and with `--connect`, would it start?
+//! `check`: validates the configuration, and with `--connect` whether it would start.
 
 use std::process::ExitCode;
 
@@ -51,7 +51,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Warns of patterns of toolsets that match no tool.
+/// Warnings about toolset patterns that match no tool.
 pub(super) fn toolset_warnings(loaded: &Loaded, board: &Board) -> Vec<ConfigProblem> {
     let unmatched = board.unmatched_patterns().into_iter();
     unmatched

@@ -1,4 +1,4 @@
-//! `connect`: what an MCP client needs to reach this Switchboard.
+//! `connect`: prints or writes the entry that an MCP client needs to reach this Switchboard.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -89,7 +89,7 @@ fn key_note(client: ClientProgram) -> String {
         ClientProgram::VsCode => {
             format!("{title} asks for an API key of Switchboard and keeps it.")
         }
-        // It knows no references, and the programs that it starts do not get its variables.
+        // Claude Desktop has no syntax for variables and does not pass its environment to the programs that it starts.
         ClientProgram::ClaudeDesktop => format!(
             "Add an API key of Switchboard to the entry: \"env\": {{\"{API_KEY_VARIABLE}\": \"...\"}}."
         ),
@@ -102,7 +102,7 @@ fn key_note(client: ClientProgram) -> String {
     }
 }
 
-/// How the client gets here, and whether it needs an API key for that.
+/// How the client reaches Switchboard, and whether it needs an API key.
 fn reach(
     globals: &Globals,
     wanted: &ConnectArguments,
@@ -132,7 +132,8 @@ fn reach(
     Ok((Reach::Http { url, key }, key))
 }
 
-/// This very program, with this very configuration: a client starts it who knows where.
+/// Starts this program with this configuration, both by absolute path, because the client's working directory is
+/// unknown.
 fn own_board(globals: &Globals) -> Result<Reach, Failure> {
     let source = config_source(globals);
     let Some(config) = source.path() else {
@@ -165,7 +166,7 @@ fn text(path: PathBuf) -> Result<String, Failure> {
     })
 }
 
-/// Where the client looks by itself.
+/// The default path of the client's file.
 fn usual_file(client: ClientProgram) -> Result<PathBuf, Failure> {
     let directory = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || {
@@ -196,9 +197,9 @@ fn usual_file(client: ClientProgram) -> Result<PathBuf, Failure> {
 
 struct Written {
     changed: bool,
-    /// Where the file as it was before is kept.
+    /// The backup of the file.
     backup: Option<PathBuf>,
-    /// The configuration that has taken servers over, and which.
+    /// The configuration file that the servers were moved to, and their names.
     moved: Option<(PathBuf, Vec<String>)>,
     notes: Vec<String>,
 }
@@ -233,7 +234,7 @@ fn write(
     if wanted.take_over {
         let plan = connect_move::plan(globals, client, file, &text, servers)?;
         notes.extend(plan.notes.into_iter().map(|note| format!("note: {note}")));
-        // The configuration first: a server is never in neither file.
+        // The configuration is written first, so that a server is never missing from both files.
         if !plan.moved.is_empty() {
             if let Ok(before) = std::fs::read_to_string(&plan.config) {
                 back_up(&plan.config, &before)?;
@@ -253,7 +254,7 @@ fn write(
     if text == there {
         return Ok(Written { changed: false, backup: None, moved, notes });
     }
-    // The usual place may be missing when the client has not run yet; a place that was named is not made up.
+    // The default directory may not exist before the client's first run and is created; that of `--file` is not.
     if let (None, Some(directory)) = (&wanted.file, file.parent()) {
         std::fs::create_dir_all(directory).map_err(|error| {
             Failure::start(format!("cannot make {}: {error}", directory.display()))

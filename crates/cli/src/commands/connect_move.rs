@@ -1,4 +1,4 @@
-//! `connect --write --move`: takes over the servers that a client has, so that their tools are not there twice.
+//! `connect --write --move`: moves a client's servers to the configuration, so that their tools do not appear twice.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::embedded::config_source;
 use crate::failure::Failure;
 use crate::replace_file::check_replaceable;
 
-/// Where the user's servers of Claude Code are, and those of projects that nobody shares.
+/// The file with the user's servers of Claude Code and with private servers of projects.
 const CLAUDE_STATE: &str = ".claude.json";
 
-/// What is taken over, and what the two files are to be.
+/// The servers to move, and the new content of both files.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) config: PathBuf,
     pub(crate) config_text: String,
-    /// The names of the servers that the configuration gets.
+    /// The names of the servers that are added to the configuration.
     pub(crate) moved: Vec<String>,
     pub(crate) client_text: String,
     pub(crate) notes: Vec<String>,
 }
 
-/// The servers of a client's file, those of projects too, without the entry that leads here.
+/// The servers of a client's file, including those of projects, without the entry for Switchboard.
 pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str, boards: &[Url]) -> Imported {
     let nothing = Imported { servers: Vec::new(), notes: Vec::new() };
     let name = file.display().to_string();
@@ -43,7 +43,7 @@ pub(crate) fn servers_of(file: &Path, text: &str, own_entry: &str, boards: &[Url
     imported
 }
 
-/// Decides what is taken over from `text`, the client's file as it is going to be.
+/// Plans the move. `text` is the client's file including the new entry.
 pub(crate) fn plan(
     globals: &Globals,
     client: ClientProgram,
@@ -104,7 +104,7 @@ pub(crate) fn plan(
     Ok(Move { config, config_text, moved: added, client_text, notes })
 }
 
-/// The configuration that takes the servers: the one that a board here would read.
+/// The configuration file that receives the servers: the one that `serve` would read.
 fn config_file(globals: &Globals) -> Result<PathBuf, Failure> {
     if let Some(config) = &globals.config {
         return Ok(config.clone());
@@ -119,20 +119,20 @@ fn config_file(globals: &Globals) -> Result<PathBuf, Failure> {
     Ok(source.path().map_or_else(|| PathBuf::from("switchboard.yaml"), Path::to_path_buf))
 }
 
-/// Says that the client has servers of its own, which may be here too.
+/// A note that the client has servers of its own, whose tools may appear twice.
 pub(crate) fn twice_note(client: ClientProgram, servers: &Imported) -> Option<String> {
     let names: Vec<_> = servers.servers.iter().map(ImportedServer::label).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{} also has {}. What Switchboard has too is there twice: --move takes these servers over.",
+            "{} also has {}. Tools of servers that Switchboard has too appear twice: --move moves these servers.",
             client.title(),
             names.join(", "),
         )
     })
 }
 
-/// Says which servers Claude Code has in its own state beside those of `file`. The state is edited only where it is
-/// `file` itself: the program writes it while it runs.
+/// A note about the servers in Claude Code's state file beside those of `file`. The state file is changed only if it is
+/// `file` itself, because Claude Code writes it while it runs.
 pub(crate) fn claude_state_note(file: &Path, project: &Path, boards: &[Url]) -> Option<String> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     let state = Path::new(&home).join(CLAUDE_STATE);

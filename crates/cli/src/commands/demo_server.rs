@@ -1,4 +1,4 @@
-//! `demo-server`: a small MCP server to try things with.
+//! `demo-server`: a small MCP server for trying things out.
 
 use std::process::ExitCode;
 

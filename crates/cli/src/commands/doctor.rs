@@ -1,4 +1,4 @@
-//! `doctor`: looks at everything that could be wrong, one line each; with `--url`, at a running instance.
+//! `doctor`: checks everything that could be wrong and shows one line per check; with `--url`, for a running instance.
 
 mod instance;
 
@@ -29,15 +29,15 @@ use crate::failure::{EXIT_START, Failure};
 use crate::output::Output;
 use crate::single_connection::{NotConnected, connect};
 
-/// How long a server that could not be reached is waited for when tools are admitted.
+/// The connect timeout in the admission check for servers that could not be reached before.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
-/// What one look found.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     subject: String,
     is_well: bool,
-    /// Worth knowing, but nothing that keeps the board from starting.
+    /// Whether it is a warning, which does not prevent a start.
     is_warning: bool,
     says: String,
     hint: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) async fn run(globals: &Globals, output: Output) -> Result<ExitCode, F
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_START) })
 }
 
-/// Looks at the configuration of this machine, and at what a board of it would need.
+/// Checks the local configuration and everything that a start with it needs.
 async fn look_here(globals: &Globals) -> Result<Vec<Finding>, Failure> {
     let (mut findings, loaded) = look_at_configuration(globals);
     findings.push(look_at_store(globals).await);
@@ -146,7 +146,7 @@ async fn look_at_store(globals: &Globals) -> Finding {
     }
 }
 
-/// What a look at a server found.
+/// The result of checking one server.
 struct ServerLook {
     findings: Vec<Finding>,
     is_away: bool,
@@ -187,7 +187,7 @@ async fn look_at_server(server: &ServerPlan, options: &ConnectOptions) -> Server
     }
 }
 
-/// Tools that cannot be used, and tools that lists show in a repaired form. Both cost nothing but themselves.
+/// Findings about quarantined tools and about tools that lists show repaired. Other tools are not affected.
 fn look_at_definitions(server: &ServerPlan, list: &UpstreamToolList) -> Vec<Finding> {
     let name = &server.spec.name;
     let quarantined = list.quarantined.iter().map(|it| {
@@ -201,7 +201,7 @@ fn look_at_definitions(server: &ServerPlan, list: &UpstreamToolList) -> Vec<Find
     quarantined.chain(repaired).collect()
 }
 
-/// Who could answer in chats. Nobody is asked: that may cost money.
+/// Checks which providers have credentials. No request is sent, because it could cost money.
 fn look_at_providers(plan: &Plan) -> Vec<Finding> {
     let all = Providers::new(&plan.providers, &|name| std::env::var(name).ok()).list();
     let (configured, built_in): (Vec<_>, Vec<_>) =
@@ -214,7 +214,7 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
             (true, Some(model)) => Finding::well(subject, format!("ready, with model {model}")),
         }
     });
-    // Whether a local server runs at its usual address is not known.
+    // Whether a local server runs at its default address is not checked.
     let is_ready = |provider: &ProviderInfo| {
         provider.has_credentials && provider.kind != ProviderKind::OpenAiChat
     };
@@ -226,18 +226,18 @@ fn look_at_providers(plan: &Plan) -> Vec<Finding> {
     findings
 }
 
-/// Whether the tools that the servers offer may all be registered, and whether toolsets name others.
+/// Checks the admission of the servers' tools, and toolset patterns that match no tool.
 async fn look_at_admission(
     loaded: &Loaded,
     away: &HashSet<ServerName>,
 ) -> Result<Vec<Finding>, Failure> {
     let mut plan = loaded.plan.clone();
-    // What could not be reached a moment ago is not waited for a second time.
+    // Servers that could not be reached before get a short timeout.
     for server in plan.servers.iter_mut().filter(|server| away.contains(&server.spec.name)) {
         server.spec.connect_timeout = server.spec.connect_timeout.min(SECOND_LOOK);
     }
     let options = BoardOptions {
-        // It only looks: nothing of this start is remembered.
+        // A store in memory: the check leaves nothing behind.
         store: Store::in_memory().await?,
         memory: Memory::ReadOnly,
         local_tools: LocalTools::built_in(),
@@ -257,7 +257,7 @@ async fn look_at_admission(
             end_board(&board).await;
             Ok(findings)
         }
-        // Servers that cannot be reached have had their line.
+        // Servers that cannot be reached were already reported.
         Err(error) => Ok(error
             .failures
             .iter()

@@ -1,4 +1,4 @@
-//! `import`: the server list of another program as our configuration.
+//! `import`: converts the server list of another program.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub(crate) fn run(
     let mut notes: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
     notes.extend(present);
     if !has_servers {
-        notes.push(format!("{} names no server that can be taken over", wanted.file.display()));
+        notes.push(format!("{} has no server that can be imported", wanted.file.display()));
     }
     if !output.is_json() {
         for note in &notes {
@@ -64,7 +64,7 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The project as other programs name it: by its whole path.
+/// The project's absolute path, which is its name in other programs' files.
 fn project_of(directory: &Path) -> Result<String, Failure> {
     let whole = directory.canonicalize().or_else(|_| std::path::absolute(directory));
     let whole = whole
@@ -72,7 +72,7 @@ fn project_of(directory: &Path) -> Result<String, Failure> {
     Ok(whole.display().to_string())
 }
 
-/// The addresses of this Switchboard: where one is when nobody says, and the one that was named.
+/// The addresses of this Switchboard: the default one, and that of `--url`.
 pub(super) fn own_addresses(named: Option<&str>) -> Vec<Url> {
     let addresses = [None].into_iter().chain(named.map(Some));
     addresses.filter_map(|address| mcp_address(address).ok()).collect()

@@ -1,4 +1,4 @@
-//! `key`: who may ask. Works on the store itself, so that the first key can be made before anything serves.
+//! `key`: manages API keys. It changes the store directly, so that the first key can be created before anything serves.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::embedded::open_store;
 use crate::failure::Failure;
 use crate::output::{Output, cell, state_cell};
 
-/// Names that are less alike than this are no suggestion.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.7;
 
 pub(crate) async fn run(
@@ -85,7 +85,7 @@ fn list(keys: &[StoredKey], now: Timestamp, output: Output) {
 
 async fn revoke(store: &Store, name: &str, now: Timestamp, output: Output) -> Result<(), Failure> {
     if name.starts_with(KEY_PREFIX) {
-        // Not repeated: it would stand in a log or a terminal.
+        // The message does not repeat the key, which would end up in logs.
         return Err(Failure::usage("this is a key, not the name or the id of one")
             .with_hint(Some("`switchboard key list` shows the names".into())));
     }
@@ -101,7 +101,8 @@ async fn revoke(store: &Store, name: &str, now: Timestamp, output: Output) -> Re
         output.data(&format!("{name}: revoked"));
     }
     if !keys.iter().any(|key| state(key, now) == "active") {
-        output.note("no key is left: nobody gets in until `switchboard key add` makes one");
+        output
+            .note("no key is left: every request is refused until `switchboard key add` makes one");
     }
     Ok(())
 }
@@ -124,14 +125,14 @@ fn unknown(name: &str, keys: &[StoredKey]) -> Failure {
     Failure::unknown_key(format!("there is no key {name:?}")).with_hint(Some(hint))
 }
 
-/// The moment that is `text` away.
+/// The time after the duration `text` from now.
 fn end(now: Timestamp, text: &str) -> Result<Timestamp, Failure> {
     let wrong = |what: &str| {
         Failure::usage(format!("the value {text:?} of --expires {what}"))
             .with_hint(Some("write a duration such as `90d`, `12h`, `6w` or `1y`".into()))
     };
     let span: Span = text.trim().parse().map_err(|_| wrong("is not a duration"))?;
-    // Days and months as the calendar has them; in this zone none is shorter than another.
+    // Days and months follow the calendar; UTC has no days of unusual length.
     let end = now.to_zoned(TimeZone::UTC).checked_add(span).map_err(|_| wrong("is too long"))?;
     if end.timestamp() <= now {
         return Err(wrong("is not above zero"));

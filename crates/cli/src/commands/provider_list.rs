@@ -1,4 +1,4 @@
-//! `provider list`: who can answer in chats.
+//! `provider list`: shows the LLM providers.
 
 use std::process::ExitCode;
 

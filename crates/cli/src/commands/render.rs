@@ -1,4 +1,4 @@
-//! `render`: what a provider would get.
+//! `render`: shows the tools of a session in the format of a provider.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `serve`: the board, until it is stopped.
+//! `serve`: runs the board and its HTTP server until stopped.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ use crate::file_limit;
 use crate::mcp_endpoint::GatewayEndpoint;
 use crate::output::{Output, cell};
 
-/// Bytes of an error in the table of servers; `server list` has all of it.
+/// Maximum number of bytes of an error in the table of servers; `server list` shows the whole text.
 const LONGEST_ERROR: usize = 300;
 
 pub(crate) async fn run(
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     file_limit::raise();
     let metrics = install_metrics();
     let plan = load_config(globals, output)?.plan;
-    // Said before anything is connected: a set that does not exist is a reason not to start.
+    // Checked before any server is connected: an unknown toolset prevents the start.
     wanted.exposure.resolve(&plan)?;
     let store = open_store(globals).await?;
     let gatekeeper = Gatekeeper::new(store.clone(), gatekeeper_options(&plan)).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(
         is_wide,
     };
     let options = ServeOptions { board: place.clone(), metrics, hosts, gatekeeper, drain };
-    // Who watches over us hears from us at once, however long the servers take.
+    // The HTTP server answers from the beginning, so that health checks succeed while servers connect.
     let serving = async {
         let endpoint = Arc::new(GatewayEndpoint(gateway.clone()));
         let stopped = stop.clone().cancelled_owned();
@@ -74,7 +74,7 @@ pub(crate) async fn run(
     };
     let working = async {
         let started = stop.run_until_cancelled(finish_start(starting)).await;
-        // Clients that wait for a board that does not come are told so.
+        // Waiting clients get an error when the start fails.
         let Some(started) = started else {
             gateway.end_streams();
             return Ok(None);
@@ -96,7 +96,7 @@ pub(crate) async fn run(
     let left = match &worked {
         Ok(Some((turns, asked_at))) => {
             turns.shutdown(drain.saturating_sub(asked_at.elapsed())).await;
-            // Requests and calls share the time that was promised.
+            // Open requests and running calls share the drain time.
             drain.saturating_sub(asked_at.elapsed())
         }
         Ok(None) | Err(_) => Duration::ZERO,
@@ -109,30 +109,31 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Listens, unless other machines could reach a board that asks nobody for credentials.
+/// Listens, but refuses an address that other machines can reach if no credentials are configured.
 async fn listen(address: SocketAddr, gatekeeper: &Gatekeeper) -> Result<TcpListener, Failure> {
     if !is_loopback(&address) && gatekeeper.is_open() {
         return Err(Failure::start(format!(
-            "{address} can be reached from other machines, and this board asks nobody for credentials",
+            "{address} can be reached from other machines, and no credentials are configured",
         ))
         .with_hint(Some(
             "listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`"
                 .into(),
         )));
     }
-    // A taken port should be known before forty servers are connected.
+    // Before servers are connected, so that a port in use is reported at once.
     TcpListener::bind(address).await.map_err(|error| {
         Failure::start(format!("cannot listen on {address}: {error}"))
             .with_hint(Some("`--listen 127.0.0.1:0` takes a free port".into()))
     })
 }
 
-/// The first signal asks for an orderly end, the second one does not ask.
+/// The first signal starts an orderly shutdown, the second one exits at once.
 pub(crate) fn stop_on_signals(tasks: &TaskTracker) -> Result<CancellationToken, Failure> {
-    let cannot = |error: std::io::Error| Failure::start(format!("cannot hear signals: {error}"));
+    let cannot =
+        |error: std::io::Error| Failure::start(format!("cannot register signal handlers: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
-    // Who asks for a reload while we still start must not end us; the start reads the file anyway.
+    // SIGHUP during the start is ignored, because it would end the process; the start reads the file anyway.
     let _heard = signal(SignalKind::hangup()).map_err(cannot)?;
     let stop = CancellationToken::new();
     let asked = stop.clone();
@@ -186,7 +187,7 @@ fn row(server: &ServerView) -> Vec<Cell> {
     [&server.name, era, &server.transport, &server.mode, &tools, &time].map(cell).to_vec()
 }
 
-/// The beginning of an error and its last line: that is where a program that ended mostly says why.
+/// The beginning of an error and its last line, where a program that ended usually says why.
 fn in_short(error: &str) -> String {
     let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();

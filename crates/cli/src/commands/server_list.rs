@@ -41,13 +41,13 @@ pub(crate) fn show(list: &ServerList, output: Output) {
     output.table(&header, rows.collect());
     for server in &list.servers {
         if let Some(error) = &server.error {
-            // A line of the server's own words is not taken for one about another server.
+            // Continuation lines are indented, so that text from a server cannot look like a line about another server.
             output.note(&format!("{}: {}", server.name, error.replace('\n', "\n  ")));
         }
     }
 }
 
-/// The transport, and how many sessions have a process of their own where each may.
+/// The transport, and the number of per-session connections if the server has them.
 fn transport(server: &ServerView) -> String {
     match &server.session_processes {
         None => server.transport.clone(),

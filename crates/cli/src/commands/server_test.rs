@@ -1,4 +1,4 @@
-//! `server test`: everything about one server, in words.
+//! `server test`: connects one server and shows its details.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) async fn run(
         let NotConnected::Failed(error) = error else {
             return Failure::unreachable(format!("MCP server '{name}' at {place} does not answer"));
         };
-        // A line of the server's own words is not taken for one of ours.
+        // Continuation lines are indented, so that text from a server cannot look like output of the program.
         let message = error.message.replace('\n', "\n  ");
         Failure::unreachable(format!(
             "Failed to connect to MCP server '{name}' at {place}\nError: {message}"

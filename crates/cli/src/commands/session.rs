@@ -80,7 +80,7 @@ async fn act(
             let change = SessionChange { own_servers, ..SessionChange::default() };
             changed(&backend.change(&id, change, apply(now), Wait::No).await?, output);
         }
-        // It needs no board, and has gone its own way.
+        // Handled before, without a board.
         SessionCommand::History(_) => {}
         SessionCommand::Delete { id } => {
             backend.delete(&id).await?;
@@ -116,7 +116,7 @@ fn beginning(wanted: SessionNewArguments) -> Result<NewSession, Failure> {
     })
 }
 
-/// A name is a toolset's, or else a tool's.
+/// Resolves each name as a toolset first, then as a tool.
 async fn switch(
     backend: &SessionBackend,
     wanted: SessionSwitchArguments,
@@ -215,19 +215,19 @@ async fn list(backend: &SessionBackend, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Something of every client of a session, each value once.
+/// A property of every client of a session, without duplicates.
 fn of_clients(session: &SessionView, what: impl Fn(&SessionClientView) -> String) -> String {
     let of_each: BTreeSet<_> = session.clients.iter().flatten().map(what).collect();
     of_each.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// The name and the version that a client gives itself.
+/// The name and version that a client reports.
 fn client_name(client: &SessionClientView) -> String {
     let parts = [&client.name, &client.version].into_iter().flatten();
     parts.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// What was switched by hand, such as `+quotes -mail`.
+/// The toolsets and tools that were enabled or disabled explicitly, such as `+quotes -mail`.
 fn switched(session: &SessionView) -> String {
     let on = session.enabled_toolsets.iter().map(|set| format!("+{set}"));
     let off = session.disabled_toolsets.iter().map(|set| format!("-{set}"));

@@ -1,4 +1,4 @@
-//! `session history`: what was said in a session, shown, written to a file or read from one.
+//! `session history`: shows, exports or imports the conversation of a session.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::output::Output;
 use crate::remote::Remote;
 use crate::replace_file::replace_file;
 
-/// A file that holds more is no conversation.
+/// Maximum size of an imported file.
 const LARGEST: u64 = 1 << 30;
 
-/// Where conversations are. Without an instance they are read in the store itself: a board for this alone would have no
-/// servers, and a session that wakes on it would lose its tools for a moment.
+/// The source of conversations. Without an instance the store is read directly: an embedded board without servers would
+/// make the session lose its tools for a moment.
 enum Conversations {
     Remote(Remote),
     Stored(Store),
@@ -136,14 +136,14 @@ impl Conversations {
                 if store.replace_messages(id, before, &texts).await? {
                     return Ok(());
                 }
-                let detail = "somebody else changed the conversation at the same time; try again";
+                let detail = "the conversation was changed at the same time; try again";
                 Err(Problem::new("stale_history", 0, detail).into())
             }
         }
     }
 }
 
-/// The messages of a session that there is.
+/// The messages of a session, or an error if it does not exist.
 async fn stored(store: &Store, id: &str) -> Result<Vec<String>, Failure> {
     match store.session(id).await? {
         Some(_) => Ok(store.messages(id).await?),

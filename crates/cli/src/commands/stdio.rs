@@ -1,4 +1,4 @@
-//! `stdio`: the board for one MCP client, over standard input and output; with `--url` a running one.
+//! `stdio`: serves one MCP client over standard input and output; with `--url` it forwards to a running instance.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::embedded::{config_source, finish_start, load_config, open_board, open
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// How long calls may take to finish once the client is gone.
+/// How long calls may take to finish after the client has disconnected.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Why the client is served no longer.
+/// Why serving ended.
 enum Ended {
-    /// Its input has ended, or cannot be read.
+    /// The client's input ended, or cannot be read.
     Served(std::io::Result<()>),
     /// The board could not start.
     Failed(Failure),
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     if let Some(url) = globals.instance() {
         if wanted.exposure.is_given() {
             let hint = "end the address with /mcp/toolsets/NAMES to see less";
-            return Err(Failure::usage("what a running board shows is not changed from here")
+            return Err(Failure::usage("a running instance decides what it shows")
                 .with_hint(Some(hint.into())));
         }
         return stdio_bridge::run(url).await;
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     let board = starting.board().clone();
     let sessions = SessionService::start(board.clone());
     let gateway = Gateway::start(sessions.clone());
-    // The client is answered while the servers are being connected; what needs their tools waits.
+    // The client is served while servers connect; requests that need their tools wait.
     let failing = async {
         match finish_start(starting).await {
             Ok(board) => {
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     };
     let served = match ended {
         Ended::Served(served) => {
-            // Without a client the start is still tried, so that its failure is told.
+            // If the client leaves early, the start is still completed, so that its failure is reported.
             let failure = if board.startup().is_finished() {
                 None
             } else {
@@ -83,7 +83,7 @@ pub(crate) async fn run(
             }
         }
         Ended::Stopped | Ended::Failed(_) => {
-            // Who listens is told the end, and calls may finish.
+            // Streams are closed in order, and calls may finish.
             gateway.end_streams();
             let _unfinished = tokio::time::timeout(DRAIN, serving).await;
             match ended {
@@ -97,7 +97,7 @@ pub(crate) async fn run(
     sessions.shutdown().await;
     board.shutdown(DRAIN).await;
     served?;
-    // A reader that blocks on standard input cannot be waited for.
+    // A thread that blocks on standard input cannot be joined.
     #[expect(clippy::exit, reason = "the thread that reads standard input would keep us alive")]
     std::process::exit(0)
 }

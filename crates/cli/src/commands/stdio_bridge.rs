@@ -1,7 +1,8 @@
-//! `stdio --url`: lines to a running board and back, for clients that can only start programs.
+//! `stdio --url`: forwards messages between standard input and output and a running instance, for clients that can only
+//! start programs.
 //!
-//! The board does all the thinking. Kept here is what HTTP has and lines have not: the headers, the session of a
-//! legacy client with its stream, and which requests run.
+//! The instance handles all requests. The bridge keeps only the state that HTTP has and stdio lacks: headers, the
+//! session of a session-era client with its stream, and the running requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
@@ -32,14 +33,14 @@ use crate::commands::serve::stop_on_signals;
 use crate::failure::Failure;
 use crate::remote::{EVENT_STREAM, IS_IT_RUNNING, cause, connection, key_hint};
 
-/// Requests that run at the same time; further ones are refused.
+/// Maximum number of requests at the same time; further ones are refused.
 const MAX_RUNNING: usize = 1024;
-/// How long the board may take to say that it is there.
+/// How long the first response of the instance may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// How long requests may take to be answered once the input has ended, and the board to hear of the end.
+/// How long open requests, and the end of the session, may take after the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// After which time a lost stream is opened again, at first and at most.
+/// The first and the longest pause before a lost stream is opened again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -47,43 +48,43 @@ const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
 const PROBLEM: &str = "application/problem+json";
 const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-/// One client at our pipes and one board at the other end of the line.
+/// Connects one client on stdio with one instance.
 struct Bridge {
     http: reqwest::Client,
     url: Url,
     key: Option<Secret>,
     out: mpsc::Sender<String>,
-    /// The session of a legacy client.
+    /// The session of a session-era client.
     session: Mutex<Option<BridgeSession>>,
-    /// Whoever opens one takes a turn, so that two requests do not open two.
+    /// Held while a session is opened, so that two requests do not open two.
     opening: Semaphore,
-    /// Requests that run, by their id. To cancel one closes its connection.
+    /// Running requests by id. Cancelling one closes its connection.
     running: Mutex<HashMap<String, Arc<CancellationToken>>>,
-    /// What the session was told, to tell another one.
+    /// Requests that are repeated in a new session.
     told: Mutex<ReplayedRequests>,
     requests: TaskTracker,
     streams: TaskTracker,
 }
 
-/// A session at the board.
+/// A session at the instance.
 #[derive(Clone)]
 struct BridgeSession {
     headers: HeaderMap,
-    /// The `initialize` that opened it, to open another one with when the board has forgotten it.
+    /// The `initialize` that opened it, to be repeated when the instance has forgotten the session.
     hello: Arc<str>,
     ended: CancellationToken,
 }
 
-/// The lines of a legacy client that a session remembers.
+/// Requests that change the state of a session.
 #[derive(Clone, Default)]
 struct ReplayedRequests {
     log_level: Option<String>,
-    /// By the address of the resource.
+    /// Keyed by the URI of the resource.
     subscribed: BTreeMap<String, String>,
 }
 
 impl ReplayedRequests {
-    fn hear(&mut self, method: &str, params: &Members<'_>, line: &str) {
+    fn record(&mut self, method: &str, params: &Members<'_>, line: &str) {
         let uri = params.string("uri").unwrap_or_default();
         match method {
             "logging/setLevel" => self.log_level = Some(line.to_owned()),
@@ -98,20 +99,20 @@ impl ReplayedRequests {
     }
 }
 
-/// What the client is to get for a line.
+/// The response that the client expects for a message.
 enum Due {
-    /// The answer to the request of this id.
+    /// The response to the request with this id.
     Answer(String),
-    /// Whatever the board says: it is a batch, or no message.
+    /// Any messages: the input is a batch or invalid.
     Words,
     Nothing,
 }
 
-/// A line on its way.
+/// A message that is being forwarded.
 struct Sent {
     due: Due,
     line: String,
-    /// What a modern request says in its headers; `None` where it belongs to the session.
+    /// The headers of a stateless-era request; `None` if it belongs to the session.
     headers: Option<HeaderMap>,
 }
 
@@ -131,7 +132,7 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
         requests: TaskTracker::new(),
         streams: TaskTracker::new(),
     });
-    bridge.knock().await?;
+    bridge.check_connection().await?;
     let tasks = TaskTracker::new();
     let stop = stop_on_signals(&tasks)?;
     let writing = tasks.spawn(write_lines(tokio::io::stdout(), messages));
@@ -140,7 +141,7 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
     let _unanswered = tokio::time::timeout(LAST_ANSWERS, bridge.requests.wait()).await;
     let _unheard = tokio::time::timeout(LAST_WORDS, bridge.end()).await;
     drop(bridge);
-    // What still runs holds the way to the writer, and has had its time.
+    // Requests that still run keep the writer open, so this wait is limited.
     let _unread = tokio::time::timeout(LAST_WORDS, writing).await;
     if let Some(Err(error)) = read {
         return Err(Failure::start(format!("standard input cannot be read: {error}")));
@@ -150,8 +151,8 @@ pub(crate) async fn run(url: &str) -> Result<ExitCode, Failure> {
 }
 
 impl Bridge {
-    /// Whether anybody is there who speaks MCP and lets us in.
-    async fn knock(&self) -> Result<(), Failure> {
+    /// Checks that the instance answers, speaks MCP and accepts the credentials.
+    async fn check_connection(&self) -> Result<(), Failure> {
         let mut headers = modern_headers("server/discover", &Members::default());
         headers.insert(Headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
         let asking = tokio::time::timeout(FIRST_ANSWER, self.post(DISCOVER, &headers));
@@ -183,7 +184,7 @@ impl Bridge {
         };
         let era = claim(&message, None);
         let (due, headers) = match message {
-            // Whatever is sent after it belongs to the session that it opens.
+            // All later messages belong to the session that `initialize` opens.
             RpcMessage::Request { id, .. } if era == EraClaim::Handshake => {
                 return self.initialize(id, line).await;
             }
@@ -192,7 +193,7 @@ impl Bridge {
                 let headers =
                     (era == EraClaim::Stateless).then(|| modern_headers(&method, &params));
                 if headers.is_none() {
-                    self.told().hear(&method, &params, line);
+                    self.told().record(&method, &params, line);
                 }
                 (Due::Answer(id.to_owned()), headers)
             }
@@ -223,7 +224,7 @@ impl Bridge {
     }
 
     async fn send(&self, message: String) {
-        // The reader is gone; then so is the whole conversation.
+        // A failure means that the writer is gone, and so is the client.
         let _gone = self.out.send(message).await;
     }
 
@@ -231,7 +232,7 @@ impl Bridge {
         self.send(error_response(id, &ErrorBody::new(code, message))).await;
     }
 
-    /// Sends a line on its way, if it may.
+    /// Starts forwarding a message, unless too many are running.
     async fn begin(self: &Arc<Self>, sent: Sent) {
         let token = Arc::new(CancellationToken::new());
         if let Due::Answer(id) = &sent.due
@@ -252,7 +253,7 @@ impl Bridge {
             };
             if let Some(id) = id {
                 let mut running = bridge.running();
-                // Since it was answered the client may have used the id for another one.
+                // The client may have reused the id since the response.
                 if running.get(id).is_some_and(|its| Arc::ptr_eq(its, &token)) {
                     running.remove(id);
                 }
@@ -275,14 +276,14 @@ impl Bridge {
         Ok(())
     }
 
-    /// Brings a line to the board and what comes back to the client. The error says why there is no answer.
+    /// Forwards a message and its response. The error says why there is no response.
     async fn relay(self: &Arc<Self>, sent: &Sent) -> Result<(), String> {
         let Some(headers) = &sent.headers else {
             let session = self.session().clone();
             let headers = session.as_ref().map(|session| session.headers.clone());
             let response = self.post(&sent.line, &headers.unwrap_or_default()).await?;
             let response = match session {
-                // It was not accepted: the board does not know the session any more.
+                // The request was not accepted, because the instance has forgotten the session.
                 Some(lost) if response.status() == StatusCode::NOT_FOUND => {
                     let headers = self.open_again(&lost).await?;
                     self.post(&sent.line, &headers).await?
@@ -295,7 +296,7 @@ impl Bridge {
         let is_call = headers.get(Headers::METHOD).is_some_and(|method| method == "tools/call");
         if is_call && response.status() == StatusCode::BAD_REQUEST {
             let refusal = response.text().await.map_err(|error| self.lost(&error))?;
-            // Some tools want arguments in headers too, and clients over lines send none.
+            // Some tools require arguments in headers too, which clients over stdio do not send.
             let said: Value = serde_json::from_str(&refusal).unwrap_or_default();
             let more = if said["error"]["code"] == code::HEADER_MISMATCH {
                 self.mirrored(&sent.line, headers).await
@@ -311,7 +312,7 @@ impl Bridge {
         self.pass_on(&sent.due, messages(response)).await
     }
 
-    /// The headers of a call with those that the tool wants besides.
+    /// The headers of a call, with the argument headers that the tool requires.
     async fn mirrored(&self, call: &str, headers: &HeaderMap) -> Option<HeaderMap> {
         let call: Value = serde_json::from_str(call).ok()?;
         let params = &call["params"];
@@ -343,7 +344,7 @@ impl Bridge {
                 && id == of
             {
                 is_answered = true;
-                // Before it is answered: then the client may use the id again.
+                // Removed before the response is sent, because the client may reuse the id after it.
                 self.running().remove(id);
             }
             self.send(message).await;
@@ -364,7 +365,7 @@ impl Bridge {
         }
     }
 
-    /// Opens a session; there is none where the board refuses. The answer is the board's.
+    /// Opens a session and returns it with the response; without a session if the instance refuses.
     async fn open(
         self: &Arc<Self>,
         hello: &str,
@@ -389,12 +390,12 @@ impl Bridge {
     fn follow(self: &Arc<Self>, session: BridgeSession) {
         let bridge = self.clone();
         self.streams.spawn(async move {
-            session.ended.run_until_cancelled(bridge.hear(&session)).await;
+            session.ended.run_until_cancelled(bridge.forward_stream(&session)).await;
         });
     }
 
-    /// Opens another session in place of one that the board has forgotten, unless somebody did already. In a task of its
-    /// own: who found out may be cancelled meanwhile, or be the stream of the old one, which ends with it.
+    /// Opens a new session in place of one that the instance has forgotten, unless another request already did. It runs
+    /// in a task of its own, because the caller may be cancelled, or may be the stream of the old session.
     async fn open_again(self: &Arc<Self>, lost: &BridgeSession) -> Result<HeaderMap, String> {
         let (bridge, lost) = (self.clone(), lost.clone());
         let opening = self.requests.spawn(async move { bridge.replace(&lost).await });
@@ -408,37 +409,37 @@ impl Bridge {
             return Ok(present);
         }
         let (Some(opened), _) = self.open(&lost.hello).await? else {
-            return Err(format!("{} has lost the session and opens no other", self.url));
+            return Err(format!("{} has lost the session and refuses a new one", self.url));
         };
         let headers = opened.headers.clone();
-        if let Err(reason) = self.tell_again(&headers).await {
-            // It would know less than the client believes.
+        if let Err(reason) = self.replay_requests(&headers).await {
+            // A session without the replayed requests would lack state that the client relies on.
             self.end_session(&opened).await;
             return Err(reason);
         }
         *self.session() = Some(opened);
         lost.ended.cancel();
-        // What was switched belonged to the session that is gone, and prompts and resources follow it.
+        // Toolsets that were enabled in the old session are lost, so all lists may have changed.
         for what in ["tools", "prompts", "resources"] {
             self.send(notification(&format!("notifications/{what}/list_changed"), None)).await;
         }
         Ok(headers)
     }
 
-    /// Tells a new session what the one before it was told.
-    async fn tell_again(&self, headers: &HeaderMap) -> Result<(), String> {
+    /// Repeats the recorded requests in a new session.
+    async fn replay_requests(&self, headers: &HeaderMap) -> Result<(), String> {
         self.post(&notification("notifications/initialized", None), headers).await?;
         let told = self.told().clone();
         for line in told.log_level.iter().chain(told.subscribed.values()) {
-            // It was answered long ago; whether the board still wants it is not for the client to know.
+            // The client got its response in the old session; an error of the repeated request is not reported to it.
             let answer = self.post(line, headers).await?;
             let _read = messages(answer).collect::<Vec<_>>().await;
         }
         Ok(())
     }
 
-    /// Tells the client what the board says unasked, over as many streams as that takes.
-    async fn hear(self: &Arc<Self>, session: &BridgeSession) {
+    /// Forwards server-initiated messages to the client, and opens the stream again when it is lost.
+    async fn forward_stream(self: &Arc<Self>, session: &BridgeSession) {
         let mut pause = FIRST_PAUSE;
         loop {
             let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
@@ -475,7 +476,7 @@ impl Bridge {
 
     async fn end_session(&self, session: &BridgeSession) {
         session.ended.cancel();
-        // A board that does not hear it forgets the session by itself.
+        // If this fails, the instance expires the session by itself.
         let _unheard =
             self.dressed(self.http.delete(self.url.clone()), &session.headers).send().await;
     }
@@ -488,7 +489,7 @@ impl Bridge {
         }
     }
 
-    /// What the board answers; the error says why there is no answer of the protocol.
+    /// Sends a message; the error says why there is no MCP response.
     async fn post(&self, message: &str, headers: &HeaderMap) -> Result<Response, String> {
         let request = self.http.post(self.url.clone()).body(message.to_owned());
         let request =
@@ -501,8 +502,11 @@ impl Bridge {
             if is_said
                 && !["application/json", EVENT_STREAM].iter().any(|it| has_type(&response, it))
             {
-                // Of somebody on the way: it would mean nothing to the client.
-                return Err(format!("{} answered HTTP {status}, and that is no MCP", self.url));
+                // From a proxy on the way; its body would mean nothing to the client.
+                return Err(format!(
+                    "{} answered HTTP {status}, which is not an MCP response",
+                    self.url
+                ));
             }
             return Ok(response);
         }
@@ -521,7 +525,7 @@ impl Bridge {
     }
 }
 
-/// What a modern request says in its headers, which lines have not.
+/// The headers that a stateless-era request needs over HTTP.
 fn modern_headers(method: &str, params: &Members<'_>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([(Headers::METHOD, encode_header(method))]);
     if let Some(version) = Meta::of(params).ok().and_then(|meta| meta.version) {
@@ -540,7 +544,7 @@ fn has_type(response: &Response, wanted: &str) -> bool {
 
 type Messages = BoxStream<'static, Result<String, String>>;
 
-/// The messages of an answer, however it is written.
+/// The messages of a response, sent as JSON or as an event stream.
 fn messages(response: Response) -> Messages {
     if has_type(&response, EVENT_STREAM) {
         let events = SseStream::from_bytes_stream(response.bytes_stream());

@@ -12,7 +12,7 @@ use crate::failure::{EXIT_TOOL_ERROR, Failure};
 use crate::output::Output;
 use crate::session_backend::SessionBackend;
 
-/// More than this is no argument list any more.
+/// Maximum size of the arguments on standard input.
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) async fn run(
@@ -20,7 +20,7 @@ pub(crate) async fn run(
     wanted: &ToolCallArguments,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    // What can be wrong with the command line is said before any server is started.
+    // Errors on the command line are reported before any server is started.
     let given = given_arguments(wanted)?;
     if let Some(session) = &wanted.session {
         return Box::pin(call_in(globals, session, wanted, given, output)).await;
@@ -32,7 +32,7 @@ pub(crate) async fn run(
             GivenArguments::Pairs(pairs) => {
                 let schema = match backend.tool(&wanted.name).await {
                     Ok(tool) => tool.input_schema,
-                    // The call says so too, and leaves a record.
+                    // The call fails in the same way, and leaves a record.
                     Err(failure) if failure.kind() == "unknown_tool" => Value::Null,
                     Err(failure) => return Err(failure),
                 };
@@ -41,7 +41,7 @@ pub(crate) async fn run(
         };
         backend.call(&wanted.name, CallBody { arguments }).await
     };
-    // Dropped, the call is cancelled at its server and leaves its record.
+    // Dropping the future cancels the call at its server; it still leaves a record.
     let called = tokio::select! {
         called = called => Some(called),
         () = super::interrupted() => None,
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     finish(called, output)
 }
 
-/// The same as a session sees it.
+/// Calls the tool in a session.
 async fn call_in(
     globals: &Globals,
     session: &str,
@@ -93,7 +93,7 @@ fn finish(called: Option<Result<CallView, Failure>>, output: Output) -> Result<E
     Ok(if call.outcome == "ok" { ExitCode::SUCCESS } else { ExitCode::from(EXIT_TOOL_ERROR) })
 }
 
-/// What shells expect of a program that a signal ended.
+/// The exit code that shells use for a program that a signal ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
 enum GivenArguments {
@@ -132,7 +132,7 @@ fn given_arguments(wanted: &ToolCallArguments) -> Result<GivenArguments, Failure
     })
 }
 
-/// `a=1` is a number where the schema wants one, and text where it wants text.
+/// Converts `a=1` to a number if the schema wants one, and keeps it as a string if the schema accepts strings.
 fn typed(pairs: Vec<(String, String)>, schema: &Value) -> Value {
     let property = |name: &str| schema.get("properties")?.get(name);
     let is_text = |name: &str| property(name).is_some_and(may_be_text);
@@ -149,7 +149,7 @@ fn typed(pairs: Vec<(String, String)>, schema: &Value) -> Value {
     Value::Object(arguments)
 }
 
-/// Whether the schema takes text here, be it beside something else.
+/// Whether the schema accepts a string, possibly among other types.
 fn may_be_text(property: &Value) -> bool {
     let names_text = |kind: &Value| kind == "string";
     let here = match property.get("type") {
@@ -161,7 +161,7 @@ fn may_be_text(property: &Value) -> bool {
     here || choices.flatten().any(may_be_text)
 }
 
-/// Text as it is, everything else as JSON.
+/// Prints text content as it is, and everything else as JSON.
 fn show(call: &CallView, output: Output) {
     let content = call.result.get("content").and_then(Value::as_array);
     let mut has_text = false;

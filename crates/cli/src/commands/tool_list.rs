@@ -10,7 +10,7 @@ use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::output::{Output, cell, harmless};
 
-/// More of a description than this does not fit beside the rest.
+/// Maximum number of characters of a description in the table.
 const SHOWN_DESCRIPTION: usize = 60;
 
 pub(crate) async fn run(

@@ -1,4 +1,4 @@
-//! `toolset`: the sets that clients switch, and drafts of new ones.
+//! `toolset`: shows toolsets, and drafts new ones.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{Output, cell, harmless};
 use crate::session_backend::SessionBackend;
 
-/// Names that are less alike than this are no suggestion.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.7;
 
 pub(crate) async fn run(

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The tool by which a server tells its own grouping.
+/// The tool that returns a server's own grouping, where it exists.
 const LIST_TOOLSETS: &str = "list_toolsets";
 
 pub(crate) async fn run(
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tools of the server, and the grouping that it names or that was given.
+/// The tools of the server, and its grouping: the given one, or the server's own.
 async fn look(
     backend: &Backend,
     server: &str,
@@ -73,7 +73,7 @@ async fn look(
     Ok((tools, grouping))
 }
 
-/// The structure of a result, or the JSON in its text.
+/// The structured content of a result, or the JSON in its text.
 fn grouping_of(result: &Value) -> Option<Value> {
     if let Some(structure) = result.get("structuredContent").filter(|it| it.is_object()) {
         return Some(structure.clone());
@@ -82,7 +82,7 @@ fn grouping_of(result: &Value) -> Option<Value> {
     content.iter().find_map(|block| serde_json::from_str(block.get("text")?.as_str()?).ok())
 }
 
-/// A file with a grouping: the JSON itself, or a result of `tools/call` that holds it.
+/// Reads a file with a grouping: the JSON itself, or a `tools/call` result that contains it.
 fn read(file: &std::path::Path) -> Result<Value, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::start(format!("cannot read {}: {error}", file.display())))?;

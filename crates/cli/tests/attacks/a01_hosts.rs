@@ -251,7 +251,7 @@ async fn a1_a_wide_address_is_refused_without_credentials() {
     let home = Home::new("switchboard: {}");
     for address in ["0.0.0.0:0", "[::]:0"] {
         let outcome = home.line(&format!("serve --listen {address}")).expect(1);
-        assert!(outcome.stderr.contains("asks nobody for credentials"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("no credentials are configured"), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("switchboard key add"), "{}", outcome.stderr);
     }
 }

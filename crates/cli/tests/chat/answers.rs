@@ -73,7 +73,7 @@ async fn each_line_of_a_pipe_is_a_message_or_a_command() {
         let expected = "a\nb\nc\nshop__find\nshop__order\nd\n";
         assert_eq!(said.stdout, expected, "{way}: {}", said.stderr);
         for text in [
-            "there is no /nonsense; /help lists what there is, and //nonsense says it to the model",
+            "there is no command /nonsense; /help lists the commands, and //nonsense sends it to the model",
             "toolset shop is off, the tools are at revision 2",
             "0 tools at revision 2; toolsets: -shop (2)",
             "there is no toolset 'x'; known are shop",
@@ -116,7 +116,10 @@ async fn with_json_every_event_is_a_line() {
 async fn what_was_void_is_marked_where_it_stood() {
     let program = Program::alone().await;
     let said = program.once("/say So\n/flaky 1").expect(0);
-    assert_eq!(said.stdout, "So\n[the answer above is void]\nSo\nIt worked after 1 failures.\n");
+    assert_eq!(
+        said.stdout,
+        "So\n[the answer above is discarded]\nSo\nIt worked after 1 failures.\n"
+    );
     assert!(said.stderr.contains("asking again in "), "{}", said.stderr);
 }
 

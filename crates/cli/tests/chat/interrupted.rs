@@ -31,7 +31,7 @@ async fn without_a_turn_it_ends_the_program() {
         chat.says("[demo demo: ").await;
         chat.press_control_c();
         assert_eq!(chat.ended().await.code(), Some(0), "{}", chat.stderr());
-        assert!(chat.stderr().contains("` goes on]"), "{}", chat.stderr());
+        assert!(chat.stderr().contains("` continues it]"), "{}", chat.stderr());
     }
 }
 
@@ -52,8 +52,8 @@ async fn tools_that_are_switched_now_are_seen_by_the_turn_that_runs() {
     chat.type_line("/slow 3");
     chat.answers("1 2 3 ").await;
     program.run(&["session", "disable", "work", "shop", "--now"]).expect(0);
-    chat.says("[the tools changed: asked again, with those of revision 2]").await;
-    assert!(chat.stdout().contains("[the answer above is void]\n"), "{}", chat.stdout());
+    chat.says("[the tools changed: the model is called again with those of revision 2]").await;
+    assert!(chat.stdout().contains("[the answer above is discarded]\n"), "{}", chat.stdout());
     chat.type_line("//tools");
     chat.answers("I see no tools in this session.").await;
     assert_eq!(chat.close().await.code(), Some(0));

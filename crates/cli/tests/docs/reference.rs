@@ -156,10 +156,12 @@ fn without_global_options(help: &str) -> String {
     let mut kept = String::new();
     let mut is_kept = false;
     for line in options.lines() {
-        if line.trim_start().starts_with('-') {
+        // The help text of an option comes after two spaces and may name a global option.
+        let names = line.trim_start().split("  ").next().unwrap_or_default();
+        if names.starts_with('-') {
             is_kept = !GLOBAL
                 .iter()
-                .any(|option| line.split(' ').any(|word| word.trim_end_matches("...") == *option));
+                .any(|option| names.split(' ').any(|word| word.trim_end_matches("...") == *option));
         }
         if is_kept {
             kept.extend([line, "\n"]);

@@ -204,7 +204,11 @@ async fn a_bridge_that_cannot_start_says_why() {
     assert!(elsewhere.stderr.contains("answered HTTP 404"), "{}", elsewhere.stderr);
     strange.set_fault(Fault::LoginPage(Stage::Any)).await;
     let page = home.run(&["stdio", "--url", &strange.url()]).expect(4);
-    assert!(page.stderr.contains("answered HTTP 200 OK, and that is no MCP"), "{}", page.stderr);
+    assert!(
+        page.stderr.contains("answered HTTP 200 OK, which is not an MCP response"),
+        "{}",
+        page.stderr
+    );
     home.line("stdio --url nowhere").expect(2);
     let shown = home.line("stdio --url http://127.0.0.1:1 --tool-sets look").expect(2);
     assert!(shown.stderr.contains("/mcp/toolsets/NAMES"), "{}", shown.stderr);

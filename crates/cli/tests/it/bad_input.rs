@@ -234,7 +234,7 @@ fn a_variable_that_leads_nowhere() {
       --> environment variable APP_MYAI__TOOLBOX__MCPS__7__MODE
        = help: the next free one is 0
 
-    error: environment variable SWITCHBOARD__TOOLBOX__MAX_CONCURENT leads nowhere: there is no `max_concurent` in switchboard.toolbox
+    error: environment variable SWITCHBOARD__TOOLBOX__MAX_CONCURENT sets an unknown key: there is no `max_concurent` in switchboard.toolbox
       --> environment variable SWITCHBOARD__TOOLBOX__MAX_CONCURENT
        = help: did you mean `MAX_CONCURRENT`?
 

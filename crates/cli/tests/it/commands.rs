@@ -422,7 +422,7 @@ fn import_says_what_it_cannot_read() {
     error: cannot write no/such/place.yaml: No such file or directory (os error 2)
     ");
     let none = home.line("import none.json").expect(0);
-    assert_says!(none.stderr, @"note: none.json names no server that can be taken over");
+    assert_says!(none.stderr, @"note: none.json has no server that can be imported");
     assert_says!(none.stdout, @"
     switchboard:
       toolbox:

@@ -172,7 +172,7 @@ fn what_is_no_file_is_neither_read_nor_replaced() {
     for (file, why) in [
         ("pipe", "it is not a file"),
         ("directory", "it is a directory"),
-        ("link", "it is a link that leads nowhere"),
+        ("link", "it is a dangling link"),
     ] {
         let refused = home.line(&format!("connect cursor --write --file {file}")).expect(1);
         assert!(
@@ -306,7 +306,7 @@ fn servers_of_projects_are_taken_over_too_and_the_notes_tell_one_story() {
         notes,
         [
             "note: board: stays in .claude.json: it is a Switchboard itself",
-            "note: db (project /work/a): taken over for every client; there it is for this project alone",
+            "note: db (project /work/a): imported for all clients; in the other file it is for this project only",
             "note: mine: removed from .claude.json: switchboard.yaml has it already",
         ]
     );

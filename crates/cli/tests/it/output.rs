@@ -335,25 +335,25 @@ fn the_help_names_every_command() {
     Usage: switchboard [OPTIONS] <COMMAND>
 
     Commands:
-      serve        Connect all servers and serve the board until it is stopped
+      serve        Connect all servers and serve HTTP and MCP clients until stopped
       stdio        Serve one MCP client over standard input and output
       check        Check the configuration, and with --connect the servers too
       config       Show the configuration, or the schema of its file
-      import       Turn the server list of another program into our configuration
-      connect      Print, or write, what an MCP client needs to reach this Switchboard
-      server       Look at servers
-      tool         Look at tools and call them
-      toolset      Look at toolsets, and propose some
-      session      Make, show and switch sessions: each has its own view of the tools
-      chat         Talk with a model that has the tools of a session
-      provider     Look at the providers of models
-      render       Show the tools of a session as a provider gets them
-      calls        Show recent calls, or a large result that was kept
-      key          Make, list and revoke the API keys that clients need
-      auth         Sign in at MCP servers that want it
-      doctor       Find out what is wrong, here or with --url at a running instance
+      import       Convert the server list of another program to a Switchboard configuration
+      connect      Print, or write, the entry that an MCP client needs to reach this Switchboard
+      server       Show servers and test their connections
+      tool         Show and call tools
+      toolset      Show toolsets, and propose new ones
+      session      Create, show and change sessions: each has its own view of the tools
+      chat         Chat with a model that has the tools of a session
+      provider     Show the LLM providers
+      render       Show the tools of a session in the format of a provider
+      calls        Show recent calls, or a large result that was stored
+      key          Create, list and revoke API keys for clients
+      auth         Sign in to MCP servers that use OAuth
+      doctor       Check configuration, servers and credentials; with --url those of a running instance
       completions  Print a completion script for a shell
-      demo-server  Run a small MCP server to try things with
+      demo-server  Run a small MCP server for trying things out
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -363,14 +363,14 @@ fn the_help_names_every_command() {
     Global options:
       -c, --config <FILE>        The configuration file [default: $SWITCHBOARD_CONFIG,
                                  ./switchboard.yaml, or the user's configuration directory]
-          --data-dir <DIR>       Where call records and what servers had are kept [env:
-                                 SWITCHBOARD_DATA_DIR]
-          --url <URL>            Talk to a running instance instead of starting the board here [env:
-                                 SWITCHBOARD_URL]
+          --data-dir <DIR>       Directory of the database: call records, stored results, sessions, API
+                                 keys and tokens [env: SWITCHBOARD_DATA_DIR]
+          --url <URL>            Send the command to a running instance instead of starting one here
+                                 [env: SWITCHBOARD_URL]
           --json                 Print one JSON document instead of text
       -v, --verbose...           Log more; twice for details, three times for everything
       -q, --quiet...             Log less
-          --log-format <FORMAT>  How log lines look [default: text] [possible values: text, json]
+          --log-format <FORMAT>  The format of log lines [default: text] [possible values: text, json]
 
     Exit codes: 0 done; 1 configuration or start failed; 2 usage; 3 the tool answered with an error; 4
     unreachable, refused or timed out.

@@ -297,7 +297,7 @@ fn a_taken_port_and_an_open_address_are_refused() {
     hint: `--listen HOST` takes a free port
     ");
     assert_says!(home.run(&["serve", "--listen", "0.0.0.0:0"]).expect(1).stderr, @"
-    error: 0.0.0.0:0 can be reached from other machines, and this board asks nobody for credentials
+    error: 0.0.0.0:0 can be reached from other machines, and no credentials are configured
     hint: listen on 127.0.0.1 or [::1], or make a key with `switchboard key add NAME`, or configure `security.jwt`
     ");
     home.run(&["serve", "--listen", "[::]:0"]).expect(1);

@@ -207,7 +207,9 @@ impl Imported {
             texts.push(format!("renamed to `{name}`"));
         }
         if place.project.is_some() {
-            texts.push("taken over for every client; there it is for this project alone".into());
+            texts.push(
+                "imported for all clients; in the other file it is for this project only".into(),
+            );
         }
         self.notes.extend(texts.into_iter().map(|text| ImportNote::Changed {
             name: name.clone(),

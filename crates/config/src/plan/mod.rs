@@ -118,7 +118,7 @@ impl Planner<'_> {
         let sound = without_gaps(sound);
         let mut toolsets = self.toolsets(config, &sound, &members);
         let gateway = self.gateway(config, &sound, &toolsets);
-        toolsets.hush(&gateway.deny_toolsets);
+        toolsets.hide_denied_servers(&gateway.deny_toolsets);
         let security = self.security(config, &sound);
         let providers = self.providers(config, &sound);
         let max_concurrent = json["max_concurrent"].as_u64().and_then(|n| u32::try_from(n).ok());
@@ -188,7 +188,7 @@ impl Planner<'_> {
         if max_timeout.zip(timeout).is_some_and(|(longest, timeout)| longest < timeout)
             && let Some(at) = at.get("max_timeout")
         {
-            let help = "it is how long a call may run that reports progress: `timeout` or more";
+            let help = "it limits calls that report progress: write `timeout` or more";
             self.refuse(&at, "is shorter than `timeout`", help);
         }
         LimitsOverlay {

@@ -31,7 +31,7 @@ impl Planner<'_> {
     fn sign_in_client(&mut self, place: &At<'_>, raw: RawOAuth) -> SignInClient {
         for key in OWN_CLIENT_KEYS.iter().filter(|key| place.has(key)) {
             let help = "add `grant: client_credentials`, or remove it";
-            self.wrong_key(place, key, "it is for a client that comes for itself", help);
+            self.wrong_key(place, key, "it belongs to `grant: client_credentials`", help);
         }
         if raw.client_secret.is_some() && raw.client_id.is_none() {
             let message = format!("{} has a `client_secret` without a `client_id`", place.path);
@@ -52,7 +52,7 @@ impl Planner<'_> {
     fn own_client(&mut self, place: &At<'_>, raw: RawOAuth) -> Option<OwnClient> {
         for key in SIGN_IN_KEYS.iter().filter(|key| place.has(key)) {
             let help = "remove it, or the line `grant: client_credentials`";
-            self.wrong_key(place, key, "it is for people who sign in", help);
+            self.wrong_key(place, key, "it belongs to `grant: sign_in`", help);
         }
         if place.has("signing_algorithm") && !place.has("private_key") {
             let help = "add the `private_key` that signs, or remove it";
@@ -65,13 +65,14 @@ impl Planner<'_> {
                 Some(ClientProof::Key { pem: Secret::new(pem), algorithm })
             }
             (Some(_), Some(_)) => {
-                let help = "a client has one proof: remove `client_secret` or `private_key`";
-                self.wrong_grant(place, "two proofs of who the client is", help);
+                let help =
+                    "a client uses only one of them: remove `client_secret` or `private_key`";
+                self.wrong_grant(place, "two client credentials", help);
                 None
             }
             (None, None) => {
                 let help = "add `client_secret: ${VAR}`, or `private_key: file:/path`";
-                self.wrong_grant(place, "nothing that proves who the client is", help);
+                self.wrong_grant(place, "no client credential", help);
                 None
             }
         };

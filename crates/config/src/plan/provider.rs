@@ -85,7 +85,7 @@ impl Planner<'_> {
         }
         for key in useless.iter().filter(|key| at.has(key)) {
             let message =
-                format!("`{key}` says nothing to providers of kind `{kind}` ({})", at.path);
+                format!("`{key}` has no effect for providers of kind `{kind}` ({})", at.path);
             let problem = ConfigProblem::error(message).about(&at.path.key(key));
             self.push(at.key_origin(key), problem.help("remove it, or change `kind`"));
         }

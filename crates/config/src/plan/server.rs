@@ -98,7 +98,7 @@ impl Planner<'_> {
     fn sharing(&mut self, at: &At<'_>, raw: &mut RawServer) -> Sharing {
         for (key, older) in CONNECTION_KEYS {
             if let Some(older_at) = at.get(older).filter(|_| at.has(key)) {
-                let why = format!("says again what `{key}` says");
+                let why = format!("sets the same as `{key}`");
                 self.refuse(&older_at, &why, "both are names of one setting: remove one");
             }
         }
@@ -116,7 +116,7 @@ impl Planner<'_> {
                     if let Some(at) = at.get(key) {
                         let help =
                             "it belongs to `connection: per_session`: add that, or remove this key";
-                        let why = "is of no use for a connection that everybody shares";
+                        let why = "has no effect on a shared connection";
                         self.refuse(&at, why, help);
                     }
                 }

@@ -79,7 +79,7 @@ pub(super) struct Toolsets {
 
 impl Toolsets {
     /// Removes servers of denied toolsets from the generated descriptions of other toolsets.
-    pub(super) fn hush(&mut self, denied: &[String]) {
+    pub(super) fn hide_denied_servers(&mut self, denied: &[String]) {
         let servers = self.plans.iter().flat_map(|set| &set.servers);
         let hidden: HashSet<ServerName> =
             denied_servers(servers, &self.plans, denied).into_iter().cloned().collect();

@@ -226,7 +226,7 @@ fn problems_as_json() {
             },
             {
                 "severity": "error",
-                "message": "environment variable SWITCHBOARD__X leads nowhere: there is no `x` in switchboard",
+                "message": "environment variable SWITCHBOARD__X sets an unknown key: there is no `x` in switchboard",
                 "path": "switchboard",
                 "notes": [],
                 "help": "known keys: toolbox, toolsets, gateway, security, providers",

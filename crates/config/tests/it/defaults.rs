@@ -124,14 +124,8 @@ fn a_connection_for_each_session_has_one_meaning_under_both_names() {
         assert_eq!(sharing(entry), expected, "{entry}");
     }
     for (entry, reason) in [
-        (
-            "command: x, process: per_session, connection: shared",
-            "says again what `connection` says",
-        ),
-        (
-            "url: 'http://h', max_connections: 2",
-            "is of no use for a connection that everybody shares",
-        ),
+        ("command: x, process: per_session, connection: shared", "sets the same as `connection`"),
+        ("url: 'http://h', max_connections: 2", "has no effect on a shared connection"),
         ("url: 'http://h', process: per_session", "process"),
     ] {
         let said = sharing(entry).unwrap_err();

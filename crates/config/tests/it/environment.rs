@@ -93,7 +93,7 @@ fn what_leads_nowhere_is_a_problem() {
         ("SWITCHBOARD__TOOLBOX__MCPS", "[{", "JSON"),
         ("SWITCHBOARD__TOOLBOX", "no", "JSON"),
         ("SWITCHBOARD__TOOLBOX__MCPS__0__HEADERS__", "x", "headers"),
-        ("SWITCHBOARD__", "x", "leads nowhere"),
+        ("SWITCHBOARD__", "x", "sets an unknown key"),
     ];
     let all: Vec<_> =
         rows.iter().map(|(name, value, _)| problems(FILE, &[(name, value)])).collect();

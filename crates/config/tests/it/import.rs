@@ -459,9 +459,9 @@ fn the_same_server_of_several_projects_is_taken_once() {
     assert_eq!(
         notes(&imported)[..3],
         [
-            "pa (project /a): taken over for every client; there it is for this project alone",
+            "pa (project /a): imported for all clients; in the other file it is for this project only",
             "pa (project /b): renamed to `pa-2`",
-            "pa (project /b): taken over for every client; there it is for this project alone",
+            "pa (project /b): imported for all clients; in the other file it is for this project only",
         ]
     );
 }

@@ -205,7 +205,7 @@ async fn what_is_not_public_is_refused_until_the_file_allows_it() {
         refusal.to_string(),
         "the egress check refuses the address of server 'mine', 127.0.0.1: it is an address of the machine itself"
     );
-    let way_out = "whoever runs this board may add it to `security.egress.allow`";
+    let way_out = "the operator of this board can add it to `security.egress.allow`";
     assert_eq!(refusal.hint(), Some(way_out));
     assert_eq!(board.attached("s1").len(), 0);
 
@@ -373,7 +373,7 @@ async fn there_is_room_for_so_many() {
     assert_eq!(error.to_string(), "all sessions together have 17 servers of their own already");
     assert_eq!(
         error.hint(),
-        Some("whoever runs this board may raise `gateway.max_session_servers`")
+        Some("the operator of this board can raise `gateway.max_session_servers`")
     );
     assert!(board.detach_server("s1", &ServerName::new("n3")).await);
     board.attach_server("s2", spec("n1", &own)).await.unwrap();

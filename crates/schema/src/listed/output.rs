@@ -77,7 +77,7 @@ fn check_object(
     }
     match object.get("$ref").and_then(Value::as_str) {
         Some(reference) if !resolves(reference, root, anchors) => {
-            Err(format!("`$ref` {} leads nowhere", shortened(reference)))
+            Err(format!("`$ref` {} cannot be resolved", shortened(reference)))
         }
         _ => Ok(()),
     }

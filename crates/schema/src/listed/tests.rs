@@ -52,7 +52,7 @@ fn what_was_repaired_is_said_and_the_servers_own_schema_stays() {
         [
             "inputSchema: `type: object` was added",
             "inputSchema: `properties.a`: `true` became {}",
-            "outputSchema was left out: `$ref` #/x leads nowhere",
+            "outputSchema was left out: `$ref` #/x cannot be resolved",
         ]
     );
 }

@@ -1,8 +1,8 @@
-//! The fake model backends as a program: prints their address, serves until stdin ends.
+//! The fake model backends as a program: prints their address and serves until stdin ends.
 //!
 //! `switchboard-fake-models [SCRIPT]`, where SCRIPT is JSON such as `{"anthropic": [{"text": "hello"}]}`. While it
-//! runs, `POST /_fake/script` adds steps, `POST /_fake/clear` forgets everything and `GET /_fake/seen` tells
-//! what was asked.
+//! runs, `POST /_fake/script` adds steps, `POST /_fake/clear` clears scripts and records, and `GET /_fake/seen` returns
+//! the received requests.
 #![expect(clippy::print_stdout, reason = "a program for tests")]
 
 use std::error::Error;
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         fakes.run_script(Script::parse(&script)?);
     }
     println!("{}", fakes.root_url());
-    // Whoever started this holds the other end: when it goes, so do the fakes.
+    // The parent process holds the other end of stdin: when it ends, so does this one.
     let mut ignored = Vec::new();
     tokio::io::stdin().read_to_end(&mut ignored).await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! An MCP server on stdin and stdout that misbehaves as its flags say. See `HELP`.
 //!
-//! JSON-RPC is written by hand, since no library sends half a line or dies on time.
+//! It writes JSON-RPC by hand, because no library sends half a line or exits at a given time.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -105,7 +105,7 @@ async fn main() {
     if options.has(&Flaw::ExitAtOnce) {
         process::exit(3);
     }
-    // A handler that does nothing is what makes the signal harmless.
+    // A handler that does nothing makes the process ignore the signal.
     let _sigterm = options
         .has(&Flaw::IgnoreSigterm)
         .then(|| signal(SignalKind::terminate()).expect("a signal handler can be set"));
@@ -192,7 +192,7 @@ fn refuse(flag: &str) -> ! {
 fn start_grandchildren(options: &Options) {
     let mut pids = vec![process::id()];
     if options.has(&Flaw::SpawnGrandchild) {
-        // The first keeps our stdout open, so the end of it is never seen.
+        // This child keeps our stdout open, so that its reader never sees the end.
         let sleep = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn();
         pids.push(sleep.expect("sleep starts").id());
         let apart = Command::new("setsid")
@@ -219,8 +219,7 @@ fn flood_stderr(bytes: usize) {
     }
 }
 
-/// Reads until stdin ends. Each call has a thread of its own, so that one that sleeps does
-/// not hold up the others.
+/// Reads until stdin ends. Each call has its own thread, so that a sleeping call does not block others.
 fn read_messages(peer: &Arc<Peer>) {
     let mut line = Vec::new();
     loop {
@@ -246,7 +245,7 @@ fn read_messages(peer: &Arc<Peer>) {
     }
 }
 
-/// Puts an empty file where stdin was, which closes the pipe on our side.
+/// Replaces stdin with an empty file, which closes the pipe.
 fn close_stdin() {
     let null = fs::File::open("/dev/null").expect("there is a null device");
     rustix::stdio::dup2_stdin(&null).expect("stdin can be replaced");
@@ -371,7 +370,7 @@ impl Peer {
         self.call_answered();
     }
 
-    /// Whether the sleep came to its end without being cancelled.
+    /// Returns whether the sleep ended without a cancellation.
     fn sleep(&self, id: &Value, params: &Value) -> bool {
         const STEP: u64 = 10;
         let arguments = &params["arguments"];
@@ -399,7 +398,7 @@ impl Peer {
         true
     }
 
-    /// Whether the flood came to its end without being cancelled.
+    /// Returns whether the flood ended without a cancellation.
     fn flood(&self, kind: &str, id: &Value, token: &Value, length: Duration) -> bool {
         let (method, params) = match kind {
             "logs" => ("notifications/message", json!({"level": "info", "data": "x"})),
@@ -482,7 +481,7 @@ fn subscription_meta(id: &Value) -> Value {
     json!({"io.modelcontextprotocol/subscriptionId": id})
 }
 
-/// Everything a child inherits that a test may want to see.
+/// The inherited environment that a test may check.
 fn environment() -> Value {
     let variables: serde_json::Map<String, Value> = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), json!(value.to_string_lossy())))

@@ -1,5 +1,5 @@
-//! What Anthropic Messages refuses: the order of calls and results, empty blocks, tools that change,
-//! and thinking that belongs to another conversation.
+//! The rules of Anthropic Messages: the order of calls and results, empty blocks, changed tools, and thinking that
+//! belongs to another conversation.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const TOOL_CHANGES: &str = "mid-conversation-tool-changes-2026-07-01";
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
-/// Members whose content is data of the user, in which nothing is looked for.
+/// Members with user data, which are not searched.
 const DATA: [&str; 2] = ["input", "input_schema"];
 
 pub(crate) fn check(body: &Value, betas: &str, findings: &mut Findings) -> EventReceiver {
@@ -125,7 +125,7 @@ fn check_text(place: &str, block: &Value, list: &str, findings: &mut Findings) {
     }
 }
 
-/// How often `cache_control` is used.
+/// The number of `cache_control` members.
 fn breakpoints(value: &Value) -> usize {
     match value {
         Value::Object(members) => {
@@ -138,7 +138,7 @@ fn breakpoints(value: &Value) -> usize {
     }
 }
 
-/// The tools that exist, and those that the model is offered at a point of the conversation.
+/// All tools, and those that are offered at a point of the conversation.
 #[derive(Debug, Default)]
 struct Tools {
     known: BTreeSet<String>,
@@ -190,7 +190,7 @@ impl Tools {
         }
     }
 
-    /// A `tool_addition` or `tool_removal`.
+    /// Applies a `tool_addition` or `tool_removal`.
     fn change(
         &mut self,
         place: &str,
@@ -266,10 +266,10 @@ struct Messages<'a> {
     betas: BTreeSet<&'a str>,
     drops_blocks: bool,
     tools: Tools,
-    /// Everything before the message that is looked at.
+    /// Hash of everything before the current message.
     prefix: Hasher,
     previous: &'a str,
-    /// Calls of the message before, which this one has to answer.
+    /// Calls of the previous message, which this one must answer.
     open: Vec<String>,
     seen: BTreeSet<String>,
     text: String,
@@ -318,7 +318,7 @@ impl<'a> Messages<'a> {
         self.check_answers(last + 1, "end", &[], findings);
     }
 
-    /// The calls of the message before are answered in this one, before anything else.
+    /// Checks that the calls of the previous message are answered first in this one.
     fn check_answers(
         &mut self,
         number: usize,
@@ -446,7 +446,7 @@ impl<'a> Messages<'a> {
         self.open.push(id.to_owned());
     }
 
-    /// A block is what was given out for this model; where the model binds it, also to the same beginning.
+    /// Checks that a block was issued for this model, and, for models that bind thinking, after the same prefix.
     fn check_thinking(&mut self, place: String, block: &Value, findings: &mut Findings) {
         let now = seal::digest(&self.prefix);
         let (sealed, expected) = if block["type"] == "thinking" {
@@ -518,7 +518,7 @@ fn unexpected_block(place: &str, kind: &str, findings: &mut Findings) {
     findings.add("block_type", words);
 }
 
-/// The signature of a thinking block: what it says for which model, and what came before.
+/// The signature of a thinking block: covers its text, the model, and the prefix.
 pub(crate) fn seal_thinking(model: &str, text: &str, prefix: &[u8]) -> String {
     seal::encode(&[seal::seal("thinking", &[model, text]).as_slice(), prefix].concat())
 }
@@ -527,7 +527,7 @@ pub(crate) fn seal_redacted(model: &str, prefix: &[u8]) -> String {
     seal::encode(&[seal::seal("redacted", &[model]).as_slice(), prefix].concat())
 }
 
-/// The hash over what comes before all messages. Deferred tools may come later.
+/// The hash of everything before the messages, without deferred tools, which may be added later.
 fn prefix_of(body: &Value) -> Hasher {
     let mut hasher = seal::hasher("prefix");
     let tools = elements(&body["tools"]).filter(|(_, tool)| tool["defer_loading"] != true);
@@ -547,7 +547,7 @@ fn blocks_of(content: &Value) -> Vec<Value> {
     }
 }
 
-/// Without `cache_control`, and with texts as blocks: neither makes a conversation another one.
+/// Removes `cache_control` and writes strings as blocks; neither changes the meaning of a conversation.
 fn stripped(value: &Value) -> Value {
     match value {
         Value::Object(members) => members

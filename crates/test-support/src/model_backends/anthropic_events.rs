@@ -1,4 +1,4 @@
-//! An answer as the events of Anthropic Messages, and as one document.
+//! Encodes a response as events of Anthropic Messages, or as one document.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use super::state::Ids;
 use super::step::{Part, Step, Stop, Usage, pieces, sent_arguments};
 use super::stream::Event;
 
-/// A block and the deltas that fill it.
+/// A content block and its deltas.
 struct Block {
-    /// As it begins.
+    /// The block in `content_block_start`.
     start: Value,
-    /// Each with how often it is sent.
+    /// Each delta with the number of repetitions.
     deltas: Vec<(Value, usize)>,
-    /// As it is when it is whole.
+    /// The complete block.
     whole: Value,
 }
 
@@ -103,7 +103,7 @@ fn block(part: &Part, is_cut: bool, heard: &EventReceiver, ids: &Ids) -> Block {
         Part::Call { name, arguments, id } => {
             let id = id.clone().unwrap_or_else(|| ids.next("toolu"));
             let sent = sent_arguments(arguments, is_cut);
-            // Without arguments there is no fragment at all, or an empty one.
+            // Without arguments there is no fragment, or an empty one.
             let sent = if sent == "{}" { String::new() } else { sent };
             let fragments = std::iter::once(String::new()).chain(pieces(&sent));
             let deltas = fragments
@@ -131,14 +131,14 @@ fn stop_reason(step: &Step) -> &'static str {
     }
 }
 
-/// What is said at the beginning: the input, and a first token of output.
+/// The usage in `message_start`: the input, and a first output token.
 fn start_usage(usage: Usage) -> Value {
     let mut start = usage_of(usage);
     start["output_tokens"] = json!(1);
     start
 }
 
-/// Here the input does not include what was cached.
+/// Anthropic's `input_tokens` does not include cached tokens.
 fn usage_of(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input.saturating_sub(usage.cached + usage.cache_written),

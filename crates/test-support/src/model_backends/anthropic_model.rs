@@ -1,4 +1,4 @@
-//! What the name of a Claude model says about the rules for it.
+//! Rules that depend on the name of a Claude model.
 
 /// Family and version of a model, such as `opus` 4.7 of `claude-opus-4-7-20260401`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,12 +18,12 @@ impl ClaudeModel {
         Self { family, version: (next(), next()) }
     }
 
-    /// `temperature`, `top_p`, `top_k` and a fixed budget for thinking are refused.
+    /// Whether the model rejects `temperature`, `top_p`, `top_k` and a fixed thinking budget.
     pub(crate) fn refuses_sampling(&self) -> bool {
         self.version >= (5, 0) || (self.family == "opus" && self.version >= (4, 7))
     }
 
-    /// Thinking blocks belong to the conversation before them.
+    /// Whether thinking blocks are bound to the conversation before them.
     pub(crate) fn binds_thinking(&self) -> bool {
         match self.family.as_str() {
             "fable" | "mythos" => self.version >= (5, 1),
@@ -31,7 +31,7 @@ impl ClaudeModel {
         }
     }
 
-    /// `role: system` among the messages.
+    /// Whether `role: system` is allowed among the messages.
     pub(crate) fn takes_system_messages(&self) -> bool {
         match self.family.as_str() {
             "opus" => self.version >= (4, 8),

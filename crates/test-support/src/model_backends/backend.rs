@@ -1,22 +1,22 @@
-//! The backends, their addresses, and how each says no.
+//! The backends, their addresses, and the shape of their errors.
 
 use serde_json::{Value, json};
 
 use super::findings::Refusal;
 
-/// A backend that is imitated. All of them are served on one port.
+/// A simulated backend. All of them are served on one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Backend {
     /// `OpenAI` Responses with an API key.
     OpenAi,
-    /// The same API behind a ChatGPT account, which takes less.
+    /// The same API with a ChatGPT account, which supports less.
     ChatGpt,
-    /// Chat Completions, also of local servers: a key may be missing.
+    /// Chat Completions, including local servers: the key is optional.
     Chat,
     Anthropic,
     /// The public API, with a key.
     Gemini,
-    /// The same behind a Google account, in an envelope.
+    /// The same with a Google account, in an envelope.
     CodeAssist,
 }
 
@@ -24,7 +24,7 @@ impl Backend {
     pub const ALL: [Self; 6] =
         [Self::OpenAi, Self::ChatGpt, Self::Chat, Self::Anthropic, Self::Gemini, Self::CodeAssist];
 
-    /// Its name in scripts.
+    /// The name in scripts.
     pub fn word(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -36,8 +36,7 @@ impl Backend {
         }
     }
 
-    /// What comes before `/responses`, `/chat/completions`, `/v1/messages`, `/models/...` or
-    /// `:streamGenerateContent`.
+    /// The path before `/responses`, `/chat/completions`, `/v1/messages`, `/models/...` or `:streamGenerateContent`.
     pub(crate) fn base_path(self) -> &'static str {
         match self {
             Self::OpenAi | Self::Chat => "/v1",
@@ -48,7 +47,7 @@ impl Backend {
         }
     }
 
-    /// The body of an error, in the shape of this backend.
+    /// The body of an error in the shape of this backend.
     pub(crate) fn error_body(self, refusal: &Refusal) -> Value {
         let Refusal { status, rule, place, message } = refusal;
         match self {
@@ -62,7 +61,7 @@ impl Backend {
                 "request_id": "req_fake",
             }),
             Self::Gemini => google_error(*status, message),
-            // This backend wraps what it streams into a list, also when it is an error.
+            // This backend wraps streams into a list, and errors too.
             Self::CodeAssist => json!([google_error(*status, message)]),
         }
     }

@@ -1,4 +1,4 @@
-//! What Chat Completions refuses.
+//! The rules of Chat Completions.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn check_declared(body: &Value, declared: &mut BTreeSet<String>, findings: &mut 
 
 #[derive(Debug, Default)]
 struct Messages {
-    /// Calls of the last assistant message that have no answer yet.
+    /// Calls of the last assistant message without a result.
     open: Vec<String>,
     seen: BTreeSet<String>,
     text: String,
@@ -156,7 +156,7 @@ impl Messages {
         self.results.push(plain_text(&message["content"]));
     }
 
-    /// The calls of an assistant message are answered directly after it.
+    /// Checks that the calls of an assistant message are answered directly after it.
     fn check_answered(&mut self, findings: &mut Findings) {
         if !self.open.is_empty() {
             let words = format!(

@@ -1,4 +1,4 @@
-//! An answer as the chunks of Chat Completions, with the habits of servers that speak it almost.
+//! Encodes a response as chunks of Chat Completions, with the quirks of imperfect servers.
 
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event
     events
 }
 
-/// One call in the fragments in which it is streamed.
+/// The fragments of one streamed call.
 fn fragments(step: &Step, index: usize, id: &str, name: &str, arguments: &str) -> Vec<Value> {
     let mut first = json!({"function": {"name": name, "arguments": ""}});
     if !step.has(Quirk::NoType) {
@@ -92,7 +92,7 @@ fn fragments(step: &Step, index: usize, id: &str, name: &str, arguments: &str) -
         });
         fragments.extend(rest);
     }
-    // A server that counts nothing sends every call whole: fragments could not be told apart.
+    // Without `index` fragments could not be told apart, so every call is sent whole.
     if step.has(Quirk::NoIndex) {
         fragments.truncate(1);
         fragments[0]["function"]["arguments"] = json!(arguments);

@@ -1,4 +1,4 @@
-//! The calls of Code Assist that find the project of a user.
+//! The methods of Code Assist that find the project of a user.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::state::{Onboarding, Shared};
 
 const PROJECT: &str = "fake-project-123";
 
-/// The answer to a method or an operation; `None` when there is no such thing.
+/// The response to a method or an operation; `None` if it does not exist.
 pub(crate) fn answer(
     shared: &Shared,
     method: &str,
@@ -57,7 +57,7 @@ fn load(shared: &Shared) -> Value {
     loaded
 }
 
-/// Checks the envelope and gives the model and the request in it.
+/// Checks the envelope, and returns the model and the request in it.
 pub(crate) fn open_envelope<'a>(body: &'a Value, findings: &mut Findings) -> (&'a str, &'a Value) {
     let known = ["model", "project", "user_prompt_id", "request", "enabled_credit_types"];
     for key in body.as_object().into_iter().flatten().map(|(key, _)| key) {

@@ -1,9 +1,9 @@
-//! A model that the test plays itself, for agent programs that are run whole.
+//! A model that the test plays itself, for running whole agent programs.
 //!
-//! An agent sends far more than our own converters do (its own tools, its prompts, beta fields), and asks at times
-//! that no list of [`Step`]s can foresee. So nothing is checked here: each request of the agent's main loop is handed
-//! to the test as a [`ModelTurn`] with the tools that it offers and the results that it brings, and is answered with
-//! the [`Step`] that the test decides on. Requests without tools (titles, quota checks) are answered with a short text.
+//! An agent sends far more than our own converters do (its own tools, its prompts, beta fields), at times that no list
+//! of [`Step`]s can foresee, so nothing is checked here. Each request of the agent's main loop is passed to the test as
+//! a [`ModelTurn`] with the offered tools and the results, and is answered with the [`Step`] that the test chooses.
+//! Requests without tools (titles, quota checks) are answered with a short text.
 
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
@@ -26,22 +26,22 @@ use super::state::Shared;
 use super::step::Step;
 use crate::own_runtime::serve;
 
-/// Requests that may wait for the test at one time; an agent has one or two under way.
+/// Maximum number of requests that wait for the test; an agent has one or two at a time.
 const WAITING: usize = 16;
 
-/// The backends of one agent, on one loopback port. Dropping them ends them.
+/// The backends of one agent, on one loopback port. Dropping the value stops them.
 #[derive(Debug)]
 pub struct DrivenModel {
     address: SocketAddr,
     turns: mpsc::Receiver<ModelTurn>,
-    /// Dropped with the model, which ends the thread that serves.
+    /// Dropped with the model, which stops the serving thread.
     _stop: oneshot::Sender<()>,
 }
 
 /// A request of the agent's main loop that waits for its answer.
 #[derive(Debug)]
 pub struct ModelTurn {
-    /// The names of the tools that the model may call; those in a namespace as `namespace.name`.
+    /// The names of the offered tools; those in a namespace as `namespace.name`.
     pub tools: Vec<String>,
     /// The results of the last calls.
     pub results: Vec<ToolOutcome>,
@@ -56,12 +56,12 @@ struct Driven {
 }
 
 impl ModelTurn {
-    /// Answers the request. An agent that has gone away gets nothing.
+    /// Answers the request. Does nothing if the agent is gone.
     pub fn answer(self, step: Step) {
         self.reply.send(step).ok();
     }
 
-    /// The one result that the last call brought.
+    /// The only result of the last call.
     #[track_caller]
     pub fn result(&self) -> &ToolOutcome {
         match self.results.as_slice() {
@@ -93,7 +93,7 @@ impl DrivenModel {
         format!("http://{}", self.address)
     }
 
-    /// The next request of the agent's main loop, or nothing within that time.
+    /// The next request of the agent's main loop; `None` after that time.
     pub async fn next_turn(&mut self, patience: Duration) -> Option<ModelTurn> {
         tokio::time::timeout(patience, self.turns.recv()).await.ok().flatten()
     }
@@ -133,7 +133,7 @@ async fn answer(driven: &Driven, backend: Backend, manner: Manner, body: Value) 
         let (reply, replied) = oneshot::channel();
         let results = tool_outcomes(backend, &body);
         let turn = ModelTurn { tools, results, body, reply };
-        // Nobody takes it, or nobody answers: the test has ended.
+        // The receiver or the reply is gone: the test has ended.
         let (Ok(()), Ok(step)) = (driven.turns.send(turn).await, replied.await) else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };

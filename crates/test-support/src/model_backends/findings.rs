@@ -1,14 +1,14 @@
-//! What a request does wrong: the first finding is answered, all of them are kept.
+//! Violations in a request: the first one is returned as an error, all of them are recorded.
 
 use super::backend::Backend;
 
-/// A rule of a backend that a request broke.
+/// A rule of a backend that a request violates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub backend: Backend,
     /// A short name of the rule, for tests; for `OpenAI` the `code` of the error.
     pub rule: &'static str,
-    /// What the backend said.
+    /// The error message of the backend.
     pub message: String,
 }
 
@@ -16,7 +16,7 @@ pub struct Violation {
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) rule: &'static str,
-    /// The member of the body, where the provider names one apart from the message.
+    /// The member of the body, for providers that name it separately.
     pub(crate) place: Option<String>,
     pub(crate) message: String,
 }
@@ -33,7 +33,7 @@ impl Findings {
         self.0.push(Refusal { status, rule, place: None, message: message.into() });
     }
 
-    /// For providers that name the place apart from the message.
+    /// Adds a violation for providers that name the member separately.
     pub(crate) fn add_at(
         &mut self,
         place: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What Gemini refuses: roles, the order of calls and responses, and missing signatures.
+//! The rules of Gemini: roles, the order of calls and responses, and missing signatures.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::gemini_schema::fault_of;
 use super::heard::{EventReceiver, elements, text_of};
 use super::seal;
 
-/// The documented value for calls that Gemini did not make.
+/// The documented signature for calls that Gemini did not make.
 const BYPASS: &str = "skip_thought_signature_validator";
 const LONGEST_NAME: usize = 64;
 const MOST_DECLARATIONS: usize = 512;
@@ -78,7 +78,7 @@ pub(crate) fn check(model: &str, body: &Value, findings: &mut Findings) -> Event
 
 const COUNT: &str = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
 
-/// A member under either of its spellings.
+/// A member in camel or snake case.
 fn field<'a>(value: &'a Value, camel: &str) -> &'a Value {
     value.get(camel).or_else(|| value.get(snake(camel))).unwrap_or(&Value::Null)
 }
@@ -94,7 +94,7 @@ fn snake(camel: &str) -> String {
     spelled
 }
 
-/// Nothing unknown, and nothing in both spellings.
+/// Reports unknown members, and members in both spellings.
 fn check_keys(place: &str, value: &Value, known: &[&str], findings: &mut Findings) {
     let Some(members) = value.as_object() else { return };
     for key in members.keys() {
@@ -198,7 +198,7 @@ type Call = (String, Option<String>);
 
 struct Turns<'a> {
     model: &'a str,
-    /// The calls that the next content has to answer.
+    /// The calls that the next content must answer.
     calls: Option<Vec<Call>>,
     previous: &'a str,
     results: Vec<String>,
@@ -237,7 +237,7 @@ impl<'a> Turns<'a> {
         self.previous = role;
     }
 
-    /// As many responses as there were calls, of the same names, and nothing before them.
+    /// Checks that there are as many responses as calls, with the same names, and nothing before them.
     fn check_responses(
         &mut self,
         role: &str,
@@ -339,8 +339,8 @@ fn check_part(place: &str, role: &str, part: &Value, findings: &mut Findings) {
     }
 }
 
-/// The first call of every step since the user last said something has its signature, and every signature
-/// is on the part that it was given with.
+/// Checks that the first call of every step since the last user text has its signature, and that every signature is on
+/// the part that it was issued with.
 fn check_signatures(model: &str, contents: &[Value], findings: &mut Findings) {
     let current = contents.iter().rposition(begins_turn).unwrap_or(0);
     for (number, content) in contents.iter().enumerate() {
@@ -375,7 +375,7 @@ fn is_genuine(model: &str, part: &Value, signature: &str) -> bool {
     } else {
         sign_call(model, text_of(call, "name"), &call["args"])
     };
-    // Libraries that hold signatures as bytes send the bypass in base64.
+    // Libraries that hold signatures as bytes send the bypass value in base64.
     given == seal::decode(&expected)
         || signature == BYPASS
         || given.is_some_and(|given| given == BYPASS.as_bytes())
@@ -390,7 +390,7 @@ pub(crate) fn sign_text(model: &str) -> String {
     seal::encode(&seal::seal("text", &[model]))
 }
 
-/// Something that a user said, and not only what tools returned.
+/// Whether the content holds user text and not only tool results.
 fn begins_turn(content: &Value) -> bool {
     let has_response = elements(&content["parts"]).any(|(_, part)| !response_in(part).is_null());
     content["role"] == "user" && !has_response

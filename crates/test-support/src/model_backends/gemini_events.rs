@@ -1,4 +1,4 @@
-//! An answer as the chunks of Gemini, public or in the envelope of Code Assist.
+//! Encodes a response as chunks of Gemini, public or in the envelope of Code Assist.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(crate) fn document(backend: Backend, step: &Step, heard: &EventReceiver, ids
 struct Finish {
     reason: &'static str,
     message: Option<String>,
-    /// The model did something that it must not do; its parts are lost.
+    /// Whether the response is blocked, which loses its parts.
     is_fault: bool,
 }
 
@@ -71,7 +71,7 @@ fn finish_of(step: &Step, heard: &EventReceiver) -> Finish {
     Finish { reason, message: None, is_fault: false }
 }
 
-/// The parts in the order in which they are streamed, each with how often.
+/// The parts in streaming order, each with the number of repetitions.
 fn parts(step: &Step, heard: &EventReceiver, ids: &Ids, finish: &Finish) -> Vec<(Value, usize)> {
     let mut parts = Vec::new();
     let mut is_first_call = true;
@@ -95,7 +95,7 @@ fn parts(step: &Step, heard: &EventReceiver, ids: &Ids, finish: &Finish) -> Vec<
                 }
             }
             Part::Repeat { count, text } => parts.push((json!({"text": text}), *count)),
-            // Calls come whole: one that is cut does not come at all.
+            // Calls are sent whole: a truncated call is not sent at all.
             Part::Call { .. } if finish.is_fault || step.is_cut(place) => {}
             Part::Call { name, arguments, id } => {
                 let args: Value = serde_json::from_str(arguments).unwrap_or_default();
@@ -153,7 +153,7 @@ fn enveloped(backend: Backend, response: Value) -> Value {
     }
 }
 
-/// Every chunk has the usage so far; the last one counts. Thoughts are apart from the rest.
+/// Every chunk has the usage so far; the last one counts. Reasoning tokens are counted separately.
 fn usage_of(usage: Usage, is_last: bool) -> Value {
     let output = if is_last { usage.output.saturating_sub(usage.reasoning) } else { 1 };
     let mut counted = json!({

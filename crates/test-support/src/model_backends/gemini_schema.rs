@@ -1,4 +1,4 @@
-//! The part of `OpenAPI` that Gemini takes in `parameters`.
+//! The subset of `OpenAPI` schemas that Gemini accepts in `parameters`.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ const KEYS: [&str; 25] = [
     "defs",
 ];
 
-/// What is wrong with a schema, with its place; `None` when it is taken.
+/// The first fault of a schema with its position; `None` if it is accepted.
 pub(crate) fn fault_of(schema: &Value, place: &str) -> Option<String> {
     let Some(members) = schema.as_object() else {
         return Some(format!("Invalid value at '{place}' (Schema), {schema}"));

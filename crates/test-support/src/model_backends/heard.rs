@@ -1,4 +1,4 @@
-//! What a fake understood of a request, whatever its wire format, and what it says to that by itself.
+//! The relevant parts of a request, independent of its wire format, and the default response to it.
 
 use serde_json::Value;
 
@@ -7,26 +7,26 @@ use super::step::Step;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventReceiver {
     pub(crate) model: String,
-    /// The names that the model may call at this point of the conversation.
+    /// The names of the tools that are offered at this point of the conversation.
     pub(crate) tools: Vec<String>,
-    /// The last thing that the user said.
+    /// The last user text.
     pub(crate) text: String,
-    /// The results that end the conversation, as texts. Empty when something else ends it.
+    /// The tool results at the end of the conversation, as texts. Empty if something else is at the end.
     pub(crate) results: Vec<String>,
     pub(crate) streams: bool,
-    /// Whose reasoning this is: a credential or an account, never shown.
+    /// The owner of reasoning: a credential or an account, never shown.
     pub(crate) account: String,
-    /// `OpenAI`: reasoning is given out in a form that can be sent back.
+    /// `OpenAI`: whether reasoning is returned in a form that can be sent back.
     pub(crate) gives_reasoning: bool,
-    /// Chat Completions: the last chunk has the usage.
+    /// Chat Completions: whether the last chunk contains the usage.
     pub(crate) includes_usage: bool,
-    /// Anthropic: what a new thinking block is bound to.
+    /// Anthropic: the prefix that a new thinking block is bound to.
     pub(crate) prefix: Vec<u8>,
-    /// Anthropic: places of thinking blocks that do not fit and were asked to be dropped.
+    /// Anthropic: positions of invalid thinking blocks that the request asked to drop.
     pub(crate) dropped_blocks: Vec<String>,
 }
 
-/// The answer without a script.
+/// The response without a script.
 pub(crate) fn improvise(heard: &EventReceiver) -> Step {
     let mut step = Step::new();
     let mut has_calls = false;
@@ -60,7 +60,7 @@ pub(crate) fn plain_text(content: &Value) -> String {
     }
 }
 
-/// What a value is, in the words of error messages.
+/// The kind of a value, as error messages name it.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -80,7 +80,7 @@ pub(crate) fn text_of<'a>(value: &'a Value, member: &str) -> &'a str {
     value[member].as_str().unwrap_or_default()
 }
 
-/// A name of letters, digits, `_` and `-`, at most `longest` of them.
+/// Whether a name has only letters, digits, `_` and `-`, and at most `longest` of them.
 pub(crate) fn is_plain_name(name: &str, longest: usize) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=longest).contains(&name.len()) && name.bytes().all(is_plain)

@@ -1,15 +1,15 @@
-//! What a request of an agent offers and brings, read without judging the rest of it.
+//! The offered tools and the results in a request of an agent; nothing else is checked.
 
 use serde_json::Value;
 
 use super::backend::Backend;
 use super::heard::{elements, text_of};
 
-/// What came back for one call, as the agent tells its model.
+/// The result of one call, as the agent sends it to its model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutcome {
     pub text: String,
-    /// Whether the wire format marks it as an error; `OpenAI` has no mark.
+    /// Whether the wire format marks it as an error; `OpenAI` has no such mark.
     pub is_error: bool,
     pub images: usize,
 }
@@ -42,7 +42,7 @@ fn declared(tools: &Value) -> Vec<String> {
     all.map(|(_, function)| text_of(function, "name").to_owned()).collect()
 }
 
-/// The results behind the last message of the model, in the order of the request.
+/// The results after the last message of the model, in order.
 pub(crate) fn tool_outcomes(backend: Backend, body: &Value) -> Vec<ToolOutcome> {
     match backend {
         Backend::OpenAi | Backend::ChatGpt => {
@@ -74,7 +74,7 @@ fn google_outcomes(contents: &Value) -> Vec<ToolOutcome> {
             let answer = &response["response"];
             let is_error = answer.get("error").is_some();
             let text = text_of(answer, if is_error { "error" } else { "output" }).to_owned();
-            // Newer models take images within the response, older ones beside it.
+            // Newer models accept images within the response, older ones beside it.
             let images = elements(&response["parts"]).filter(|(_, part)| is_image(part)).count();
             outcomes.push(ToolOutcome { text, is_error, images });
         } else if let Some(last) = outcomes.last_mut().filter(|_| is_image(part)) {
@@ -96,7 +96,7 @@ fn is_image(part: &Value) -> bool {
         || part["inlineData"].is_object()
 }
 
-/// What comes after the last element of that kind; nothing when there is none.
+/// The elements after the last one of that kind; empty if there is none.
 fn behind_last(list: &Value, is_kind: impl Fn(&Value) -> bool) -> impl Iterator<Item = &Value> {
     let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
     let start = all.iter().rposition(is_kind).map_or(all.len(), |place| place + 1);

@@ -1,4 +1,4 @@
-//! The rules of `OpenAI` for declared tools: names, how many, and the schemas of arguments.
+//! The rules of `OpenAI` for declared tools: names, number, and schemas.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use super::heard::{elements, is_plain_name, text_of};
 
 pub(crate) const MOST_TOOLS: usize = 128;
 pub(crate) const LONGEST_NAME: usize = 64;
-/// Within a namespace, names may be as long as codex makes them.
+/// Longest name within a namespace, as codex makes them.
 const LONGEST_INNER_NAME: usize = 128;
 
 const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]+$";
 const TOP_LEVEL: [&str; 6] = ["oneOf", "anyOf", "allOf", "enum", "not", "const"];
 
-/// Checks the tools of a Responses request and adds the names that a model can call. Functions in a
-/// namespace are called `namespace.function` here.
+/// Checks the tools of a Responses request and adds the names that the model can call. Functions in a namespace are
+/// called `namespace.function` here.
 pub(crate) fn check_tools(
     place: &str,
     tools: &Value,
@@ -136,7 +136,7 @@ fn check_schema(place: &str, name: &str, schema: &Value, findings: &mut Findings
     }
 }
 
-/// Where an array says nothing of its items.
+/// Finds an array schema without `items`.
 fn array_without_items(schema: &Value, context: &mut Vec<String>) -> Option<String> {
     if schema["type"] == "array" && schema.get("items").is_none() {
         return Some(context.iter().map(|part| format!("'{part}'")).collect::<Vec<_>>().join(", "));

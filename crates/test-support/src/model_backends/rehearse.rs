@@ -1,4 +1,4 @@
-//! The fakes without a network: what they would say to a request, and what they would stream.
+//! The fakes without a network: the violations of a request, and the stream of a response.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::step::Step;
 use super::stream::encoded;
 use super::{anthropic_check, chat_check, code_assist, gemini_check, responses_check};
 
-/// Every rule that a body breaks. `betas` are those of Anthropic; `model` is the one that a path of Gemini names.
+/// Every violation of a body. `betas` are those of Anthropic; `model` is the one in a Gemini path.
 pub fn violations_of(backend: Backend, model: &str, betas: &str, body: &Value) -> Vec<Violation> {
     let mut findings = Findings::default();
     let _heard = match backend {
@@ -29,7 +29,7 @@ pub fn violations_of(backend: Backend, model: &str, betas: &str, body: &Value) -
     findings.violations(backend).collect()
 }
 
-/// The bytes that a backend streams for a step, its endings left aside. All tools that the step calls are known.
+/// The bytes that a backend streams for a step, ignoring its ending. All tools that the step calls count as known.
 pub fn stream_of(backend: Backend, step: &Step) -> Vec<u8> {
     let heard = EventReceiver {
         model: "model".to_owned(),

@@ -1,4 +1,4 @@
-//! What `OpenAI` Responses refuses, with an API key and behind a ChatGPT account.
+//! The rules of `OpenAI` Responses, with an API key and with a ChatGPT account.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use super::seal;
 const LONGEST_CALL_ID: usize = 64;
 const LONGEST_OUTPUT: usize = 10_485_760;
 
-/// Which kind of item answers which kind of call.
+/// The kind of output item for each kind of call.
 const ANSWERS: [(&str, &str); 3] = [
     ("function_call", "function_call_output"),
     ("custom_tool_call", "custom_tool_call_output"),
     ("tool_search_call", "tool_search_output"),
 ];
 
-/// Kinds of items that nothing is known of but that they exist.
+/// Kinds of items that are accepted without checks.
 const OTHERS: [&str; 12] = [
     "file_search_call",
     "web_search_call",
@@ -85,7 +85,7 @@ pub(crate) fn check(
     }
 }
 
-/// The ChatGPT backend takes less than the public API, and says so in its own shape.
+/// The ChatGPT backend supports less than the public API, and has its own error shape.
 fn check_account_rules(body: &Value, findings: &mut Findings) {
     for parameter in ["max_output_tokens", "prompt_cache_retention", "previous_response_id"] {
         if body.get(parameter).is_some() {
@@ -130,7 +130,7 @@ fn check_choice(body: &Value, declared: &BTreeSet<String>, findings: &mut Findin
 struct Items<'a> {
     account: &'a str,
     model: &'a str,
-    /// Calls by kind and id; whether each has its output.
+    /// Calls by kind and id, with whether each has its output.
     calls: BTreeMap<(&'static str, String), bool>,
     ids: BTreeSet<String>,
     text: String,
@@ -290,7 +290,7 @@ impl Items<'_> {
         }
     }
 
-    /// Every call has its output when the input ends.
+    /// Checks that every call has its output at the end of the input.
     fn check_end(&self, findings: &mut Findings) {
         for ((_, id), answered) in &self.calls {
             if !answered {
@@ -300,7 +300,8 @@ impl Items<'_> {
         }
     }
 
-    /// Reasoning is what this backend gave out to this account for this model, with what came after it.
+    /// Checks that reasoning was issued by this backend to this account for this model, and is followed by the same
+    /// item.
     fn check_reasoning(&self, input: &[Value], findings: &mut Findings) {
         for (number, item) in input.iter().enumerate() {
             let id = text_of(item, "id");
@@ -361,7 +362,7 @@ impl Items<'_> {
     }
 }
 
-/// Reasoning as it is given out. `follower` is the id of the call that comes next, or a word for it.
+/// The encrypted content of reasoning. `follower` is the id of the next call, or a word for it.
 pub(crate) fn seal_reasoning(id: &str, model: &str, account: &str, follower: &str) -> String {
     let mac = seal::seal("reasoning", &[id, model, account, follower]);
     format!("{}.{}", seal::encode(follower.as_bytes()), seal::encode(&mac))

@@ -1,4 +1,4 @@
-//! An answer as the events of `OpenAI` Responses, and as one document.
+//! Encodes a response as events of `OpenAI` Responses, or as one document.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::stream::Event;
 
 const CREATED_AT: u64 = 1_790_000_000;
 
-/// The stream of an answer.
+/// The stream of a response.
 pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event> {
     let mut writer = Writer::new(step, heard, ids);
     let opening = writer.response("in_progress");
@@ -30,7 +30,7 @@ pub(crate) fn events(step: &Step, heard: &EventReceiver, ids: &Ids) -> Vec<Event
     writer.events
 }
 
-/// The document of an answer that is not streamed.
+/// The document of a response that is not streamed.
 pub(crate) fn document(step: &Step, heard: &EventReceiver, ids: &Ids) -> Value {
     let mut writer = Writer::new(step, heard, ids);
     for (place, part) in step.parts.iter().enumerate() {
@@ -47,7 +47,7 @@ struct Writer<'a> {
     id: String,
     /// Finished items.
     output: Vec<Value>,
-    /// Ids for the calls of the step, known before the reasoning that leads to them is sealed.
+    /// Ids of the step's calls, known before the reasoning before them is encrypted.
     call_ids: Vec<String>,
     /// The reasoning item that the next item belongs to.
     reasoning: Option<String>,
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
             .gives_reasoning
             .then(|| seal_reasoning(&id, &self.heard.model, &self.heard.account, &follower));
         let index = self.output.len();
-        // Real backends leave the sealed text out, or incomplete, until the item is done.
+        // Real backends omit the encrypted content, or send it incomplete, until the item is done.
         self.added(&json!({"id": id, "type": "reasoning", "summary": []}));
         let at = |more: Value| {
             let mut data = json!({"item_id": id, "output_index": index, "summary_index": 0});

@@ -1,14 +1,14 @@
-//! The opaque texts that backends give out and want back unchanged: a keyed hash over what they belong to.
+//! The opaque values that backends issue and expect back unchanged: a keyed hash over their context.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blake3::Hasher;
 use serde_json::Value;
 
-/// Every fake has the same key: what one gave out, the next one takes.
+/// The same key for all fakes, so that one accepts the values of another.
 const KEY: [u8; 32] = *b"the fake backends seal with this";
 
-/// Bytes of a hash that are given out.
+/// Number of hash bytes in a value.
 pub(crate) const SEAL: usize = 18;
 
 pub(crate) fn hasher(purpose: &str) -> Hasher {
@@ -17,7 +17,7 @@ pub(crate) fn hasher(purpose: &str) -> Hasher {
     hasher
 }
 
-/// Adds something with its length, so that the next thing cannot be confused with its end.
+/// Hashes bytes with their length, so that adjacent values cannot be confused.
 pub(crate) fn feed(hasher: &mut Hasher, bytes: &[u8]) {
     hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
     hasher.update(bytes);
@@ -39,7 +39,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Reads both alphabets, with or without padding, as the providers do.
+/// Decodes both base64 alphabets, with or without padding, as the providers do.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let plain: String = text
         .trim_end_matches('=')
@@ -54,7 +54,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(plain + &padding).ok()
 }
 
-/// The value as text, with the members of objects in order of their names.
+/// The JSON text of a value with sorted object members.
 pub(crate) fn canonical(value: &Value) -> String {
     match value {
         Value::Object(members) => {

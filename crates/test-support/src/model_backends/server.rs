@@ -1,4 +1,4 @@
-//! The fakes as tests see them: start, script, ask what they saw.
+//! The fakes as tests use them: start, script, and read the records.
 
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::state::{ModelRequest, Onboarding, Shared};
 use super::step::Step;
 use crate::own_runtime::serve;
 
-/// All model backends on one loopback port, on a runtime of their own. Dropping them kills them.
+/// All model backends on one loopback port, on their own runtime. Dropping the value stops them.
 #[derive(Debug)]
 pub struct FakeBackends {
     shared: Arc<Shared>,
     address: SocketAddr,
-    /// Dropped with the fakes, which ends the thread that serves.
+    /// Dropped with the fakes, which stops the serving thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -39,13 +39,12 @@ impl FakeBackends {
         Self { shared, address, _stop: stop }
     }
 
-    /// The address without a path, as the official libraries of Anthropic and Google want it.
+    /// The address without a path, as the official libraries of Anthropic and Google expect it.
     pub fn root_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What comes before `/responses`, `/chat/completions`, `/v1/messages`, `/models/...` or
-    /// `:streamGenerateContent`.
+    /// The URL before `/responses`, `/chat/completions`, `/v1/messages`, `/models/...` or `:streamGenerateContent`.
     pub fn base_url(&self, backend: Backend) -> String {
         format!("http://{}{}", self.address, backend.base_path())
     }
@@ -54,7 +53,7 @@ impl FakeBackends {
         self.address.port()
     }
 
-    /// Adds to what a backend answers next. A request that breaks a rule takes no step.
+    /// Adds steps to the script of a backend. A request with a violation uses no step.
     pub fn script(&self, backend: Backend, steps: impl IntoIterator<Item = Step>) {
         let steps = steps.into_iter().collect();
         self.shared.script(Script([(backend, steps)].into()));
@@ -64,17 +63,17 @@ impl FakeBackends {
         self.shared.script(script);
     }
 
-    /// What a backend answers whenever its script is at its end.
+    /// Sets the response of a backend for when its script is empty.
     pub fn always(&self, backend: Backend, step: Step) {
         self.shared.set_default(backend, Some(step));
     }
 
-    /// Without a script, a backend answers what the conversation asks for.
+    /// Makes a backend without a script answer from the conversation.
     pub fn improvise(&self, backend: Backend) {
         self.shared.set_default(backend, None);
     }
 
-    /// Steps that are not taken yet.
+    /// Number of remaining steps.
     pub fn steps_left(&self, backend: Backend) -> usize {
         self.shared.steps_left(backend)
     }
@@ -94,7 +93,7 @@ impl FakeBackends {
         self.shared.clear();
     }
 
-    /// The last requests, oldest first, those that were refused included.
+    /// The last requests, oldest first, including refused ones.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.shared.requests()
     }
@@ -108,22 +107,22 @@ impl FakeBackends {
         self.shared.request_count(backend)
     }
 
-    /// Every rule that a request broke.
+    /// All recorded violations.
     pub fn violations(&self) -> Vec<Violation> {
         self.shared.violations()
     }
 
-    /// Answers that are under way now.
+    /// Number of responses that are being sent.
     pub fn open_streams(&self) -> usize {
         self.shared.stream_counts().0
     }
 
-    /// The most answers that were under way at one time.
+    /// The largest number of responses at the same time.
     pub fn peak_streams(&self) -> usize {
         self.shared.stream_counts().1
     }
 
-    /// Answers that the client did not want to the end.
+    /// Number of responses that the client closed early.
     pub fn closed_by_client(&self) -> usize {
         self.shared.stream_counts().2
     }

@@ -1,4 +1,4 @@
-//! The way of a request: whose it is, who asks, what is wrong with it, and what is answered.
+//! Handles a request: routing, credentials, rules, response.
 
 use std::sync::Arc;
 
@@ -28,23 +28,23 @@ use super::{
 pub(crate) const BODY_LIMIT: usize = 256 * 1024 * 1024;
 const OAUTH_BETA: &str = "oauth-2025-04-20";
 const ANTHROPIC_KEY: &str = "sk-ant-api";
-/// What Claude Code sends, and what the official library sends.
+/// The versions that Claude Code and the official library send.
 const ANTHROPIC_VERSIONS: [&str; 2] = ["2023-06-01", "2026-10-21"];
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(handle).with_state(shared)
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// An answer of a model. Gemini names the model and the manner in the path.
+    /// A model response. Gemini names the model and the streaming mode in the path.
     Answer(Backend, Manner),
     CountTokens,
     Models(Backend),
-    /// Code Assist, with what comes after `/v1internal`.
+    /// Code Assist, with the path after `/v1internal`.
     CodeAssist(String),
-    /// For programs in other languages that run the fakes.
+    /// Control of the fakes by programs in other languages.
     Script,
     Seen,
     Clear,
@@ -274,7 +274,7 @@ fn document(backend: Backend, step: &Step, heard: &EventReceiver, shared: &Share
     }
 }
 
-/// Who asks; what is missing for an answer is found. Gives the account that reasoning belongs to.
+/// Checks the credential, and returns the account that reasoning belongs to.
 fn check_credential(
     shared: &Shared,
     backend: Backend,
@@ -337,7 +337,7 @@ fn check_anthropic_head<'a>(
     match (key, bearer) {
         (None, None) => refuse("x-api-key header is required"),
         (Some(_), Some(_)) => refuse("x-api-key and authorization must not both be set"),
-        // The official library of 2026 sends API keys as bearer, too: only tokens need the beta.
+        // The official library of 2026 sends API keys as bearer too: only tokens need the beta.
         (None, Some(token))
             if !token.starts_with(ANTHROPIC_KEY)
                 && !betas.split(',').any(|beta| beta.trim() == OAUTH_BETA) =>
@@ -372,7 +372,7 @@ pub(crate) fn models_of(backend: Backend) -> Value {
     }
 }
 
-/// Everything that was seen, for programs in other languages.
+/// All recorded requests, for programs in other languages.
 fn seen(shared: &Shared) -> Value {
     let (open, peak, closed) = shared.stream_counts();
     let requests: Vec<Value> = shared

@@ -1,19 +1,19 @@
-//! The time of sending within what is sent, so that whoever reads it on the same machine knows how long it took.
+//! Timestamps in sent data, so that a reader on the same machine can measure the latency.
 
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a stamp stands in place of, in the texts of a step; as long as a stamp is.
+/// The placeholder for a timestamp in the texts of a step; it has the length of a timestamp.
 pub const STAMP: &str = "@stamp-of-nanosecond";
 
-/// Nanoseconds of the clock that all processes of a machine share.
+/// Nanoseconds of a clock that all processes of a machine share.
 pub fn nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
 }
 
-/// The moments that stand in a text, in their order.
+/// The timestamps in a text, in order.
 pub fn stamps(text: &[u8]) -> Vec<u64> {
     let starts = text.iter().enumerate().filter(|(_, byte)| **byte == b'@').map(|(place, _)| place);
     let stamps = starts.filter_map(|start| {
@@ -23,7 +23,7 @@ pub fn stamps(text: &[u8]) -> Vec<u64> {
     stamps.collect()
 }
 
-/// The same bytes with the time of now.
+/// The bytes with the current time in each placeholder.
 pub(crate) fn stamped(bytes: &Bytes) -> Bytes {
     let mut bytes = bytes.to_vec();
     let places: Vec<usize> = bytes

@@ -1,4 +1,4 @@
-//! What the fakes know: their scripts, what they saw, and which streams are open.
+//! The state of the fakes: scripts, recorded requests, and open streams.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,26 +12,26 @@ use super::heard::{EventReceiver, improvise};
 use super::script::Script;
 use super::step::Step;
 
-/// Requests and violations that are kept; the oldest go first.
+/// Maximum number of recorded requests and violations; the oldest are removed first.
 const KEPT: usize = 512;
 
-/// A request as a backend got it.
+/// A request as a backend received it.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
     pub backend: Backend,
     pub method: String,
     /// With the query.
     pub path: String,
-    /// Names are in small letters.
+    /// Header names are in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
-    /// The names of the tools that the model may call at the end of this conversation.
+    /// The names of the tools that are offered at the end of this conversation.
     pub tools: Vec<String>,
-    /// What was wrong with it, in the words of the answer.
+    /// The error message of the response, if it was refused.
     pub refusal: Option<String>,
 }
 
-/// Numbers for ids, which are different for everything that one set of fakes gives out.
+/// A counter for ids, unique within one set of fakes.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(AtomicU64);
 
@@ -94,14 +94,14 @@ impl Shared {
         self.lock().steps.get(&backend).map_or(0, VecDeque::len)
     }
 
-    /// Forgets scripts and everything that was seen.
+    /// Clears scripts and records.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();
         let (open_streams, peak_streams) = (inner.open_streams, inner.open_streams);
         *inner = Inner { open_streams, peak_streams, ..Inner::default() };
     }
 
-    /// The next step of the script, or what the conversation asks for.
+    /// The next step of the script, or the default response.
     pub(crate) fn next_step(&self, backend: Backend, heard: &EventReceiver) -> Step {
         let scripted = {
             let mut inner = self.lock();
@@ -136,7 +136,7 @@ impl Shared {
         self.lock().counts.get(&backend).copied().unwrap_or(0)
     }
 
-    /// Open now, the most at one time, and closed by the client before their end.
+    /// Streams that are open now, the maximum at one time, and those that the client closed early.
     pub(crate) fn stream_counts(&self) -> (usize, usize, usize) {
         let inner = self.lock();
         (inner.open_streams, inner.peak_streams, inner.closed_by_client)
@@ -166,7 +166,7 @@ impl Shared {
     }
 }
 
-/// An answer under way. Dropping it before it is finished means that the client went away.
+/// A response that is being sent. Dropping it before its end means that the client disconnected.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     shared: Arc<Shared>,

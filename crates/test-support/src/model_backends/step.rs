@@ -1,4 +1,4 @@
-//! One answer of a backend, as a test writes it.
+//! One scripted response of a backend.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// What one request is answered with. Parts come in the order in which they are added.
+/// The response to one request. Parts are sent in the order in which they are added.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub(crate) parts: Vec<Part>,
@@ -21,7 +21,7 @@ pub struct Step {
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     Thinking(String),
-    /// Thinking that the provider hides; Anthropic only.
+    /// Redacted thinking; Anthropic only.
     Redacted,
     Text(String),
     Repeat {
@@ -39,7 +39,7 @@ pub(crate) enum Part {
 pub(crate) enum Stop {
     #[default]
     Natural,
-    /// Out of tokens. The last call is cut in the middle of its arguments.
+    /// The token limit was reached. The last call is truncated in its arguments.
     Length,
     Refusal,
 }
@@ -52,15 +52,15 @@ pub(crate) enum UsageReport {
     Missing,
 }
 
-/// Tokens, in the sense that all input is `input`, cached or not.
+/// Token counts; `input` includes cached tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
-    /// How much of `input` came from a cache.
+    /// The part of `input` that came from a cache.
     pub cached: u64,
-    /// How much of `input` was written to a cache.
+    /// The part of `input` that was written to a cache.
     pub cache_written: u64,
-    /// Everything that the model produced, reasoning included.
+    /// All output tokens, including reasoning.
     pub output: u64,
     /// How much of `output` is reasoning.
     pub reasoning: u64,
@@ -72,7 +72,7 @@ impl Default for Usage {
     }
 }
 
-/// An answer that is no answer of a model.
+/// A response that is not from a model.
 #[derive(Debug, Clone)]
 pub(crate) enum Instead {
     Status { code: u16, headers: Vec<(String, String)>, body: Bytes },
@@ -85,7 +85,7 @@ pub(crate) struct ErrorEvent {
     pub(crate) message: String,
 }
 
-/// Habits of servers that speak almost the format.
+/// Deviations of servers that implement a format imperfectly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quirk {
     /// Chat: fragments of calls have no `index`.
@@ -106,11 +106,11 @@ pub enum Quirk {
     FailedResponse,
     /// Gemini: calls have an id, which the public API often leaves out.
     WithIds,
-    /// The last event, which says that the answer is complete, is missing.
+    /// The last event, which marks the response as complete, is missing.
     NoEnd,
 }
 
-/// How the bytes travel.
+/// How the bytes are sent.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a script, each by its name")]
 pub(crate) struct Wire {
@@ -130,11 +130,11 @@ pub(crate) enum Ending {
     Whole,
     /// The connection breaks after that many bytes.
     Cut(usize),
-    /// The body ends in good order after that many bytes.
+    /// The body ends regularly after that many bytes.
     Ended(usize),
     /// The parts are sent, and then nothing more.
     Hang,
-    /// Not even the head of a response is sent.
+    /// Not even the response head is sent.
     Silent,
 }
 
@@ -160,7 +160,7 @@ impl Step {
         self
     }
 
-    /// A `redacted_thinking` block; nothing at other providers than Anthropic.
+    /// A `redacted_thinking` block; ignored by other providers than Anthropic.
     #[must_use]
     pub fn redacted_thinking(mut self) -> Self {
         self.parts.push(Part::Redacted);
@@ -190,21 +190,21 @@ impl Step {
         self
     }
 
-    /// The same piece of text again and again, made while it is sent.
+    /// The same piece of text repeatedly, generated while it is sent.
     #[must_use]
     pub fn repeat_delta(mut self, count: usize, text: impl Into<String>) -> Self {
         self.parts.push(Part::Repeat { count, text: text.into() });
         self
     }
 
-    /// Stops for want of tokens; a call that comes last is cut in its middle.
+    /// Stops at the token limit; a call at the end is truncated.
     #[must_use]
     pub fn truncated(mut self) -> Self {
         self.stop = Stop::Length;
         self
     }
 
-    /// Stops because the provider does not like the answer.
+    /// Stops because the provider refuses to answer.
     #[must_use]
     pub fn refused(mut self) -> Self {
         self.stop = Stop::Refusal;
@@ -223,7 +223,7 @@ impl Step {
         self
     }
 
-    /// A status in place of an answer. The body is sent as JSON, unless a header says otherwise.
+    /// A status in place of a response. The body is sent as JSON, unless a header says otherwise.
     #[must_use]
     pub fn status(mut self, code: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -232,7 +232,7 @@ impl Step {
         self
     }
 
-    /// A page of a proxy or a login in place of an answer.
+    /// An HTML page of a proxy or a login in place of a response.
     #[must_use]
     pub fn html(self, code: u16, page: impl Into<Bytes>) -> Self {
         self.status(code, &[("content-type", "text/html; charset=utf-8")], page)
@@ -245,7 +245,7 @@ impl Step {
         self
     }
 
-    /// These bytes as the stream, whatever they are. Split, pace and endings still apply.
+    /// These raw bytes as the stream. Split, pace and endings still apply.
     #[must_use]
     pub fn raw(mut self, bytes: impl Into<Bytes>) -> Self {
         self.instead = Some(Instead::Raw(bytes.into()));
@@ -259,14 +259,14 @@ impl Step {
         self
     }
 
-    /// Ends the body in good order after that many bytes.
+    /// Ends the body regularly after that many bytes.
     #[must_use]
     pub fn end_after(mut self, bytes: usize) -> Self {
         self.wire.ending = Ending::Ended(bytes);
         self
     }
 
-    /// Sends the parts and then nothing more, until the client goes.
+    /// Sends the parts and then nothing more, until the client disconnects.
     #[must_use]
     pub fn hang(mut self) -> Self {
         self.wire.ending = Ending::Hang;
@@ -294,7 +294,7 @@ impl Step {
         self
     }
 
-    /// Sends the body in chunks of that many bytes, also in the middle of a character.
+    /// Sends the body in chunks of that many bytes, which may split a character.
     #[must_use]
     pub fn split(mut self, bytes: usize) -> Self {
         self.wire.split = Some(bytes.max(1));
@@ -315,14 +315,14 @@ impl Step {
         self
     }
 
-    /// Puts events in between that no client knows yet.
+    /// Inserts events that no client knows.
     #[must_use]
     pub fn unknown_events(mut self) -> Self {
         self.wire.unknown_events = true;
         self
     }
 
-    /// Puts the time of sending, see [`STAMP`](super::STAMP), wherever a text has it.
+    /// Replaces [`STAMP`](super::STAMP) with the time of sending.
     #[must_use]
     pub fn stamped(mut self) -> Self {
         self.wire.stamped = true;
@@ -346,7 +346,7 @@ impl Step {
         })
     }
 
-    /// Whether the part at this place is a call that is cut.
+    /// Whether the part at this position is a truncated call.
     pub(crate) fn is_cut(&self, place: usize) -> bool {
         self.stop == Stop::Length && place + 1 == self.parts.len()
     }
@@ -364,7 +364,7 @@ impl Step {
     }
 }
 
-/// The arguments as they are sent: the first half of them when the call is cut.
+/// The arguments as sent: only the first half if the call is truncated.
 pub(crate) fn sent_arguments(arguments: &str, is_cut: bool) -> String {
     let length = arguments.chars().count();
     arguments.chars().take(if is_cut { length.div_ceil(2) } else { length }).collect()

@@ -1,4 +1,4 @@
-//! Events as bytes, in the chunks and with the end that a step asks for.
+//! Encodes events as bytes, with the chunks and the ending of a step.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::stamp::stamped;
 use super::state::OpenStream;
 use super::step::{Ending, Wire};
 
-/// The first half has to leave before the connection goes.
+/// Time for the first half to be sent before the connection closes.
 const LAST_WORDS: Duration = Duration::from_millis(30);
 
 /// An event, sent once or many times.
@@ -45,7 +45,7 @@ impl Event {
     }
 }
 
-/// The bytes of the events, made when they are asked for.
+/// The bytes of the events, generated on demand.
 pub(crate) fn encoded(
     backend: Backend,
     events: Vec<Event>,
@@ -59,7 +59,7 @@ pub(crate) fn encoded(
     let mut is_first = true;
     Box::new(events.into_iter().flat_map(move |event| {
         let bytes = Bytes::from(event.encode(line_end));
-        // A stream has to begin with its first event: clients insist on that.
+        // Clients require the regular first event at the beginning of a stream.
         let unknown = if is_first { None } else { unknown.clone() };
         is_first = false;
         let before = [comment.clone(), unknown].into_iter().flatten();
@@ -67,7 +67,7 @@ pub(crate) fn encoded(
     }))
 }
 
-/// Something that a later version of the backend might send.
+/// An event that a later version of the backend might send.
 fn unknown_event(backend: Backend) -> Event {
     use serde_json::json;
     match backend {
@@ -84,7 +84,7 @@ fn unknown_event(backend: Backend) -> Event {
     }
 }
 
-/// A body of these bytes. `open` is told whether it was read to its end.
+/// A body with these bytes. Reports to `open` whether it was read to its end.
 pub(crate) fn body(
     bytes: Box<dyn Iterator<Item = Bytes> + Send>,
     wire: &Wire,

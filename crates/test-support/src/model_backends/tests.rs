@@ -1,4 +1,4 @@
-//! Every rule is found when it is broken, and what real clients send breaks none.
+//! Every violation is detected, and requests of real clients cause none.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::{
 
 const ACCOUNT: &str = "account";
 
-/// Changes a good request: sets what is at a JSON pointer, which may be one past the end of a list.
+/// Changes a valid request: sets the value at a JSON pointer, which may be one past the end of a list.
 fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     match body.pointer_mut(parent).unwrap() {
@@ -43,7 +43,7 @@ fn without(mut body: Value, pointer: &str) -> Value {
     body
 }
 
-/// One row: a broken request, the rule, and a part of what the provider says.
+/// One case: an invalid request, the rule, and a part of the error message.
 type Row = (Value, &'static str, &'static str);
 
 fn check_rows(check: impl Fn(&Value, &mut Findings) -> EventReceiver, good: &Value, rows: &[Row]) {
@@ -229,7 +229,7 @@ fn the_chatgpt_backend_takes_less() {
     check_rows(check, &good(), &rows);
 }
 
-/// What the backend itself said, to be sent back.
+/// The output of the backend itself, to be sent back.
 fn responses_history(step: &Step) -> (Vec<Value>, Vec<Value>) {
     let heard = EventReceiver {
         model: "gpt-5.5".to_owned(),
@@ -533,7 +533,7 @@ fn gemini_finds_what_is_wrong() {
         gemini_check::check("gemini-3.1-pro-preview", body, findings)
     };
     check_rows(check, &good(), &rows);
-    // Older models do not ask for signatures.
+    // Older models do not require signatures.
     let check = |body: &Value, findings: &mut Findings| {
         gemini_check::check("gemini-2.5-pro", body, findings)
     };
@@ -560,7 +560,7 @@ fn a_gemini_signature_belongs_to_its_call_and_its_model() {
         ),
     ];
     check_rows(check, &good, &rows);
-    // A library that holds bytes sends the other alphabet, and the bypass in base64.
+    // A library that holds bytes sends the other alphabet, and the bypass value in base64.
     let urlsafe = genuine.replace('+', "-").replace('/', "_");
     check_rows(check, &with(good.clone(), place, json!(urlsafe)), &[]);
     let bypass = seal::encode(b"skip_thought_signature_validator");

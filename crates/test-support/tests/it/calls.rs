@@ -1,4 +1,4 @@
-//! What one tool can do, and what the server notes about it.
+//! The behaviour of tools, and the records of their calls.
 
 use std::time::Duration;
 

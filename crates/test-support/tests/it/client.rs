@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to, in either era.
+//! A client of either era that sends exactly the given messages.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of 2026-07-28, or of a legacy server before `initialize`.
+    /// A client of 2026-07-28, or of a session-era server before `initialize`.
     pub(crate) fn new(server: &ScriptedServer) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { http, url: server.url(), session: None }
@@ -69,7 +69,7 @@ impl Client {
         builder
     }
 
-    /// The answer to a legacy request in JSON.
+    /// The JSON response to a session-era request.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
         self.legacy(method, params).send().await.unwrap().json().await.unwrap()
     }
@@ -87,7 +87,7 @@ pub(crate) fn request(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// Reads `count` events; fewer when the stream ends.
+/// Reads `count` events, or fewer if the stream ends.
 pub(crate) async fn events(response: Response, count: usize) -> Vec<Value> {
     let (mut pending, mut found) = (String::new(), Vec::new());
     let mut chunks = response.bytes_stream();

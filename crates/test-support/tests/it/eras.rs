@@ -1,4 +1,4 @@
-//! The two eras, the old transport, notifications, and coming back after a stop.
+//! Both eras, the old transport, notifications, and restarts.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ async fn it_dies_and_comes_back_without_its_sessions() {
     let client = Client::in_session(&server).await;
     let list = || client.legacy("tools/list", json!({})).send();
     server.stop().await;
-    // Refused, or reset, as the system is quick or slow to close.
+    // Refused or reset, depending on how fast the system closes connections.
     assert!(list().await.is_err());
     server.restart_on_same_port().await;
     assert_eq!(list().await.unwrap().status(), 404);

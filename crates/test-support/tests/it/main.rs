@@ -1,5 +1,4 @@
-//! Shows that the scripted peers do what their scripts say, seen from the other end of the
-//! socket or pipe.
+//! The scripted peers behave as their scripts say, seen from the other end of the socket or pipe.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

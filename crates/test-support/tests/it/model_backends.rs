@@ -1,4 +1,4 @@
-//! The fake backends over a real socket: scripts, faults of the wire, counts.
+//! The fake backends over a real socket: scripts, transport faults, counts.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn path_of(backend: Backend) -> &'static str {
     }
 }
 
-/// The smallest request that a backend takes, with one tool.
+/// The smallest request that a backend accepts, with one tool.
 fn body_of(backend: Backend, text: &str) -> Value {
     let schema = json!({"type": "object", "properties": {}});
     let contents = json!([{"role": "user", "parts": [{"text": text}]}]);

@@ -1,5 +1,4 @@
-//! The official libraries of the model providers take the fake backends for the real ones.
-//! `e2e/install-peers.sh` installs them.
+//! The official libraries of the model providers accept the fake backends. `e2e/install-peers.sh` installs them.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,19 +1,19 @@
-//! Ctrl-C, which cancels a turn before it ends the program.
+//! Signal handling: the first Ctrl-C cancels a turn, the next one ends the program.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a signal asks for.
+/// The effect of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptAction {
-    /// Stop what is being done.
+    /// Cancel the running turn.
     Stop,
     /// End the program.
     End,
 }
 
-/// The signals, from now on.
+/// Receives signals from its creation on.
 pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
@@ -21,14 +21,14 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     pub(super) fn listen() -> Result<Self, Failure> {
-        let cannot = |error| Failure::start(format!("cannot hear signals: {error}"));
+        let cannot = |error| Failure::start(format!("cannot register signal handlers: {error}"));
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
             terminate: signal(SignalKind::terminate()).map_err(cannot)?,
         })
     }
 
-    /// Whoever stops waiting loses nothing.
+    /// Waits for the next signal. Cancel safe.
     pub(super) async fn next(&mut self) -> InterruptAction {
         tokio::select! {
             _ = self.interrupt.recv() => InterruptAction::Stop,

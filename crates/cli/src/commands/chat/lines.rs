@@ -1,4 +1,4 @@
-//! The lines that somebody types, or that come out of a pipe.
+//! Lines from a terminal or a pipe.
 
 use std::io::IsTerminal;
 
@@ -7,16 +7,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Stdin};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// A longer message belongs into a file that a tool reads.
+/// Maximum size of a message.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 /// Standard input, message by message.
 pub(super) struct InputLines {
     stdin: BufReader<Stdin>,
     pub(super) is_terminal: bool,
-    /// The line at hand, as far as it was read.
+    /// The current line, as far as it was read.
     line: Vec<u8>,
-    /// Lines before it that end with `\`.
+    /// Earlier lines of the same message, which end with `\`.
     held: String,
 }
 
@@ -30,14 +30,14 @@ impl InputLines {
         }
     }
 
-    /// Asks for a line, where a person can see that.
+    /// Shows a prompt if standard input is a terminal.
     pub(super) fn prompt(&self, output: Output) {
         if self.is_terminal {
             output.aside("> ");
         }
     }
 
-    /// The next message; `None` at the end. Whoever stops waiting loses nothing.
+    /// The next message; `None` at the end of input. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<String>, Failure> {
         loop {
             let room = LONGEST.saturating_sub(self.line.len() as u64);
@@ -54,7 +54,7 @@ impl InputLines {
                 return Err(Failure::usage(message));
             }
             let Ok(line) = String::from_utf8(bytes) else {
-                return Err(Failure::usage("standard input is no UTF-8 text"));
+                return Err(Failure::usage("standard input is not UTF-8 text"));
             };
             let line = line.trim_end_matches(['\n', '\r']);
             match line.strip_suffix('\\') {
@@ -65,7 +65,7 @@ impl InputLines {
     }
 }
 
-/// All of standard input.
+/// Reads standard input to its end.
 pub(super) async fn whole_input() -> Result<String, Failure> {
     let mut text = String::new();
     let read = tokio::io::stdin().take(LONGEST).read_to_string(&mut text).await;

@@ -1,4 +1,4 @@
-//! Who answers: the session that the chat is in, and its provider.
+//! The session of a chat, and its provider.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use crate::failure::Failure;
 use crate::output::{Output, harmless};
 use crate::session_backend::{ChangeTiming, SessionBackend, Wait};
 
-/// How much of the first message becomes the title.
+/// Number of words of the first message that become the title.
 const TITLE_WORDS: usize = 8;
 const TITLE_LETTERS: usize = 60;
 
-/// The other side of a chat. A new session is made when it is needed: who only looks leaves nothing behind.
+/// The session and provider of a chat. A new session is created with the first message, so that an empty chat leaves
+/// none behind.
 pub(super) struct Partner<'a> {
     pub(super) backend: &'a SessionBackend,
     output: Output,
@@ -24,10 +25,10 @@ pub(super) struct Partner<'a> {
     session: Option<String>,
     provider: Option<String>,
     model: Option<String>,
-    /// The session was made here.
+    /// Whether this chat created the session.
     is_new: bool,
     has_title: bool,
-    /// Something was said.
+    /// Whether a message was sent.
     pub(super) has_spoken: bool,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Partner<'a> {
         Ok(partner)
     }
 
-    /// The name of who answers.
+    /// The name of the provider.
     pub(super) fn provider(&self) -> &str {
         let configured = self.providers.iter().find(|known| known.source == "configuration");
         let default = configured.map_or("demo", |provider| &provider.name);
@@ -91,7 +92,7 @@ impl<'a> Partner<'a> {
             .with_hint(Some(format!("known are {}", known.join(", ")))))
     }
 
-    /// The session, which is made for this message where there is none.
+    /// The id of the session; creates one if there is none, with a title from this message.
     pub(super) async fn session_for(&mut self, text: &str) -> Result<String, Failure> {
         let title = title(text);
         let id = self.session_with(Some(title.clone())).await?;
@@ -123,14 +124,14 @@ impl<'a> Partner<'a> {
         Ok(id)
     }
 
-    /// Lets somebody else answer from now on.
+    /// Changes the provider or model for further messages.
     pub(super) async fn switch(
         &mut self,
         name: String,
         model: Option<String>,
     ) -> Result<(), Failure> {
         if let Err(failure) = self.known(&name) {
-            // A slip of the fingers ends no conversation.
+            // A typing error does not end the chat.
             self.output.note(&failure.text());
             return Ok(());
         }
@@ -199,14 +200,14 @@ impl<'a> Partner<'a> {
         Ok(())
     }
 
-    /// What was said, where something was.
+    /// The conversation, if there is one.
     pub(super) async fn history(&self) -> Result<Option<History>, Failure> {
         let Some(id) = &self.session else { return Ok(None) };
         let history = self.backend.history(id).await?;
         Ok(Some(history).filter(|history| !history.messages.is_empty()))
     }
 
-    /// Says how to come back. A session in which nothing was said is not left behind.
+    /// Shows how to continue the session. Deletes a session without messages.
     pub(super) async fn part(&self) {
         let Some(id) = &self.session else { return };
         if self.is_new && !self.has_spoken {
@@ -216,7 +217,8 @@ impl<'a> Partner<'a> {
             return;
         }
         if !self.output.is_json() {
-            self.output.note(&format!("[session {id}: `switchboard chat --session {id}` goes on]"));
+            self.output
+                .note(&format!("[session {id}: `switchboard chat --session {id}` continues it]"));
         }
     }
 }

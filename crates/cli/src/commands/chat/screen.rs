@@ -1,4 +1,4 @@
-//! A turn as a person sees it: the answer on standard output, everything beside it on standard error.
+//! Shows a turn: the answer on standard output, everything else on standard error.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::turn_news::{Event, Status, Told};
 pub(super) struct Screen {
     output: Output,
     began: Instant,
-    /// A line that was begun and not ended, and what it is of.
+    /// The kind of the line that is not complete yet.
     open: Option<OpenBlock>,
-    /// What of the model was shown since it was asked; an answer, where there was any of it.
+    /// What was shown since the last model request: an answer if there was any text of it, else reasoning.
     shown: Option<OpenBlock>,
-    /// The names of calls.
+    /// The tool names of calls, by call id.
     calls: HashMap<String, String>,
     asked: String,
 }
@@ -40,7 +40,7 @@ impl Screen {
         }
     }
 
-    /// Shows what happened.
+    /// Shows an event.
     pub(super) fn show(&mut self, told: Told) {
         if self.output.is_json() {
             return self.output.data(&told.json);
@@ -72,13 +72,13 @@ impl Screen {
                 self.line(&format!("<- {} {outcome}{time}: {result}", harmless(&name)));
             }
             Event::Restarted { tools_revision } => {
-                self.void();
+                self.discard();
                 self.line(&format!(
-                    "[the tools changed: asked again, with those of revision {tools_revision}]"
+                    "[the tools changed: the model is called again with those of revision {tools_revision}]"
                 ));
             }
             Event::Retrying { attempt, after_ms, error } => {
-                self.void();
+                self.discard();
                 let (message, seconds) = (harmless(&error.message), seconds(after_ms.into()));
                 self.line(&format!("[{message}; asking again in {seconds} (try {attempt})]"));
             }
@@ -91,7 +91,7 @@ impl Screen {
                 if status == Status::Cancelled {
                     self.line("[cancelled; what was said so far is kept]");
                 }
-                // What failed at once has cost nothing.
+                // A turn that failed at once has used no tokens.
                 if usage.total() == 0 {
                     return self.end_line();
                 }
@@ -105,13 +105,13 @@ impl Screen {
         }
     }
 
-    /// A line beside the answer.
+    /// Shows a line on standard error.
     pub(super) fn line(&mut self, text: &str) {
         self.end_line();
         self.output.styled_note(text);
     }
 
-    /// Ends a line that was begun.
+    /// Ends an incomplete line.
     pub(super) fn end_line(&mut self) {
         match self.open.take() {
             Some(OpenBlock::Answer) => self.output.piece("\n"),
@@ -136,18 +136,18 @@ impl Screen {
         }
         self.output.aside(&harmless(delta).dimmed().to_string());
         self.shown = self.shown.or(Some(OpenBlock::Thought));
-        // Also a thought that ends its line is still the same thought.
+        // Reasoning that ends with a newline continues in the same block.
         self.open = Some(OpenBlock::Thought);
     }
 
-    /// Marks what was shown since the model was asked, in the place where it was shown.
-    fn void(&mut self) {
+    /// Marks the text since the last model request as discarded, on the stream where it was shown.
+    fn discard(&mut self) {
         match self.shown.take() {
             Some(OpenBlock::Answer) => {
                 self.end_line();
-                self.output.piece("[the answer above is void]\n");
+                self.output.piece("[the answer above is discarded]\n");
             }
-            Some(OpenBlock::Thought) => self.line("[the thoughts above are void]"),
+            Some(OpenBlock::Thought) => self.line("[the reasoning above is discarded]"),
             None => {}
         }
     }
@@ -161,7 +161,7 @@ fn open_after(delta: &str, before: Option<OpenBlock>, what: OpenBlock) -> Option
     }
 }
 
-/// Two decimals are enough to see that something moves.
+/// Rounds to two decimals for display.
 fn rounded(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }

@@ -1,6 +1,6 @@
-//! What a typed line means: something to say, or something to do.
+//! Parses a typed line: a message or a `/command`.
 
-/// What somebody wants.
+/// The meaning of a typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
     Nothing,
@@ -18,18 +18,19 @@ pub(super) enum Typed {
         is_on: bool,
         is_now: bool,
     },
-    /// What cannot be done, and why.
+    /// An invalid command, with the reason.
     Wrong(String),
 }
 
-/// Who answers: the demo model has words of its own.
+/// The kind of provider: the demo model has commands of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answerer {
     Demo,
     Other,
 }
 
-/// What the demo model does when it is told so. `/tools` and `/help` are ours; `//tools` and `//help` reach it.
+/// Commands of the demo model. `/tools` and `/help` belong to the chat; type `//tools` or `//help` to send them to the
+/// model.
 const DEMO_WORDS: [&str; 7] = ["/call", "/loop", "/say", "/think", "/slow", "/error", "/flaky"];
 
 pub(super) const HELP: &str = "\
@@ -80,7 +81,7 @@ impl Typed {
                 Self::Say(text.to_owned())
             }
             _ => Self::Wrong(format!(
-                "there is no {first}; /help lists what there is, and /{first} says it to the model"
+                "there is no command {first}; /help lists the commands, and /{first} sends it to the model"
             )),
         }
     }

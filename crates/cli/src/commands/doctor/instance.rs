@@ -1,4 +1,4 @@
-//! `doctor --url`: what a running instance says about itself.
+//! `doctor --url`: checks a running instance through its API.
 
 use switchboard_api::{ServerView, ToolList};
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::harmless;
 use crate::remote::Remote;
 
-/// Looks at the instance at this address. It needs the role `operator` where credentials are asked for.
+/// Checks the instance at this address. If it requires credentials, the role `operator` is needed.
 pub(super) async fn look_at_instance(url: &str) -> Result<Vec<Finding>, Failure> {
     let remote = Remote::new(url)?;
     let readiness = remote.readiness().await?;
@@ -41,7 +41,7 @@ fn about_server(server: &ServerView) -> Finding {
     }
 }
 
-/// Tools that cannot be used, and tools that lists show in a repaired form.
+/// Findings about quarantined tools and about tools that lists show repaired.
 fn about_definitions(list: &ToolList) -> Vec<Finding> {
     let quarantined = list.quarantined.iter().map(|it| {
         let subject = format!("tool {}.{}", it.server, it.tool.as_deref().unwrap_or("(no name)"));

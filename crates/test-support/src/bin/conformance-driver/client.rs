@@ -1,4 +1,4 @@
-//! A small MCP client that accepts whatever it is asked.
+//! A small MCP client that accepts every request of its server.
 
 use std::error::Error;
 
@@ -46,7 +46,7 @@ impl ClientHandler for Accepting {
 }
 
 impl Client {
-    /// As a client of that protocol version would connect.
+    /// Connects as a client of that protocol version.
     pub(crate) async fn connect(url: &str, version: &str) -> Result<Self, Box<dyn Error>> {
         let newest = ProtocolVersion::V_2026_07_28;
         let lifecycle = if version >= newest.as_str() {
@@ -64,7 +64,7 @@ impl Client {
         Ok(tools.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
     }
 
-    /// What comes back is the suite's business, not ours.
+    /// Calls a tool. The suite judges the result, so it is not checked here.
     pub(crate) async fn call(&self, name: &Value, arguments: &Value) {
         let name = name.as_str().unwrap_or_default().to_owned();
         let mut request = CallToolRequestParams::new(name.clone());
@@ -89,12 +89,12 @@ impl Client {
     }
 
     pub(crate) async fn close(self) {
-        // The suite has seen all that it wanted.
+        // The suite has seen everything it needs.
         let _ended = self.service.cancel().await;
     }
 }
 
-/// The suite shows this when a check fails.
+/// Printed for the suite, which shows it when a check fails.
 #[expect(clippy::print_stderr, reason = "the only words of this program")]
 fn tell(method: &str, name: &str, result: &impl std::fmt::Debug) {
     eprintln!("{method} {name}: {result:?}");

@@ -1,8 +1,8 @@
-//! The client command of the conformance suite: puts Switchboard before the suite's server and uses it as a
-//! client of the scenario's protocol version would.
+//! The client command of the conformance suite: starts Switchboard in front of the suite's server and uses it as a
+//! client of the scenario's protocol version.
 //!
-//! The suite gives the address of its server as the last argument, and the rest in the environment. With
-//! `--direct` before it the client talks to that server itself, which shows that the client is not at fault.
+//! The suite passes the address of its server as the last argument, and everything else in the environment. With
+//! `--direct` the client connects to that server itself, which shows that a failure is not the client's.
 
 mod client;
 mod sample;

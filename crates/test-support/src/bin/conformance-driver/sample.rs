@@ -1,11 +1,11 @@
-//! Arguments that a tool's schema accepts.
+//! Sample arguments that a tool's schema accepts.
 
 use serde_json::{Map, Value, json};
 
-/// The required ones, made up by their type.
+/// Makes a value for each required argument from its type.
 pub(crate) fn arguments(tool: &Value, tools: &[Value]) -> Value {
     if tool["name"] == "json_schema_echo" {
-        // It wants to see what became of the other tool's schema on the way.
+        // This tool checks the schema of the other tool as the client received it.
         let focal = tools.iter().find(|tool| tool["name"] == "json_schema_2020_12_tool");
         return json!({"schema": focal.map(|tool| &tool["inputSchema"])});
     }
@@ -15,7 +15,7 @@ pub(crate) fn arguments(tool: &Value, tools: &[Value]) -> Value {
     Value::Object(filled.collect())
 }
 
-/// The answer of somebody who accepts a form as it stands: every default, and the required fields.
+/// The answer to a form that is accepted unchanged: all defaults, and the required fields.
 pub(crate) fn form(schema: &Value) -> Value {
     let mut answer = Map::new();
     let required = schema["required"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The scenarios with OAuth: signs in as often as the server wants it, within reason, and is the browser.
+//! The OAuth scenarios: signs in as often as the server requires, up to a limit, and plays the browser.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};
@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep};
 use crate::switchboard::Switchboard;
 use crate::use_everything;
 
-/// How often one person would sign in at one server before giving up.
+/// Maximum number of sign-ins per scenario.
 const SIGN_INS: usize = 3;
 /// How long the program may take to notice a sign-in and connect.
 const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(200);
-/// The name by which the suite knows its client's document.
+/// The URL of the suite's client id metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 pub(crate) async fn run(
@@ -37,13 +37,13 @@ pub(crate) async fn run(
     done
 }
 
-/// Whether the program is the client, and nobody signs in.
+/// Whether the scenario uses client credentials, without a sign-in.
 fn is_own_client(scenario: &str) -> bool {
     scenario.starts_with("auth/client-credentials-")
 }
 
 fn settings(scenario: &str, context: &Value) -> String {
-    // A string of JSON is one of YAML.
+    // A JSON string is a valid YAML string.
     let named = |key: &str, name: &str| match &context[key] {
         Value::Null => None,
         value => Some(format!("{name}: {value}")),
@@ -100,7 +100,7 @@ async fn be_the_browser(address: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Waits until the server is ready, or wants another sign-in.
+/// Waits until the server is ready or requires another sign-in.
 async fn is_connected(switchboard: &Switchboard) -> Result<bool, Box<dyn Error>> {
     let base = switchboard.url.trim_end_matches("/mcp");
     let end = Instant::now() + PATIENCE;

@@ -10,9 +10,9 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub(crate) struct Switchboard {
     child: Child,
-    /// Where clients connect.
+    /// The MCP endpoint for clients.
     pub(crate) url: String,
-    /// Configuration and data; gone with the program.
+    /// Configuration and data; removed with the value.
     home: TempDir,
 }
 
@@ -24,8 +24,8 @@ impl Drop for Switchboard {
 }
 
 impl Switchboard {
-    /// Starts the program that `SWITCHBOARD_BIN` names and waits until it is ready.
-    /// `more` is what the server's entry says besides, as YAML that begins with a comma.
+    /// Starts the program that `SWITCHBOARD_BIN` names and waits until it is ready. `more` holds further members of the
+    /// server's entry, as YAML that begins with a comma.
     pub(crate) fn before(server: &str, more: &str) -> Result<Self, Box<dyn Error>> {
         let home = tempfile::tempdir()?;
         std::fs::write(home.path().join("switchboard.yaml"), configuration(server, more))?;
@@ -41,18 +41,18 @@ impl Switchboard {
         Ok(switchboard)
     }
 
-    /// Another command of the program, with the same configuration and data.
+    /// Another command of the program with the same configuration and data.
     pub(crate) fn command(&self) -> Result<Command, Box<dyn Error>> {
         command(&self.home)
     }
 
-    /// What such a command prints.
+    /// The JSON output of such a command.
     pub(crate) fn ask(&self, arguments: &[&str]) -> Result<Value, Box<dyn Error>> {
         let output = self.command()?.args(arguments).arg("--json").output()?;
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Lets it close its connections in good order.
+    /// Stops the program with time for an orderly shutdown.
     pub(crate) fn stop(mut self) {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status();
         if asked.is_ok_and(|status| status.success()) {

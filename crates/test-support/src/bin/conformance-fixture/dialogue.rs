@@ -1,5 +1,5 @@
-//! A call that may have to ask its client something, in the way of either era: the modern one answers with
-//! what it needs and is called again, the legacy one sends requests and waits.
+//! A call that may ask its client for input, in the way of either era: a stateless-era server returns the requests and
+//! is called again, a session-era server sends requests and waits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::listing::typed;
 use crate::tool::{Round, Step, step};
 
-/// A tool that asks more often than this is broken.
+/// Maximum number of rounds of one call.
 const MAX_ROUNDS: usize = 4;
-/// Only this process reads what it seals.
+/// Key for the state of a request, which only this process reads.
 const SEAL: &str = "switchboard conformance fixture: state of a request";
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) async fn hold(
         let lost = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
         let _unheard =
             context.peer.send_cancellable_request(question, options).await.map_err(lost)?;
-        // So that it is on its way before the answer is.
+        // The message must be sent before the response.
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     for _ in 0..MAX_ROUNDS {
@@ -108,8 +108,8 @@ async fn ask(
     Ok((key, answer))
 }
 
-/// Asks something, thinks better of it once something else was answered, and says that this is over. The cancellation
-/// goes another way than the questions: without an answer in between it might come first.
+/// Sends a request, and cancels it after another one was answered. Cancellation and requests take different paths:
+/// without an answer in between, the cancellation could arrive first.
 async fn withdraw(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let lost = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
     let question =

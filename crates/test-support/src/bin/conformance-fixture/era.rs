@@ -1,4 +1,4 @@
-//! Which of the two protocols the fixture speaks, and what it says to the other one.
+//! The protocol era of the fixture, and its refusals of the other era.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -47,7 +47,7 @@ impl Era {
         }
     }
 
-    /// What a server that does not know the other era would answer over HTTP.
+    /// The HTTP response of a server that does not support the other era.
     fn refusal(self, method: &Method, message: &Value, header: Option<&str>) -> Option<Response> {
         let is_initialize = message["method"] == "initialize";
         let is_discover = message["method"] == "server/discover";
@@ -79,7 +79,7 @@ fn refused(status: StatusCode, id: &Value, error: &Value) -> Response {
     (status, Json(json!({"jsonrpc": "2.0", "id": id, "error": error}))).into_response()
 }
 
-/// Stands before the library's service and hides the era that is not wanted.
+/// Middleware that hides one era of the library's service.
 pub(crate) async fn only(State(era): State<Era>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {

@@ -1,19 +1,19 @@
-//! What the fixture lists: tools, prompts, resources and templates.
+//! The tools, prompts, resources and templates of the fixture.
 
 use rmcp::ErrorData;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// One red pixel.
+/// A PNG image of one red pixel.
 pub(crate) const IMAGE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
-/// One silent sample.
+/// A WAV file of one silent sample.
 pub(crate) const AUDIO: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==";
 
 pub(crate) const WATCHED: &str = "test://watched-resource";
 const TEMPLATE: (&str, &str) = ("test://template/", "/data");
 
-/// Tools without arguments, and what they are for.
+/// Tools without arguments, with their descriptions.
 const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_simple_text", "Answers with a text"),
     ("test_image_content", "Answers with an image"),
@@ -49,7 +49,7 @@ const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_tool_with_task", "Asks for a name, and then takes its time"),
 ];
 
-/// `with_dynamic` adds the tool that comes and goes.
+/// `with_dynamic` adds a tool that appears and disappears.
 pub(crate) fn tools(with_dynamic: bool) -> Vec<Value> {
     let nothing = json!({"type": "object", "properties": {}});
     let mut tools: Vec<Value> =
@@ -79,7 +79,7 @@ fn one_string(name: &str) -> Value {
     json!({"type": "object", "properties": { name: {"type": "string"} }, "required": [name]})
 }
 
-/// Keywords that a careless server or proxy loses.
+/// A schema with keywords that an incorrect server or proxy loses.
 fn rich_schema() -> Value {
     let text = json!({"type": "string"});
     json!({
@@ -122,7 +122,7 @@ pub(crate) fn prompts(with_dynamic: bool) -> Vec<Value> {
     prompts
 }
 
-/// The messages of a prompt that asks nothing.
+/// The messages of a prompt that needs no input.
 pub(crate) fn messages(name: &str, arguments: &Value) -> Option<Value> {
     let text = |text: &str| json!({"role": "user", "content": {"type": "text", "text": text}});
     let argument = |key: &str| arguments[key].as_str().unwrap_or_default();
@@ -192,13 +192,13 @@ pub(crate) fn contents(uri: &str) -> Option<Value> {
     }
 }
 
-/// A complete result as a type of the library, which leaves `resultType` out for legacy clients.
+/// A complete result as a type of the library, which omits `resultType` for session-era clients.
 pub(crate) fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     value["resultType"] = json!("complete");
     typed(value)
 }
 
-/// The same thing as a type of the library.
+/// The value as a type of the library.
 pub(crate) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
         .map_err(|error| ErrorData::internal_error(format!("the fixture is wrong: {error}"), None))

@@ -1,6 +1,6 @@
-//! The server that the conformance suite wants to talk to: everything that it calls by name, in either era.
+//! A server with every tool, prompt and resource that the conformance suite uses, in either era.
 //!
-//! With `--listen` it prints its address as the first line. The names and payloads are those of the suite.
+//! With `--listen` it prints its address as the first line. Names and payloads are those of the suite.
 #![expect(clippy::print_stdout, reason = "the address is the output of this program")]
 
 mod dialogue;
@@ -66,7 +66,7 @@ async fn serve_http(
     let router = axum::Router::new()
         .nest_service("/mcp", service)
         .layer(axum::middleware::from_fn_with_state(era, era::only));
-    // Small answers on kept connections would wait for the peer's delayed acknowledgement.
+    // `TCP_NODELAY`: small responses would otherwise wait for the peer's delayed acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _unsupported = stream.set_nodelay(true);
     });

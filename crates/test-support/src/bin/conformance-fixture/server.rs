@@ -28,9 +28,9 @@ use crate::era::Era;
 use crate::listing::{self, WATCHED, complete, typed};
 use crate::tasks::{Job, Tasks};
 
-/// Between two messages of a tool that sends several.
+/// Pause between two messages of a tool that sends several.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Changes that a subscription may be behind.
+/// Maximum number of changes that a subscription may lag behind.
 const CHANGES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Change {
     Watched,
 }
 
-/// What all sessions and requests share.
+/// State that all sessions and requests share.
 #[derive(Debug)]
 pub(crate) struct World {
     era: Era,
@@ -51,21 +51,21 @@ pub(crate) struct World {
     tasks: Tasks,
 }
 
-/// A legacy client that hears of changes.
+/// A session-era client that gets change notifications.
 #[derive(Debug, Clone)]
 struct Session {
     peer: Peer<RoleServer>,
     memory: Arc<Memory>,
 }
 
-/// What one legacy session was told.
+/// The state of one session: log level and subscriptions.
 #[derive(Debug)]
 struct Memory {
     subscriptions: Mutex<BTreeSet<String>>,
     level: Mutex<LoggingLevel>,
 }
 
-/// One session of the legacy era, or one request of the modern one.
+/// One session of the session era, or one request of the stateless era.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     world: Arc<World>,
@@ -90,7 +90,7 @@ impl World {
             Change::Prompts => self.dynamic_prompt.fetch_xor(true, Ordering::Relaxed),
             Change::Watched => false,
         };
-        // Nobody listens when there are only legacy clients.
+        // Fails if there is no subscription, as with session-era clients only.
         let _subscriptions = self.changes.send(change);
         for session in self.open_sessions() {
             session.tell(change).await;
@@ -110,7 +110,7 @@ impl Session {
             let subscriptions = self.memory.subscriptions.lock();
             subscriptions.unwrap_or_else(PoisonError::into_inner).contains(WATCHED)
         };
-        // A client that is gone is forgotten at the next change.
+        // A disconnected client is removed at the next change.
         let _gone = match change {
             Change::Tools => self.peer.notify_tool_list_changed().await,
             Change::Prompts => self.peer.notify_prompt_list_changed().await,
@@ -138,7 +138,7 @@ impl Fixture {
         listing::prompts(self.world.dynamic_prompt.load(Ordering::Relaxed))
     }
 
-    /// What some tools do before they answer.
+    /// The side effects of some tools before their result.
     async fn act(&self, tool: &str, context: &RequestContext<RoleServer>) {
         match tool {
             "test_tool_with_logging" | "test_logging_tool" => self.log(context).await,
@@ -164,7 +164,7 @@ impl Fixture {
             if is_wanted {
                 let message =
                     LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(message));
-                // A caller that is gone cancels the call; that is noticed elsewhere.
+                // Fails if the caller is gone, which cancels the call.
                 let _gone = context.peer.notify_logging_message(message).await;
             }
             tokio::time::sleep(PAUSE).await;
@@ -177,7 +177,7 @@ async fn progress(context: &RequestContext<RoleServer>) {
     for percent in [0.0, 50.0, 100.0] {
         if let Some(token) = &token {
             let report = ProgressNotificationParam::new(token.clone(), percent).with_total(100.0);
-            // A caller that is gone cancels the call; that is noticed elsewhere.
+            // Fails if the caller is gone, which cancels the call.
             let _gone = context.peer.notify_progress(report).await;
         }
         tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! Calls that become tasks: the extension of 2026-07-28 by which a client asks later what has become of a call.
+//! Calls as tasks: the extension of 2026-07-28 with which a client polls for the result of a call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,28 +18,28 @@ use crate::tool::{confirmation, text};
 
 const TTL_MS: u64 = 600_000;
 const POLL_INTERVAL_MS: u64 = 100;
-/// What a job takes that names no time.
+/// Default duration of a job.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// What a tool does in its own time.
+/// A tool call that runs in the background.
 #[derive(Debug)]
 pub(crate) struct Job {
     takes: Duration,
-    /// What it wants to know first, by key.
+    /// Requests for input, by key, that must be answered first.
     asks: BTreeMap<String, Value>,
     ends: End,
 }
 
 #[derive(Debug)]
 enum End {
-    /// The result, or that the tool failed.
+    /// The result, including a failure reported by the tool.
     Result(Value),
-    /// That something went wrong which is not for the tool to say.
+    /// A protocol error.
     Error(Value),
 }
 
 impl Job {
-    /// What a call of this tool begins; `None` for tools that answer at once.
+    /// The job that a call of this tool starts; `None` for tools that answer at once.
     pub(crate) fn of(tool: &str, arguments: &Map<String, Value>) -> Option<Self> {
         let argument = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
         let done = |words: String| End::Result(json!({"content": [text(words)]}));
@@ -67,16 +67,16 @@ impl Job {
         })
     }
 
-    /// One that ends with a result that is known already.
+    /// A job with a given result.
     pub(crate) fn ending_with(result: Value) -> Self {
         Self { takes: A_WHILE, asks: BTreeMap::new(), ends: End::Result(result) }
     }
 
-    /// The result of a job that can be waited for.
+    /// Waits for the result of the job.
     pub(crate) async fn wait(self, tool: &str) -> Result<Value, ErrorData> {
         match self.ends {
             End::Result(result) if tool == "slow_compute" => {
-                // The suite asks for a minute where it expects a task; nobody has to wait for that.
+                // The suite asks for a minute where it expects a task; a shorter wait is enough.
                 tokio::time::sleep(self.takes.min(A_WHILE)).await;
                 Ok(result)
             }
@@ -85,7 +85,7 @@ impl Job {
     }
 }
 
-/// That a tool works only for clients that take tasks.
+/// The error of a tool that requires task support.
 fn required() -> ErrorData {
     let tasks = ClientCapabilities::builder().enable_tasks().build();
     ErrorData::missing_required_client_capability(tasks)

@@ -1,4 +1,4 @@
-//! What each tool and prompt of the suite does, one round at a time.
+//! The behaviour of each tool and prompt of the suite, one round at a time.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde_json::{Map, Value, json};
 
 use crate::listing::{AUDIO, IMAGE};
 
-/// What a call knows when it (re)starts.
+/// The input of one round of a call.
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) name: &'a str,
     pub(crate) arguments: &'a Map<String, Value>,
-    /// Answers to what an earlier round asked for.
+    /// Answers to the requests of an earlier round.
     pub(crate) answers: &'a BTreeMap<String, Value>,
-    /// What an earlier round left for this one.
+    /// State that an earlier round returned.
     pub(crate) state: Option<Value>,
     pub(crate) capabilities: &'a ClientCapabilities,
 }
 
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The result, as it goes over the wire.
+    /// The result in its wire format.
     Done(Value),
-    /// Requests by key, for the client to answer first.
+    /// Requests by key that the client must answer first.
     UpstreamRequest {
         requests: Value,
         state: Option<Value>,
@@ -38,7 +38,7 @@ pub(crate) fn step(round: &Round<'_>) -> Step {
     }
 }
 
-/// Tools that always say the same.
+/// Tools with a fixed result.
 fn fixed(name: &str) -> Option<Value> {
     let image = json!({"type": "image", "data": IMAGE, "mimeType": "image/png"});
     let content = match name {
@@ -74,7 +74,7 @@ fn fixed(name: &str) -> Option<Value> {
     Some(json!({"content": [content]}))
 }
 
-/// Tools that need something from the client.
+/// Tools that need input from the client.
 fn asking(round: &Round<'_>) -> Step {
     let argument = |key: &str| round.arguments.get(key).and_then(Value::as_str).unwrap_or_default();
     match round.name {
@@ -111,7 +111,7 @@ fn asking(round: &Round<'_>) -> Step {
     }
 }
 
-/// Asks once and says what it heard.
+/// Sends one request and returns its answer as text.
 fn one(round: &Round<'_>, key: &str, request: &Value) -> Step {
     match round.answers.get(key).filter(|answer| answer.is_object()) {
         Some(answer) => said(format!("The client answered: {answer}")),
@@ -119,7 +119,7 @@ fn one(round: &Round<'_>, key: &str, request: &Value) -> Step {
     }
 }
 
-/// Accepts the answer only together with the state that it gave out.
+/// Accepts the answer only together with the state that was returned with the request.
 fn confirmed(round: &Round<'_>) -> Step {
     let expected = json!({"waits_for": "confirm"});
     if round.answers.contains_key("confirm") && round.state.as_ref() == Some(&expected) {
@@ -131,7 +131,7 @@ fn confirmed(round: &Round<'_>) -> Step {
     }
 }
 
-/// Asks for a yes or a no.
+/// A yes-or-no question.
 pub(crate) fn confirmation(message: &str) -> Value {
     form(message, &object(&json!({"ok": {"type": "boolean"}}), &["ok"]))
 }
@@ -170,7 +170,7 @@ fn two_questions(round: &Round<'_>) -> Step {
     }
 }
 
-/// Asks for no more than the client said that it can do.
+/// Sends only requests that the client's capabilities allow.
 fn what_is_possible(round: &Round<'_>) -> Step {
     if round.capabilities.sampling.is_some() {
         one(round, "draft", &sampling("Write a draft", 50))
@@ -231,7 +231,7 @@ fn user_schema() -> Value {
     object(&properties, &["username", "email"])
 }
 
-/// A default for each primitive type.
+/// A schema with a default for each primitive type.
 fn default_schema() -> Value {
     let status = ["active", "inactive", "pending"];
     let properties = json!({
@@ -244,7 +244,7 @@ fn default_schema() -> Value {
     object(&properties, &[])
 }
 
-/// All five ways to write a choice.
+/// A schema with all five notations of a choice.
 fn enum_schema() -> Value {
     let options = ["option1", "option2", "option3"];
     let titled = |kind: &str| {

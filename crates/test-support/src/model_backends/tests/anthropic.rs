@@ -1,4 +1,4 @@
-//! The rules of Anthropic, with the binding of thinking to what came before it.
+//! The rules of Anthropic, including the binding of thinking to its prefix.
 
 use serde_json::{Value, json};
 
@@ -214,7 +214,7 @@ fn the_tools_that_are_offered_follow_the_conversation() {
     }
 }
 
-/// A request whose last answer was given out by the fake itself, with thinking.
+/// A request whose last answer, with thinking, was issued by the fake itself.
 fn with_thinking(model: &str) -> Value {
     let first =
         with(without(without(request(), "/messages/2"), "/messages/1"), "/model", json!(model));
@@ -268,7 +268,7 @@ fn what_is_no_change_does_not_unbind_thinking() {
         with(good(), "/system", json!([{"type": "text", "text": "be brief"}])),
         with(good(), "/tools/2", deferred),
         with(good(), "/messages/3", json!({"role": "assistant", "content": "and so on"})),
-        // Models before 5.5 look at the block alone.
+        // Models before 5.5 check the block alone.
         with(with_thinking("claude-opus-4-8"), "/system", json!("be long")),
     ] {
         check_rows(check, &body, &[]);

@@ -1,4 +1,4 @@
-//! What real clients sent, where such captures lie beside the repository: the rules must let it pass.
+//! Captured requests of real clients, if available, must cause no violation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn captures(client: &str) -> Vec<(PathBuf, Value)> {
     files.map(read).collect()
 }
 
-/// Puts back what was cut from a capture. What is opaque gets the value `opaque` gives for it.
+/// Restores what was removed from a capture. Opaque values are replaced with the result of `opaque`.
 fn mended(value: &Value, opaque: &impl Fn(&str, &Value) -> Option<Value>) -> Value {
     match value {
         Value::Object(members) => members
@@ -45,7 +45,7 @@ fn mended(value: &Value, opaque: &impl Fn(&str, &Value) -> Option<Value>) -> Val
     }
 }
 
-/// The rules that a client broke, without those it is known to break.
+/// The violations of a client, without the known ones.
 fn broken(findings: &Findings, known: &[&str]) -> Vec<String> {
     let all = findings.violations(Backend::OpenAi);
     let new = all.filter(|found| !known.iter().any(|part| found.message.contains(part)));
@@ -64,7 +64,7 @@ fn codex_breaks_no_rule() {
         } else {
             Backend::OpenAi
         };
-        // Sealed texts are of another backend: these are sealed anew, for what follows them.
+        // Encrypted values are of another backend and are encrypted anew for what follows them.
         let model = body["model"].as_str().unwrap().to_owned();
         let input = body["input"].as_array_mut().unwrap();
         for place in 0..input.len() {
@@ -78,7 +78,7 @@ fn codex_breaks_no_rule() {
         }
         let mut findings = Findings::default();
         responses_check::check(backend, &body, "account", &mut findings);
-        // Codex passes on what its servers declare: the facts say that these would be refused.
+        // Codex passes on the schemas of its servers; the real backend would refuse these.
         let known = ["'top_anyof'", "'top_oneof'", "'top_ref'"];
         assert_eq!(broken(&findings, &known), Vec::<String>::new(), "{}", path.display());
     }
@@ -91,7 +91,7 @@ fn claude_code_breaks_no_rule() {
         let betas = capture["headers"]["anthropic-beta"].as_str().unwrap_or_default();
         let mut findings = Findings::default();
         anthropic_check::check(&body, betas, &mut findings);
-        // The signatures in the captures were made up; keys of properties are passed on as they are.
+        // The signatures in the captures are invented; keys of properties are passed on unchanged.
         let known = ["Invalid `signature` in `thinking` block", "Property keys should match"];
         assert_eq!(broken(&findings, &known), Vec::<String>::new(), "{}", path.display());
     }
