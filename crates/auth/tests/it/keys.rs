@@ -1,4 +1,4 @@
-//! API keys at the door.
+//! Tests of authentication with API keys.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ async fn neither_the_store_nor_debug_output_has_the_key() {
     assert!(!bytes.windows(secret.len()).any(|some| some == secret.as_bytes()));
 }
 
-/// Row A9 of the attack list among others: who merely claims to be somebody is nobody.
+/// Among others: headers that merely claim an identity are ignored.
 #[tokio::test]
 async fn what_is_not_exactly_one_good_credential_is_refused() {
     let store = Store::in_memory().await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_not_exactly_one_good_credential_is_refused() {
         (vec![("x-api-key", good.as_str())], "not known"),
         (vec![("x-api-key", wrong.as_str())], "not known"),
         (vec![("x-api-key", "sbk_")], "not known"),
-        (vec![("authorization", "Bearer not-a-key")], "no API key"),
+        (vec![("authorization", "Bearer not-a-key")], "not an API key"),
     ];
     for (shown, reason) in other {
         let refused = gatekeeper.admit(&headers(&shown)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Tokens at the door.
+//! Tests of authentication with tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn admit(gatekeeper: &Gatekeeper, token: &str) -> Result<Principal, Refusa
 const UNUSABLE: &str =
     "a claim of the token is missing or of the wrong type; `iss` and `exp` must be there";
 const UNAVAILABLE: (u16, &str) =
-    (503, "the keys of the token's issuer cannot be had now; try again later");
+    (503, "the keys of the token's issuer cannot be fetched now; try again later");
 const UNKNOWN_KEY: (u16, &str) =
     (401, "the token is signed with a key that its issuer does not have");
 
@@ -68,7 +68,7 @@ async fn what_a_token_says_decides() {
         (json!({"iss": "https://issuer.example/realm/"}), "the token is from another issuer"),
         (json!({"iss": [ISSUER, "https://evil.example"]}), UNUSABLE),
         (json!({"iss": null}), UNUSABLE),
-        (json!({"sub": null, "client_id": null}), "the token does not say whose it is (`sub`)"),
+        (json!({"sub": null, "client_id": null}), "the token has no subject (`sub`)"),
     ];
     for (changes, reason) in refused {
         let refusal = admit(&gatekeeper, &key.sign(&claims_with(&changes))).await.unwrap_err();
@@ -173,7 +173,7 @@ async fn no_token_chooses_its_own_algorithm() {
     };
     let modulus = only_rs256["n"].as_str().unwrap();
     let crit = Header { crit: Some(vec!["exp".into()]), ..with(Algorithm::RS256, "k1") };
-    // Says who signed it by itself.
+    // The token contains its own signing key.
     let own_key = Header {
         jwk: serde_json::from_value(foreign.public()).unwrap(),
         jku: Some("http://127.0.0.1:1/jwks".into()),

@@ -131,7 +131,7 @@ async fn what_a_session_cannot_be_is_a_problem() {
             r#"{"enabled": null}"#,
             422,
             "bad_request",
-            "on or off",
+            "must be true or false",
         ),
         (Method::PUT, "/work/tools/x", r#"{"enabled": true}"#, 422, "bad_request", "no tool 'x'"),
         (Method::PUT, "/work/servers/x", r#"{"url": "x"}"#, 422, "bad_request", "no URL"),
