@@ -133,7 +133,7 @@ async fn a_revoked_key_stops_working_and_the_last_one_leaves_the_door_shut() {
     let refused = gatekeeper.admit(&bearer(&key)).await.unwrap_err();
     assert!(refused.message().contains("revoked"), "{refused:?}");
     assert_eq!(gatekeeper.admit(&headers(&[])).await, Err(Refusal::Missing));
-    // Nor does a restart open it.
+    // Credentials stay required after a restart.
     let restarted = Gatekeeper::new(store, GatekeeperOptions::default()).await.unwrap();
     assert!(!restarted.is_open());
     assert_eq!(restarted.admit(&headers(&[])).await, Err(Refusal::Missing));
@@ -157,7 +157,7 @@ async fn a_role_of_a_newer_version_opens_nothing() {
     let (key, _) = key(&store, "laptop", Role::Client).await;
     let (mut stored, hash) = store.key_hashes().await.unwrap().remove(0);
     store.revoke_key("laptop", 1).await.unwrap();
-    // The same key again, but for its role; the old row must give up its hash.
+    // The same key again with another role: the old row must release the hash, which is unique.
     let other = Store::in_memory().await.unwrap();
     stored.role = "superuser".into();
     other.add_key(&stored, &hash).await.unwrap();

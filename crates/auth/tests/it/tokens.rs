@@ -148,7 +148,7 @@ async fn two_subjects_never_have_one_id() {
     );
 }
 
-/// A token with this header, its parts not signed by anybody.
+/// A token with this header and an arbitrary signature.
 fn unsigned(header: &Value, signature: &str) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}.{signature}", part(header), part(&claims()))
@@ -239,7 +239,7 @@ async fn a_new_key_is_looked_for_once_however_many_ask() {
     assert!(asking.join_all().await.into_iter().all(|admitted| admitted));
     assert_eq!(endpoint.asked(), 2, "one at the start, one for all of them");
 
-    // The old key is gone, and a token that was checked with it is not remembered either.
+    // The old key is gone, and the cached token that it had verified is refused too.
     assert_eq!(told(&admit(&gatekeeper, &with_old).await.unwrap_err()), UNKNOWN_KEY);
     for n in 0..20 {
         let made_up = Key::new(&format!("made-up-{n}"), Algorithm::ES256);
@@ -332,7 +332,7 @@ async fn a_remembered_token_ends_when_it_expires() {
     let gatekeeper = gatekeeper(no_leeway).await;
     let token = key.sign(&claims_with(&json!({"exp": now() + 2})));
     assert!(admit(&gatekeeper, &token).await.is_ok());
-    // The wall clock is what is tested, so it is waited for.
+    // Tokens expire by the wall clock, which cannot be simulated here.
     tokio::time::sleep(Duration::from_millis(3100)).await;
     let refusal = admit(&gatekeeper, &token).await.unwrap_err();
     assert_eq!(told(&refusal), (401, "the token has expired"));

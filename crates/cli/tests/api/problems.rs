@@ -134,7 +134,7 @@ async fn what_a_session_cannot_be_is_a_problem() {
             "must be true or false",
         ),
         (Method::PUT, "/work/tools/x", r#"{"enabled": true}"#, 422, "bad_request", "no tool 'x'"),
-        (Method::PUT, "/work/servers/x", r#"{"url": "x"}"#, 422, "bad_request", "no URL"),
+        (Method::PUT, "/work/servers/x", r#"{"url": "x"}"#, 422, "bad_request", "is invalid"),
         (Method::DELETE, "/work/servers/x", "", 404, "unknown_server", "no server 'x' of its own"),
         (Method::POST, "/work/tools/x/call", "{}", 404, "unknown_tool", "no tool 'x'"),
         (Method::GET, "/other/tools", "", 404, "unknown_session", "no session 'other'"),
