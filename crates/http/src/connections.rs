@@ -106,7 +106,7 @@ pub(crate) struct Connections {
     limits: ConnectionLimits,
     /// Counts looks and serves as the clock here. Never [`NEVER`].
     clock: AtomicU32,
-    guests: Mutex<HashMap<u64, Arc<ConnectionState>>>,
+    states: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     next: AtomicU64,
     left: Notify,
     /// The current bound: lower than the limit for a while after file descriptors ran out.
@@ -122,7 +122,7 @@ impl Connections {
             limits,
             most,
             clock: AtomicU32::new(NEVER + 1),
-            guests: Mutex::default(),
+            states: Mutex::default(),
             next: AtomicU64::new(0),
             left: Notify::new(),
             warned_at: AtomicU32::new(NEVER),
@@ -130,8 +130,8 @@ impl Connections {
         })
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
-        self.guests.lock()
+    fn states(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
+        self.states.lock()
     }
 
     fn now(&self) -> u32 {
@@ -142,11 +142,11 @@ impl Connections {
     pub(crate) async fn place(self: &Arc<Self>) -> ConnectionPermit {
         loop {
             {
-                let mut guests = self.guests();
-                if guests.len() < self.most.load(Ordering::Relaxed) {
+                let mut states = self.states();
+                if states.len() < self.most.load(Ordering::Relaxed) {
                     let number = self.next.fetch_add(1, Ordering::Relaxed);
                     let connection = Arc::new(ConnectionState::new(self.clone()));
-                    guests.insert(number, connection.clone());
+                    states.insert(number, connection.clone());
                     return ConnectionPermit { number, connection };
                 }
             }
@@ -167,8 +167,8 @@ impl Connections {
     /// Closes up to `count` connections in the order of [`Eviction`]; returns how many.
     fn evict(&self, count: usize) -> usize {
         let now = self.now();
-        let guests = self.guests();
-        let mut candidates: Vec<_> = guests
+        let states = self.states();
+        let mut candidates: Vec<_> = states
             .iter()
             .filter_map(|(number, connection)| {
                 let (eviction, since) = connection.eviction(now)?;
@@ -191,7 +191,7 @@ impl Connections {
 
     /// Frees file descriptors after the system had none for a new connection; returns when another accept may succeed.
     pub(crate) async fn files_ran_out(&self, error: &io::Error) {
-        let open = self.guests().len();
+        let open = self.states().len();
         let to_free = (open / SHARE_THAT_LEAVES).max(FILES_TO_FREE);
         let evicted = self.evict(to_free);
         // Other parts of the process need more files now: lower the bound, so that they do not run out again at once.
@@ -237,8 +237,8 @@ impl Connections {
 
     pub(crate) fn look(&self) {
         let now = self.clock.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        for connection in self.guests().values() {
-            connection.judge(now);
+        for connection in self.states().values() {
+            connection.check_times(now);
         }
         // After file descriptors ran out, the bound is raised again slowly.
         let most = self.most.load(Ordering::Relaxed);
@@ -250,7 +250,7 @@ impl Connections {
 
     #[cfg(test)]
     pub(crate) fn all(&self) -> Vec<Arc<ConnectionState>> {
-        self.guests().values().cloned().collect()
+        self.states().values().cloned().collect()
     }
 
     /// Whether more time than `within` has passed, counted in looks.
@@ -314,7 +314,7 @@ impl ConnectionState {
     }
 
     /// Sets the task to wake when a [`CloseOrder`] is given.
-    pub(crate) fn is_run_by(&self, task: Waker) {
+    pub(crate) fn set_task(&self, task: Waker) {
         let _it_is_known = self.task.set(task);
     }
 
@@ -351,7 +351,7 @@ impl ConnectionState {
         .await
     }
 
-    fn judge(&self, now: u32) {
+    fn check_times(&self, now: u32) {
         let connections = &self.connections;
         let is_over = |since: &AtomicU32, within| {
             connections.is_over(since.load(Ordering::Relaxed), now, within)
@@ -404,7 +404,7 @@ impl ConnectionState {
             .any(|since| since.load(Ordering::Relaxed) != NEVER)
     }
 
-    fn hears(&self) {
+    fn note_received(&self) {
         if !self.has_spoken.load(Ordering::Relaxed) {
             self.has_spoken.store(true, Ordering::Relaxed);
             // The time of the head begins with its first byte.
@@ -418,7 +418,7 @@ impl ConnectionState {
         }
     }
 
-    fn sends(&self, is_taken: bool) {
+    fn note_sent(&self, is_taken: bool) {
         let is_stuck = self.stuck_at.load(Ordering::Relaxed) != NEVER;
         if is_stuck == is_taken {
             let since = if is_taken { NEVER } else { self.connections.now() };
@@ -427,7 +427,7 @@ impl ConnectionState {
     }
 
     /// Notes that a request head was read.
-    pub(crate) fn asks(self: Arc<Self>, version: Version) -> RequestInProgress {
+    pub(crate) fn begin_request(self: Arc<Self>, version: Version) -> RequestInProgress {
         if version == Version::HTTP_2 {
             self.is_http2.store(true, Ordering::Relaxed);
         }
@@ -486,7 +486,7 @@ pub(crate) struct ConnectionPermit {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let connections = &self.connection.connections;
-        connections.guests().remove(&self.number);
+        connections.states().remove(&self.number);
         connections.left.notify_one();
     }
 }
@@ -507,7 +507,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
         let before = buffer.filled().len();
         let read = Pin::new(stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            connection.hears();
+            connection.note_received();
         }
         read
     }
@@ -515,7 +515,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
 
 impl<S: AsyncWrite + Unpin> ObservedStream<S> {
     fn note<T>(&self, sent: Poll<T>) -> Poll<T> {
-        self.connection.sends(sent.is_ready());
+        self.connection.note_sent(sent.is_ready());
         sent
     }
 }

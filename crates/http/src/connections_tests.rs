@@ -119,9 +119,9 @@ impl House {
     /// Waits until this many connections are open, and until all or none of them are awaited.
     async fn until(&self, count: usize, are_awaited: bool) {
         let is_so = || {
-            let guests = self.connections.all();
-            guests.len() == count
-                && guests.iter().all(|connection| connection.is_awaited() == are_awaited)
+            let states = self.connections.all();
+            states.len() == count
+                && states.iter().all(|connection| connection.is_awaited() == are_awaited)
         };
         let waiting = async {
             while !is_so() {
@@ -187,7 +187,7 @@ async fn answer(
     if request.uri().path() != "/watched" {
         return dispatcher.answer(connection, request).await;
     }
-    let asking = connection.asks(request.version());
+    let asking = connection.begin_request(request.version());
     let read = read_watched(request.into_body(), &HeaderMap::new(), 100, asking.connection()).await;
     let answer = read.map_or_else(Unread::into_response, |_| "read".into_response());
     Ok(answer.map(|body| TrackedBody::new(ResponseBody::Other(body), asking)))

@@ -36,12 +36,16 @@ pub(crate) struct Page(HeaderValue);
 
 impl Page {
     /// The origin of the request, if it is allowed. Requests cost one header lookup, and only where origins are configured.
-    pub(crate) fn of(doors: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
-        if doors.origins.is_empty() {
+    pub(crate) fn of(policy: &HostPolicy, headers: &HeaderMap) -> Option<Self> {
+        if policy.origins.is_empty() {
             return None;
         }
         let origin = headers.get(header::ORIGIN)?;
-        doors.origins.iter().any(|allowed| origin == allowed.as_str()).then(|| Self(origin.clone()))
+        policy
+            .origins
+            .iter()
+            .any(|allowed| origin == allowed.as_str())
+            .then(|| Self(origin.clone()))
     }
 
     /// Whether the request is a CORS preflight.
@@ -91,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(wanted: &str, is_mirrored: bool) {
-        let doors =
+        let policy =
             HostPolicy { origins: vec!["https://app.example.com".into()], ..HostPolicy::default() };
         let request = Request::builder()
             .method(Method::OPTIONS)
@@ -100,7 +104,7 @@ mod tests {
             .header("access-control-request-headers", wanted)
             .body(())
             .unwrap();
-        assert!(Page::of(&doors, request.headers()).is_some() && Page::is_preflight(&request));
+        assert!(Page::of(&policy, request.headers()).is_some() && Page::is_preflight(&request));
         let answer = Page::preflight(request.headers());
         let mirrored = answer.headers().get("access-control-allow-headers");
         assert_eq!(mirrored.map(|it| it.to_str().unwrap()), is_mirrored.then_some(wanted));
@@ -124,10 +128,10 @@ mod tests {
     fn only_pages_that_are_named_are_told_anything() {
         let page = |origins: &[&str], origin: Option<&str>| {
             let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-            let doors = HostPolicy { origins, ..HostPolicy::default() };
+            let policy = HostPolicy { origins, ..HostPolicy::default() };
             let mut headers = HeaderMap::new();
             headers.extend(origin.map(|origin| (header::ORIGIN, origin.parse().unwrap())));
-            Page::of(&doors, &headers).is_some()
+            Page::of(&policy, &headers).is_some()
         };
         let app = "https://app.example.com";
         assert!(page(&[app], Some(app)));

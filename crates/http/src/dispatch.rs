@@ -62,7 +62,7 @@ impl<M: McpEndpoint> Dispatcher<M> {
         connection: Arc<ConnectionState>,
         request: Request<Incoming>,
     ) -> Result<Response<TrackedBody<M::Body>>, Infallible> {
-        let asking = connection.asks(request.version());
+        let asking = connection.begin_request(request.version());
         let policy = self.shared.hosts.current();
         let page = Page::of(&policy, request.headers());
         let refusal = policy.refusal(request.headers(), request.uri().authority());

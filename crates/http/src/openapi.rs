@@ -45,7 +45,7 @@ struct SharedComponents;
 impl Modify for SharedComponents {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let about = "An API key (`switchboard key add`), or a token of the authorization server that \
-                     `security.jwt` names. A board without either asks nobody on loopback.";
+                     `security.jwt` names. If there is neither, requests over loopback need no credentials.";
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about));
         let known = document.components.take().unwrap_or_default();
         let shared = ComponentsBuilder::from(known)

@@ -136,8 +136,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let doors = HostPolicy::default();
-        assert_eq!(doors.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
+        let policy = HostPolicy::default();
+        assert_eq!(policy.refusal(&headers, None).is_none(), is_let_in, "{host} {origin:?}");
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn names_and_pages_can_be_added_and_nothing_comes_with_them() {
-        let doors = HostPolicy {
+        let policy = HostPolicy {
             hosts: vec!["gateway.example.com".into()],
             origins: vec!["https://app.example.com".into()],
             is_wide: true,
@@ -182,7 +182,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            doors.refusal(&headers, None).is_none()
+            policy.refusal(&headers, None).is_none()
         };
         assert!(check("gateway.example.com", None));
         assert!(check("GATEWAY.example.com:8420", Some("https://app.example.com")));

@@ -241,7 +241,7 @@ pub(crate) async fn accept<A, F, B>(
         let connection = place.connection.clone();
         let attending = attend(stream, place, server.clone(), ending.clone(), answer.clone());
         let attending = SelfWaking::new(attending);
-        connection.is_run_by(attending.waker().clone());
+        connection.set_task(attending.waker().clone());
         tasks.spawn(attending);
     }
     drop(listener);

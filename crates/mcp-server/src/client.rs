@@ -253,7 +253,7 @@ impl Client {
     }
 
     /// Drops all pending requests to the client and refuses new ones.
-    pub(crate) fn ask_no_more(&self) {
+    pub(crate) fn refuse_questions(&self) {
         let mut state = self.state();
         state.takes_questions = false;
         state.questions.clear();

@@ -48,7 +48,7 @@ pub struct Gateway {
     log_rank: AtomicU8,
     /// Notified when a client has ended or its view has changed: resource subscriptions at servers may have to change.
     watch_again: Notify,
-    /// Serialises [`Gateway::note_wishes`].
+    /// Serialises [`Gateway::record_wanted_reports`].
     noting: Mutex<()>,
     tasks: TaskTracker,
     /// Responses that are being streamed to clients. Each ends with its connection; shutdown does not wait for them.
@@ -82,9 +82,9 @@ impl Gateway {
         });
         let observer: Weak<Self> = Arc::downgrade(&gateway);
         gateway.service.observe(observer);
-        gateway.tasks.spawn(spread_news(gateway.clone()));
+        gateway.tasks.spawn(forward_server_news(gateway.clone()));
         gateway.tasks.spawn(sweep(gateway.clone()));
-        gateway.tasks.spawn(keep_watch(gateway.clone()));
+        gateway.tasks.spawn(update_servers(gateway.clone()));
         gateway
     }
 
@@ -207,18 +207,18 @@ impl Gateway {
     }
 
     /// Updates the resource subscriptions at servers in the background.
-    pub(crate) fn watch_soon(&self) {
+    pub(crate) fn update_servers_soon(&self) {
         self.watch_again.notify_one();
     }
 
     /// Lowers the log level of session-era servers to `level` if it is higher. Waits for `server` only, or for all if
     /// the level was lowered and none is named.
-    pub(crate) async fn hear_from(&self, level: LogLevel, server: Option<&ServerName>) {
+    pub(crate) async fn lower_log_level(&self, level: LogLevel, server: Option<&ServerName>) {
         let before = self.log_rank.fetch_min(level.rank(), Ordering::Relaxed);
         let is_lower = level.rank() < before;
         if is_lower {
-            self.note_wishes();
-            self.watch_soon();
+            self.record_wanted_reports();
+            self.update_servers_soon();
         }
         match server {
             // Always sent: a concurrent call may have lowered the level without this server's confirmation.
@@ -234,14 +234,14 @@ impl Gateway {
 
     /// Updates the resource subscriptions at these servers and waits for them. Other servers are notified asynchronously.
     pub(crate) async fn watch_resources_of(&self, servers: &BTreeSet<ServerName>) {
-        self.note_wishes();
+        self.record_wanted_reports();
         join_all(servers.iter().map(|server| self.board.tell_wishes(server))).await;
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
     /// Updates every server in a task of its own, so that a server that does not respond delays no other.
-    fn tell_all(&self) {
-        self.note_wishes();
+    fn update_all_servers(&self) {
+        self.record_wanted_reports();
         for (server, _) in self.board.snapshot().offers() {
             let telling = self.board.tell_wishes(server);
             self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(telling));
@@ -250,7 +250,7 @@ impl Gateway {
 
     /// Records for each server its wanted log level and resource subscriptions, also for one that connected a moment ago.
     /// Serialised, so that an older computation never overwrites a newer one.
-    fn note_wishes(&self) {
+    fn record_wanted_reports(&self) {
         let _turn = self.noting.lock();
         if let Some(level) = LogLevel::of_rank(self.log_rank.load(Ordering::Relaxed)) {
             self.board.wish_logs(&level.as_str().into());
@@ -320,12 +320,12 @@ impl SessionObserver for Gateway {
             }
         }
         self.tell_changes(|_| true);
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
     fn session_changed(&self, session: &Arc<Session>) {
         self.tell_changes(|watched| watched.is_some_and(|other| Arc::ptr_eq(other, session)));
-        self.watch_soon();
+        self.update_servers_soon();
     }
 
     fn clients_of(&self, session: &Arc<Session>) -> Vec<String> {
@@ -344,16 +344,16 @@ impl SessionObserver for Gateway {
 }
 
 /// Updates subscriptions at servers in the background whenever they may have changed.
-async fn keep_watch(gateway: Arc<Gateway>) {
+async fn update_servers(gateway: Arc<Gateway>) {
     let again = async || {
         gateway.watch_again.notified().await;
-        gateway.tell_all();
+        gateway.update_all_servers();
     };
     while gateway.stop.run_until_cancelled(again()).await.is_some() {}
 }
 
 /// Forwards resource updates of servers to their subscribers.
-async fn spread_news(gateway: Arc<Gateway>) {
+async fn forward_server_news(gateway: Arc<Gateway>) {
     use tokio::sync::broadcast::error::RecvError;
     let mut news = gateway.board.news();
     loop {
@@ -431,7 +431,7 @@ impl Gateway {
         }
         self.parked.expire(now);
         // A server that failed to update its subscriptions may respond by now.
-        self.watch_soon();
+        self.update_servers_soon();
         if let Some(round) = round {
             round.end();
         }
@@ -452,7 +452,7 @@ impl Gateway {
         self.clients().remove(&client.id);
         client.end();
         if !client.subscriptions().is_empty() {
-            self.watch_soon();
+            self.update_servers_soon();
         }
     }
 }

@@ -54,10 +54,10 @@ pub(crate) fn written(
     id: &str,
     outcome: Outcome,
     accepts: Accepts,
-    is_modern: bool,
+    is_stateless: bool,
 ) -> HttpResponse {
     let status = match &outcome {
-        Outcome::Error { status, .. } if is_modern => {
+        Outcome::Error { status, .. } if is_stateless => {
             StatusCode::from_u16(*status).unwrap_or(StatusCode::OK)
         }
         Outcome::Error { .. } | Outcome::Result(_) => StatusCode::OK,

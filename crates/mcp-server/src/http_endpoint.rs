@@ -107,9 +107,9 @@ impl Gateway {
             }
         };
         match claim(&message, version(&request.headers)) {
-            EraClaim::Stateless => self.post_modern(&request, &message, accepts).await,
+            EraClaim::Stateless => self.post_stateless(&request, &message, accepts).await,
             EraClaim::Handshake => Box::pin(self.post_handshake(&request, &message, accepts)).await,
-            EraClaim::Session => self.post_legacy(&request, &message, accepts).await,
+            EraClaim::Session => self.post_session(&request, &message, accepts).await,
         }
     }
 
@@ -122,7 +122,7 @@ impl Gateway {
             let message = "the message is not JSON, or nested too deep";
             return refuse(StatusCode::BAD_REQUEST, None, code::PARSE_ERROR, message);
         };
-        let client = match self.legacy_client(request, Stay::On).await {
+        let client = match self.session_client(request, Stay::On).await {
             Ok(client) if BATCHING.contains(&client.version) => client,
             Ok(_) | Err(Refused(StatusCode::BAD_REQUEST, _)) => {
                 return bad("batches are not part of this protocol version".into());
@@ -136,7 +136,7 @@ impl Gateway {
             return bad(format!("a batch has from 1 to {MAX_BATCH} messages"));
         }
         let answers = parts.iter().map(|part| {
-            self.answer_alone(&client, &request.principal, part.get(), Some(&request.headers))
+            self.batch_response(&client, &request.principal, part.get(), Some(&request.headers))
         });
         let answers: Vec<String> =
             futures::future::join_all(answers).await.into_iter().flatten().collect();
@@ -147,7 +147,7 @@ impl Gateway {
     }
 
     /// The response to one message of a batch. No notification can precede it, and the client cannot be asked for input.
-    pub(crate) async fn answer_alone(
+    pub(crate) async fn batch_response(
         self: &Arc<Self>,
         client: &Arc<Client>,
         principal: &Principal,
@@ -197,7 +197,7 @@ impl Gateway {
         Some(outcome.message(id))
     }
 
-    async fn post_modern(
+    async fn post_stateless(
         self: &Arc<Self>,
         request: &HttpRequest,
         message: &RpcMessage<'_>,
@@ -205,7 +205,9 @@ impl Gateway {
     ) -> HttpResponse {
         let (id, method, params) = match message {
             RpcMessage::Request { id, method, params } => (*id, &**method, *params),
-            RpcMessage::Notification { method, .. } => return hear_modern(request, method),
+            RpcMessage::Notification { method, .. } => {
+                return accept_stateless_notification(request, method);
+            }
             RpcMessage::Response { id, .. } => {
                 let message = "clients of protocol version 2026-07-28 send no responses";
                 return refuse(StatusCode::BAD_REQUEST, Some(id), code::INVALID_REQUEST, message);
@@ -222,7 +224,7 @@ impl Gateway {
             Ok(meta) => meta,
             Err(outcome) => return written(id, outcome, accepts, true),
         };
-        let (scope, endpoint) = match self.place_of(request).await {
+        let (scope, endpoint) = match self.scope_and_session(request).await {
             Ok(place) => place,
             Err(Refused(status, message)) => {
                 return refuse(status, Some(id), code::INVALID_PARAMS, message);
@@ -256,7 +258,7 @@ impl Gateway {
         accepts: Accepts,
     ) -> HttpResponse {
         let RpcMessage::Request { id, params, .. } = message else { return accepted() };
-        let (scope, endpoint) = match self.place_of(request).await {
+        let (scope, endpoint) = match self.scope_and_session(request).await {
             Ok(place) => place,
             Err(Refused(status, message)) => {
                 return refuse(status, Some(id), code::INVALID_PARAMS, message);
@@ -284,7 +286,7 @@ impl Gateway {
         answer
     }
 
-    async fn post_legacy(
+    async fn post_session(
         self: &Arc<Self>,
         request: &HttpRequest,
         message: &RpcMessage<'_>,
@@ -294,7 +296,7 @@ impl Gateway {
             RpcMessage::Request { id, .. } => Some(*id),
             RpcMessage::Notification { .. } | RpcMessage::Response { .. } => None,
         };
-        let client = match self.legacy_client(request, Stay::On).await {
+        let client = match self.session_client(request, Stay::On).await {
             Ok(client) => client,
             // Without this case, the client would be told to begin with `initialize`.
             Err(_) if is_initialize(message) => {
@@ -316,12 +318,12 @@ impl Gateway {
                 accepted()
             }
             RpcMessage::Request { id, method, params } => {
-                self.legacy_request(&client, id, method, *params, request, accepts).await
+                self.session_request(&client, id, method, *params, request, accepts).await
             }
         }
     }
 
-    async fn legacy_request(
+    async fn session_request(
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: &str,
@@ -365,17 +367,17 @@ impl Gateway {
         running: Option<RunningRequest>,
         owed: Vec<String>,
     ) -> HttpResponse {
-        let is_modern = running.is_none();
+        let is_stateless = running.is_none();
         match replying {
             Dispatch::Now(before, outcome) if before.is_empty() && owed.is_empty() => {
-                written(id, outcome, accepts, is_modern)
+                written(id, outcome, accepts, is_stateless)
             }
             Dispatch::Now(before, outcome) => {
                 let messages = owed.into_iter().chain(before).chain([outcome.message(id)]);
                 let events: Vec<Bytes> = messages.map(|message| event(&message)).collect();
                 streamed(GatewayBody::pieces(events))
             }
-            Dispatch::PendingInputs(outcome) => written(id, outcome, accepts, is_modern),
+            Dispatch::PendingInputs(outcome) => written(id, outcome, accepts, is_stateless),
             Dispatch::ResponseWriter(exchange) => {
                 let talk = ResponseWriter {
                     gateway: self.clone(),
@@ -391,7 +393,7 @@ impl Gateway {
                     code::METHOD_NOT_FOUND,
                     "`subscriptions/listen` needs protocol version 2026-07-28",
                 );
-                written(id, error, accepts, is_modern)
+                written(id, error, accepts, is_stateless)
             }
         }
     }
@@ -443,7 +445,7 @@ impl Gateway {
             let message = "the client must accept text/event-stream";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, code::INVALID_REQUEST, message);
         }
-        let client = match self.legacy_client(&request, Stay::On).await {
+        let client = match self.session_client(&request, Stay::On).await {
             Ok(client) => client,
             Err(Refused(status, message)) => {
                 return refuse(status, None, code::LEGACY_SERVER_ERROR, message);
@@ -473,7 +475,7 @@ impl Gateway {
         {
             return failed;
         }
-        match self.legacy_client(&request, Stay::Off).await {
+        match self.session_client(&request, Stay::Off).await {
             Ok(client) => match self.end_client(&client).await {
                 Ok(()) => bare(StatusCode::NO_CONTENT),
                 Err(error) => {
@@ -488,7 +490,7 @@ impl Gateway {
     }
 
     /// The session-era client that a request belongs to.
-    async fn legacy_client(
+    async fn session_client(
         &self,
         request: &HttpRequest,
         stay: Stay,
@@ -534,7 +536,7 @@ impl Gateway {
     }
 
     /// The scope of a request, and the session that its path names.
-    async fn place_of(
+    async fn scope_and_session(
         &self,
         request: &HttpRequest,
     ) -> Result<(Arc<Scope>, Option<Arc<Session>>), Refused> {
@@ -569,7 +571,7 @@ fn is_initialize(message: &RpcMessage<'_>) -> bool {
 }
 
 /// Responds to a notification of a stateless-era client. It is ignored, but headers that contradict it are refused.
-fn hear_modern(request: &HttpRequest, method: &str) -> HttpResponse {
+fn accept_stateless_notification(request: &HttpRequest, method: &str) -> HttpResponse {
     match check_notification(&request.headers, method) {
         Ok(()) | Err(ModernFault::Version(_)) => accepted(),
         Err(ModernFault::Header(reason)) => {

@@ -66,10 +66,10 @@ impl ResponseWriter {
             let events: Vec<u8> = before.iter().flat_map(|message| event(message)).collect();
             return self.stream(events.into());
         }
-        let is_modern = self.running.is_none();
+        let is_stateless = self.running.is_none();
         let patience = accepts.events.then_some(QUIET_BEFORE_HEADERS);
         match self.step(patience).await {
-            ResponseEvent::Last(outcome) => written(&self.id, outcome, accepts, is_modern),
+            ResponseEvent::Last(outcome) => written(&self.id, outcome, accepts, is_stateless),
             ResponseEvent::Silence => self.stream(KEEP_ALIVE),
             ResponseEvent::Message(message) => self.stream(event(&message)),
         }

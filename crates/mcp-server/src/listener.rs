@@ -123,7 +123,7 @@ impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.gateway.listeners.close(self.number);
         if self.has_uris {
-            self.gateway.watch_soon();
+            self.gateway.update_servers_soon();
         }
     }
 }

@@ -88,13 +88,13 @@ impl Gateway {
             ("resources/read", _) => Box::pin(self.resources_read(context, &request)).await,
             ("completion/complete", _) => Box::pin(self.complete(context, &request)).await,
             ("tasks/get", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/get")).await
+                Box::pin(self.task_request(context, &request, "tasks/get")).await
             }
             ("tasks/update", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/update")).await
+                Box::pin(self.task_request(context, &request, "tasks/update")).await
             }
             ("tasks/cancel", ListEra::Stateless) => {
-                Box::pin(self.about_task(context, &request, "tasks/cancel")).await
+                Box::pin(self.task_request(context, &request, "tasks/cancel")).await
             }
             ("server/discover", ListEra::Stateless) => {
                 Dispatch::now(Outcome::text(self.discover(&context)))
@@ -229,7 +229,7 @@ impl Gateway {
         }
         wishes.extra = params_text(&extra);
         if let Some(level) = context.log_level {
-            self.hear_from(level, Some(operation.server())).await;
+            self.lower_log_level(level, Some(operation.server())).await;
         }
         Dispatch::ResponseWriter(Box::new(UpstreamExchange::new(
             self.clone(),
@@ -341,7 +341,7 @@ impl Gateway {
     }
 
     /// Forwards a `tasks/...` request to the server that has the task.
-    async fn about_task(
+    async fn task_request(
         self: &Arc<Self>,
         context: RequestContext,
         request: &Incoming<'_>,
@@ -384,7 +384,7 @@ impl Gateway {
             client.restore_log_level(before);
             return Dispatch::error(code::INTERNAL_ERROR, failure.to_string());
         }
-        self.hear_from(level, None).await;
+        self.lower_log_level(level, None).await;
         Dispatch::now(Outcome::text("{}"))
     }
 
@@ -459,7 +459,7 @@ impl Gateway {
         json!({
             "resultType": "complete",
             "supportedVersions": SUPPORTED_VERSIONS,
-            "capabilities": modern_capabilities(),
+            "capabilities": stateless_capabilities(),
             "instructions": instructions(&snapshot, &cached.view, &context.scope),
             "ttlMs": 60_000,
             "cacheScope": "private",
@@ -481,7 +481,7 @@ pub(crate) fn capabilities() -> Value {
 }
 
 /// As [`capabilities`], with those of the stateless era. The servers decide which calls become tasks.
-fn modern_capabilities() -> Value {
+fn stateless_capabilities() -> Value {
     let mut capabilities = capabilities();
     capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
     capabilities

@@ -188,7 +188,7 @@ impl Gateway {
         let client = self.clients().entry(client.id.clone()).or_insert(client).clone();
         self.tell_client(&client);
         if !client.subscriptions().is_empty() {
-            self.watch_soon();
+            self.update_servers_soon();
         }
         Ok(client)
     }

@@ -104,7 +104,7 @@ impl Gateway {
         let client = peer.client.lock().take();
         peer.requests.close();
         if let Some(client) = &client {
-            client.ask_no_more();
+            client.refuse_questions();
         }
         // A signal to stop after the end of the input cancels the wait.
         let (patience, gives_up) = match &read {
@@ -199,8 +199,8 @@ impl Peer {
                 let params = params.unwrap_or("{}");
                 match claimed {
                     EraClaim::Handshake => self.initialize(id, params).await,
-                    EraClaim::Stateless => self.modern_request(id, &method, params).await,
-                    EraClaim::Session => self.legacy_request(id, &method, params).await,
+                    EraClaim::Stateless => self.stateless_request(id, &method, params).await,
+                    EraClaim::Session => self.session_request(id, &method, params).await,
                 }
             }
         }
@@ -239,7 +239,7 @@ impl Peer {
             }
             let answers = parts
                 .iter()
-                .map(|part| gateway.answer_alone(&client, &room.peer.principal, part, None));
+                .map(|part| gateway.batch_response(&client, &room.peer.principal, part, None));
             let answers = futures::future::join_all(answers).await;
             let answers: Vec<String> = answers.into_iter().flatten().collect();
             if !answers.is_empty() {
@@ -316,7 +316,7 @@ impl Peer {
         self.send(Outcome::text(result).message(id)).await;
     }
 
-    async fn legacy_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
+    async fn session_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
         let Some(client) = self.client() else {
             if method == "ping" {
                 return self.send(Outcome::text("{}").message(id)).await;
@@ -342,7 +342,7 @@ impl Peer {
         });
     }
 
-    async fn modern_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
+    async fn stateless_request(self: &Arc<Self>, id: &str, method: &str, params: &str) {
         let read = Members::read(params).map_err(|error| error.to_string());
         let checked = match &read {
             Ok(members) => stateless_era::check(method, members, None),
@@ -389,7 +389,7 @@ impl Peer {
         context: RequestContext,
         method: &str,
         params: &str,
-        is_modern: bool,
+        is_stateless: bool,
     ) -> String {
         let read = Members::read(params).map_err(|error| error.to_string()).and_then(|params| {
             Meta::of(&params).map(|meta| (params, meta)).map_err(|fault| fault.0)
@@ -420,7 +420,7 @@ impl Peer {
             }
             Dispatch::PendingInputs(outcome) => outcome.message(id),
             Dispatch::Listen(wanted) => {
-                debug_assert!(is_modern, "`subscriptions/listen` is stateless-era only");
+                debug_assert!(is_stateless, "`subscriptions/listen` is stateless-era only");
                 self.listen(id, &context, &wanted).await
             }
             Dispatch::ResponseWriter(mut exchange) => loop {

@@ -257,7 +257,7 @@ impl UpstreamExchange {
                 // limits. Events that arrived before the response are still sent before it.
                 done = next_done(&mut self.work) => {
                     self.work = None;
-                    self.hear_the_rest();
+                    self.take_remaining_events();
                     let last = self.finish(done);
                     self.end(last);
                 }
@@ -290,7 +290,7 @@ impl UpstreamExchange {
     }
 
     /// Takes the events that arrived together with the response, to send them before it.
-    fn hear_the_rest(&mut self) {
+    fn take_remaining_events(&mut self) {
         while let Some(event) = self.events.as_mut().and_then(EventReceiver::next_now) {
             // The server no longer waits for a response.
             if !matches!(event, UpstreamEvent::Question { .. }) {
@@ -347,7 +347,7 @@ impl UpstreamExchange {
                 if era == ListEra::Stateless
                     && rpc.code == code::LEGACY_URL_ELICITATION_REQUIRED =>
             {
-                self.want_pages(&rpc)
+                self.want_urls(&rpc)
             }
             OperationResult::Call(Err(failed)) => Some(outcome::of_failed_call(era, failed)),
             OperationResult::Pass(Ok(result)) => {

@@ -157,7 +157,7 @@ async fn a_role_of_a_newer_version_opens_nothing() {
     let (key, _) = key(&store, "laptop", Role::Client).await;
     let (mut stored, hash) = store.key_hashes().await.unwrap().remove(0);
     store.revoke_key("laptop", 1).await.unwrap();
-    // The same key again with another role: the old row must release the hash, which is unique.
+    // The same key in another store, with a role that this version does not know.
     let other = Store::in_memory().await.unwrap();
     stored.role = "superuser".into();
     other.add_key(&stored, &hash).await.unwrap();

@@ -258,11 +258,11 @@ impl UpstreamExchange {
 
     /// Handles the error of a session-era server that requires URLs to be opened first. The stateless era has no such error:
     /// the client is asked to open them, and the operation is repeated when it returns.
-    pub(super) fn want_pages(&mut self, error: &RpcError) -> Option<Outcome> {
+    pub(super) fn want_urls(&mut self, error: &RpcError) -> Option<Outcome> {
         if !self.context.capabilities.meet(Need::Url) {
             return Some(outcome::missing_capability(Need::Url));
         }
-        let pages = pages_of(error);
+        let pages = urls_of(error);
         self.rounds += 1;
         if pages.is_empty() || self.rounds > MAX_ROUNDS || !self.operation.can_be_asked_again() {
             let message = format!("the server needs URLs to be opened first: {}", error.message);
@@ -403,7 +403,7 @@ fn is_accepted(answer: &JsonText) -> bool {
 }
 
 /// The URL elicitations that a session-era server names in its error, as request parameters.
-fn pages_of(error: &RpcError) -> Vec<JsonText> {
+fn urls_of(error: &RpcError) -> Vec<JsonText> {
     let data = error.data.as_ref().map_or("{}", JsonText::as_str);
     let data = Members::read(data).unwrap_or_default();
     let pages = data.get("elicitations").unwrap_or("[]");
