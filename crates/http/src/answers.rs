@@ -87,7 +87,7 @@ answers! {
         session_exists: "there is a session 'work' already",
     }
     StaleRevision 409 "The tools have changed since the expected revision. Nothing was changed." {
-        stale_revision: "the tools of this session are at revision 8, not 7: look again, then change them",
+        stale_revision: "the tools of this session are at revision 8, not 7: read them again, then repeat the change",
     }
     BodyTooLarge 413 "The body is larger than 4 MiB." {
         bad_request: "the body is larger than 4194304 bytes",

@@ -55,7 +55,7 @@ const MAX_OFFSET: u64 = (1 << 53) - 1;
     responses(
         (
             status = 200,
-            description = "The tool answered.",
+            description = "The result of the tool.",
             body = CallView,
             links(("whole" = (operation_id = "readResult", parameters(("handle" = "$response.body#/result_handle")))))
         ),
@@ -283,7 +283,7 @@ pub(crate) struct SliceQuery {
             status = 200,
             description = "The bytes: JSON when they are the whole result, else a slice of that text.",
             content((Object = "application/json"), (Vec<u8> = "application/octet-stream")),
-            headers(("x-result-bytes" = u64, description = "How many bytes the whole result has."))
+            headers(("x-result-bytes" = u64, description = "The size of the whole result in bytes."))
         ),
         Guarded,
         BadRequest,

@@ -43,7 +43,7 @@ pub(crate) async fn healthz() -> &'static str {
     path = "/readyz",
     operation_id = "getReadiness",
     tag = "health",
-    responses((status = 200, description = "It serves.", body = Readiness), ForbiddenHost, Starting),
+    responses((status = 200, description = "The board is ready.", body = Readiness), ForbiddenHost, Starting),
     security()
 )]
 pub(crate) async fn readyz(

@@ -55,7 +55,7 @@ pub(crate) struct ToolsetOfSession {
     tag = "sessions",
     params(SessionId),
     responses(
-        (status = 200, description = "Its tools.", body = SessionTools),
+        (status = 200, description = "The tools.", body = SessionTools),
         Guarded,
         BadRequest,
         UnknownSession,
@@ -96,9 +96,9 @@ pub(crate) async fn toolsets(meant: SessionPath) -> Json<SessionToolsets> {
     operation_id = "switchSessionToolset",
     tag = "sessions",
     params(ToolsetOfSession, ApplyQuery),
-    request_body(content = Switch, description = "On or off."),
+    request_body(content = Switch, description = "Whether the toolset is enabled."),
     responses(
-        (status = 200, description = "It is switched.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -134,7 +134,7 @@ pub(crate) async fn switch_toolset(
     params(ToolOfSession, ApplyQuery),
     request_body(content = Switch, description = "Whether the tool is enabled; `null` removes the setting."),
     responses(
-        (status = 200, description = "It is switched.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -168,7 +168,7 @@ pub(crate) async fn switch_tool(
     params(ToolOfSession),
     request_body(content = SessionCallBody, description = "The arguments."),
     responses(
-        (status = 200, description = "The tool answered.", body = CallView),
+        (status = 200, description = "The result of the tool.", body = CallView),
         Guarded,
         TakesBody,
         UnknownInSession,

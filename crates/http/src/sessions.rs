@@ -94,7 +94,7 @@ pub(crate) async fn list(
     responses(
         (
             status = 201,
-            description = "It is made.",
+            description = "The new session.",
             body = SessionView,
             links(
                 ("end" = (operation_id = "endSession", parameters(("id" = "$response.body#/id")))),
@@ -158,7 +158,7 @@ pub(crate) async fn show(meant: SessionPath) -> Result<Json<SessionView>, Proble
     params(SessionId, ApplyQuery),
     request_body(content = SessionChange, description = "The fields to change."),
     responses(
-        (status = 200, description = "It is changed.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -186,7 +186,7 @@ pub(crate) async fn change(
     params(SessionId, ApplyQuery),
     request_body(content = Bindings, description = "The servers."),
     responses(
-        (status = 200, description = "It is bound.", body = SessionView),
+        (status = 200, description = "The session after the change.", body = SessionView),
         Guarded,
         TakesBody,
         UnknownSession,
@@ -215,7 +215,7 @@ pub(crate) async fn bind(
     operation_id = "putSessionServer",
     tag = "sessions",
     params(ServerOfSession, ApplyQuery),
-    request_body(content = OwnServerBody, description = "Where it is."),
+    request_body(content = OwnServerBody, description = "The URL of the server."),
     responses(
         (
             status = 200,
@@ -304,7 +304,7 @@ pub(crate) async fn snapshot(Ready(board): Ready, meant: SessionPath) -> Json<Re
     tag = "sessions",
     params(SessionId),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "The session has ended."),
         Guarded,
         BadRequest,
         UnknownSession,

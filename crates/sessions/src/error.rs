@@ -32,7 +32,7 @@ impl std::fmt::Display for SessionError {
             Self::TooMany => f.write_str("there are too many sessions; end some first"),
             Self::Stale { expected, current } => write!(
                 f,
-                "the tools of this session are at revision {current}, not {expected}: look again, then change them"
+                "the tools of this session are at revision {current}, not {expected}: read them again, then repeat the change"
             ),
             Self::Refused(reason) => f.write_str(reason),
             Self::Store(failure) => failure.fmt(f),
