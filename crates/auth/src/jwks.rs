@@ -183,14 +183,14 @@ impl Jwks {
         let before = self.keys();
         let failure = match read.and_then(|document| KeySet::after(&before, &document)) {
             Ok(Some(keys)) => {
-                tracing::info!(keys = keys.keys.len(), "fetched the keys of the token issuer");
+                tracing::info!(keys = keys.keys.len(), "loaded the keys of the token issuer");
                 self.keys.store(Arc::new(keys));
                 None
             }
             Ok(None) => None,
             Err(reason) => {
                 let kept = before.keys.len();
-                tracing::warn!(source = %self.place(), reason, kept, "cannot fetch the keys of the token issuer");
+                tracing::warn!(source = %self.place(), reason, kept, "cannot load the keys of the token issuer");
                 Some(reason)
             }
         };

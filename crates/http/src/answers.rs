@@ -129,7 +129,7 @@ answers! {
         starting: "the board is still connecting its servers; try again in a moment",
         unauthorized: "the keys of the token's issuer cannot be fetched now; try again later",
     }
-    CallUnavailable 503 "The tool was not called: its server is unavailable, no slot became free, or the board is starting or stopping." {
+    CallUnavailable 503 "The call has no result: its server is unavailable, no slot became free, or the board is starting or stopping." {
         unavailable: "tool 'echo' of MCP server 'demo' is unavailable: the connection was lost",
         queue_timeout: "tool 'echo' of MCP server 'demo' waited longer than its queue_timeout of 30s and was not run: all 5 of its max_instances are in use",
         cancelled: "the call was cancelled because the board is shutting down",
