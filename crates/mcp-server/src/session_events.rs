@@ -86,7 +86,7 @@ async fn deliver(client: Weak<Client>, mut heard: EventReceiver) {
 }
 
 /// Forwards a server's request to the client and waits for the response; `None` when the client cannot be asked, in
-/// which case the server has received an error.
+/// which case the server has received an error, or an empty list of roots.
 async fn ask(
     client: Weak<Client>,
     method: String,

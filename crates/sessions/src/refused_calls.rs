@@ -26,7 +26,7 @@ impl SessionService {
         SessionReply::Refused(error, id)
     }
 
-    /// Records a refused call. The tool is `call.tool`, or the one that the arguments of `call_tool` name.
+    /// Records a refused call. `requested` is the tool of `call`, or the one that the arguments of `call_tool` name.
     pub(crate) async fn record_refused_in(
         &self,
         session: &Arc<Session>,
